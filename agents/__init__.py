@@ -1,0 +1,1 @@
+"""Agents: backends, prompts, the token log, the rollout loop and evaluation."""

@@ -1,0 +1,34 @@
+"""Plays what the environment's own solver says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from turngym.agents.backends import BACKENDS, AgentSettings
+from turngym.agents.core import Agent, Decision, Request
+from turngym.envs.vector import TextVectorEnv
+from turngym.errors import ConfigError
+
+
+class ExpertAgent(Agent):
+    """Asks each environment for ``expert_action``."""
+
+    def __init__(self) -> None:
+        self._vector: TextVectorEnv | None = None
+
+    def attach(self, vector: TextVectorEnv) -> None:
+        """Note the vector whose solvers are asked."""
+        self._vector = vector
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Return the solver's action for each request."""
+        if self._vector is None:
+            raise ConfigError("the expert agent asks the environments' solvers: call attach(vector) first.")
+        actions = self._vector.call("expert_action", indices=[request.slot for request in requests])
+        return [Decision(str(action)) for action in actions]
+
+
+@BACKENDS.register("expert")
+def make(argument: str, settings: AgentSettings) -> ExpertAgent:
+    """Return an agent that asks the environment's solver."""
+    return ExpertAgent()

@@ -1,0 +1,69 @@
+"""What an agent is: it is asked for actions in batches and answers each request with a decision."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from turngym.envs.vector import TextVectorEnv
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One slot that waits for an action.
+
+    Args:
+        slot: Slot of the vector.
+        episode: Number of the episode; the key of whatever an agent remembers.
+        turn: Position of the turn in the episode, from 0.
+        observation: What the agent may see now.
+        info: The environment's info table for this observation.
+        instructions: Rules and answer format.
+    """
+
+    slot: int
+    episode: int
+    turn: int
+    observation: str
+    info: Mapping[str, Any]
+    instructions: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An agent's answer to one request.
+
+    Args:
+        action: The action text for the environment.
+        completion: The text that the agent produced, reasoning included.
+        prompt_ids: Token ids of the whole prompt; empty for agents without tokens.
+        completion_ids: Token ids exactly as sampled.
+        logprobs: The sampler's log-probability of each completion token, temperature included.
+    """
+
+    action: str
+    completion: str = ""
+    prompt_ids: tuple[int, ...] = ()
+    completion_ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+
+
+class Agent(ABC):
+    """Picks the next action texts: a backend, prompt building, memory and parsing in one object."""
+
+    def attach(self, vector: TextVectorEnv) -> None:  # noqa: B027
+        """Note the vector that the next requests come from; called once before a rollout."""
+
+    @abstractmethod
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Return one decision for each request, in order."""
+
+    def final_prompt(self, request: Request) -> tuple[int, ...]:
+        """Return the prompt that ``request`` would get, without acting; empty for agents without tokens."""
+        return ()
+
+    def forget(self, episode: int) -> None:  # noqa: B027
+        """Drop what is remembered of an episode that has ended."""

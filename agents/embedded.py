@@ -1,0 +1,101 @@
+"""The embedded model: a small causal language model with its own tokenizer and chat template, built without a download.
+
+It exists so that the whole pipeline runs and learns on a laptop: Qwen3 architecture, byte-level BPE vocabulary that is
+trained on texts of the environment at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from turngym.errors import ConfigError
+
+END = "<|end|>"
+ROLES = ("system", "user", "assistant")
+PADDING = "<|pad|>"
+MARKS = ("<action>", "</action>")
+CHAT_TEMPLATE = (
+    "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+)
+
+
+@dataclass(frozen=True)
+class EmbeddedConfig:
+    """Size of the embedded model.
+
+    Args:
+        hidden_size: Width.
+        layers: Number of transformer blocks.
+        heads: Attention heads; must divide the width.
+        vocabulary: Number of tokens, at least 300: 256 bytes, the special tokens, then merges.
+        initializer_range: Standard deviation of the initial weights. The usual 0.02 learns next to nothing at this
+            width in a few hundred updates.
+        context: Longest sequence.
+    """
+
+    hidden_size: int = 96
+    layers: int = 3
+    heads: int = 4
+    vocabulary: int = 512
+    initializer_range: float = 0.1
+    context: int = 4096
+
+    def __post_init__(self) -> None:
+        if self.hidden_size % self.heads:
+            raise ConfigError(f"heads must divide hidden_size, got {self.heads} and {self.hidden_size}.")
+        if self.vocabulary < 300:
+            raise ConfigError(f"vocabulary must be at least 300 (256 bytes and special tokens), got {self.vocabulary}.")
+
+
+def build_tokenizer(texts: Iterable[str], vocabulary: int = 512) -> PreTrainedTokenizerFast:
+    """Train a byte-level BPE tokenizer on texts of an environment; the same texts give the same tokenizer.
+
+    Digits stay apart and so do the marks around an action, so that a small model sees numbers and answers as wholes.
+    """
+    core = Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    special = [PADDING, END, *(f"<|{role}|>" for role in ROLES)]
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary - len(MARKS),
+        special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    core.train_from_iterator(texts, trainer)
+    core.add_tokens(list(MARKS))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=core, pad_token=PADDING, eos_token=END, clean_up_tokenization_spaces=False
+    )
+    tokenizer.chat_template = CHAT_TEMPLATE
+    return tokenizer
+
+
+def build_model(tokenizer: PreTrainedTokenizerFast, config: EmbeddedConfig, seed: int) -> Qwen3ForCausalLM:
+    """Build the network with weights that depend on ``seed`` alone."""
+    settings = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=config.hidden_size,
+        intermediate_size=2 * config.hidden_size,
+        num_hidden_layers=config.layers,
+        num_attention_heads=config.heads,
+        num_key_value_heads=config.heads,
+        head_dim=config.hidden_size // config.heads,
+        max_position_embeddings=config.context,
+        initializer_range=config.initializer_range,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = Qwen3ForCausalLM(settings)
+    network.eval()
+    return network

@@ -1,0 +1,216 @@
+"""Playing episodes for evaluation: the rollout loop, intervals, and a record of every episode."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from turngym.agents.core import Agent
+from turngym.agents.intervals import Estimate, cluster_bootstrap
+from turngym.agents.rollout import Schedule, rollout
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.vector import TextVectorEnv, make_vec
+from turngym.errors import ConfigError
+from turngym.files import write_atomic
+from turngym.seeding import stream_seed
+
+_MAX_TRIES_PER_INSTANCE = 20
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """What an evaluation found.
+
+    Args:
+        env_id: The environment.
+        success: Share of episodes that solved their task.
+        score: Mean of the benchmark's number.
+        reward_sum: Mean undiscounted return.
+        turns: Mean number of turns.
+        invalid_actions: Share of actions that were not valid.
+        faults: Episodes that broke twice and count as failures.
+        episodes: One record an episode, in the order asked for.
+    """
+
+    env_id: str
+    success: Estimate
+    score: Estimate
+    reward_sum: Estimate
+    turns: Estimate
+    invalid_actions: float
+    faults: int
+    episodes: tuple[Mapping[str, Any], ...]
+
+    def summary(self) -> dict[str, Any]:
+        """Return everything but the episodes, as JSON can hold it."""
+        content = asdict(self)
+        del content["episodes"]
+        return content
+
+    def successes(self) -> list[float]:
+        """Return 1.0 or 0.0 for each episode, for paired comparisons."""
+        return [float(record["success"]) for record in self.episodes]
+
+
+@contextmanager
+def _single(env_id: str, env_kwargs: Mapping[str, Any]) -> Iterator[Any]:
+    env = gymnasium.make(env_id, **env_kwargs)
+    try:
+        yield env.unwrapped
+    finally:
+        env.close()
+
+
+def distinct_instances(
+    env_id: str, count: int, env_kwargs: Mapping[str, Any], seed: int = 0, whatever_there_is: bool = False
+) -> dict[str, int]:
+    """Find seeds that give ``count`` distinct task instances.
+
+    Args:
+        env_id: The environment.
+        count: Instances wanted.
+        env_kwargs: Its options, the split among them.
+        seed: Which run of seeds to draw from.
+        whatever_there_is: Return fewer, instead of raising, where the environment does not have that many.
+
+    Returns:
+        Instance hash -> seed, in the order drawn.
+
+    Raises:
+        ConfigError: The environment does not have that many instances.
+    """
+    found: dict[str, int] = {}
+    with _single(env_id, env_kwargs) as env:
+        if not whatever_there_is and env.finite_instances is not None and env.finite_instances < count:
+            raise ConfigError(
+                f"{env_id} has {env.finite_instances} instances, fewer than the {count} asked for: "
+                "ask for fewer episodes."
+            )
+        for attempt in range(count * _MAX_TRIES_PER_INSTANCE):
+            candidate = stream_seed("evaluation", seed, attempt) % 2**31
+            env.reset(seed=candidate)
+            found.setdefault(env.instance_hash, candidate)
+            if len(found) == count:
+                return found
+    if whatever_there_is:
+        return found
+    raise ConfigError(
+        f"{env_id} gave only {len(found)} distinct instances where {count} were asked for: ask for fewer."
+    )
+
+
+def play_all(
+    vector: TextVectorEnv,
+    agent: Agent,
+    specs: Sequence[EpisodeSpec],
+    schedule: Schedule = "lockstep",
+    on_episode: Callable[[Trajectory], None] | None = None,
+) -> list[Trajectory]:
+    """Play episodes; one that faults is played once more, then counts as it is."""
+    trajectories = rollout(vector, agent, specs, schedule=schedule, on_episode=on_episode)
+    broken = [i for i, trajectory in enumerate(trajectories) if trajectory.fault]
+    if broken:
+        again = rollout(vector, agent, [specs[i] for i in broken], schedule=schedule)
+        for i, trajectory in zip(broken, again, strict=True):
+            trajectories[i] = trajectory
+    return trajectories
+
+
+def record_of(trajectory: Trajectory, started: str = "") -> dict[str, Any]:
+    """Return an episode's line of ``episodes.jsonl``."""
+    transcript = json.dumps([[t.observation, t.action, t.reward] for t in trajectory.turns], ensure_ascii=False)
+    return {
+        "env": trajectory.env_id,
+        "seed": trajectory.spec.seed,
+        "block_id": trajectory.instance or str(trajectory.spec.seed),
+        "instance": trajectory.instance,
+        "returns": trajectory.reward_sum,
+        "score": trajectory.score,
+        "success": int(trajectory.success == 1),
+        "length": len(trajectory.turns),
+        "terminated": trajectory.terminated,
+        "truncated": trajectory.truncated,
+        "illegal": sum(not turn.action_is_valid for turn in trajectory.turns),
+        "tokens_in": sum(len(turn.prompt_ids) for turn in trajectory.turns),
+        "tokens_out": sum(len(turn.completion_ids) for turn in trajectory.turns),
+        "actions": [turn.action for turn in trajectory.turns],
+        "transcript_sha256": hashlib.sha256(transcript.encode()).hexdigest(),
+        "status": "env_error" if trajectory.fault else "ok",
+        "fault": trajectory.fault,
+    }
+
+
+def summarise(env_id: str, trajectories: Sequence[Trajectory]) -> EvaluationResult:
+    """Return means with intervals; a faulted episode counts as a failure, so that n never shrinks."""
+    records = [record_of(trajectory) for trajectory in trajectories]
+    blocks = [record["block_id"] for record in records]
+
+    def mean(key: str) -> Estimate:
+        return cluster_bootstrap([float(record[key]) for record in records], blocks)
+
+    turns = sum(record["length"] for record in records)
+    return EvaluationResult(
+        env_id,
+        mean("success"),
+        mean("score"),
+        mean("returns"),
+        mean("length"),
+        sum(record["illegal"] for record in records) / max(turns, 1),
+        sum(record["status"] != "ok" for record in records),
+        tuple(records),
+    )
+
+
+def evaluate(
+    env_id: str,
+    agent: Agent,
+    *,
+    episodes: int = 100,
+    seeds: Sequence[int] | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    num_envs: int = 32,
+    backend: str = "sync",
+    schedule: Schedule = "lockstep",
+    seed: int = 0,
+    on_episode: Callable[[Trajectory], None] | None = None,
+) -> tuple[EvaluationResult, list[Trajectory]]:
+    """Evaluate an agent on distinct instances of one environment.
+
+    Args:
+        env_id: The environment.
+        agent: Who plays.
+        episodes: Distinct instances to draw, where ``seeds`` is not given.
+        seeds: Seeds of the episodes.
+        env_kwargs: Options of the environment; the split is ``"test"`` unless given.
+        num_envs: Slots of the vector.
+        backend: Backend of the vector.
+        schedule: ``lockstep`` or ``continuous``.
+        seed: Which run of seeds the instances are drawn from.
+        on_episode: Called with each trajectory as it ends.
+
+    Returns:
+        The result, and the trajectories in the order of the seeds.
+    """
+    options = {"split": "test", **(env_kwargs or {})}
+    if seeds is None:
+        seeds = list(distinct_instances(env_id, episodes, options, seed).values())
+    specs = [EpisodeSpec(i, s, i) for i, s in enumerate(seeds)]
+    vector = make_vec(env_id, num_envs=min(num_envs, len(specs)), backend=backend, autoreset_mode="Disabled", **options)
+    try:
+        trajectories = play_all(vector, agent, specs, schedule, on_episode)
+    finally:
+        vector.close()
+    return summarise(env_id, trajectories), trajectories
+
+
+def write_episodes(path: Path, result: EvaluationResult) -> None:
+    """Write one JSON line an episode."""
+    lines = [json.dumps(record, ensure_ascii=False, sort_keys=True) for record in result.episodes]
+    write_atomic(path, "".join(line + "\n" for line in lines))

@@ -1,0 +1,86 @@
+"""The agent around a language model: prompt, generation, parsing, memory, and the log of sampled tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.generate import Completion
+from turngym.agents.models import LanguageModel
+from turngym.agents.prompts import Memory, PromptBuilder, PromptConfig
+from turngym.agents.sampling import Sampling, turn_uniforms
+from turngym.wrappers.action_format import action_format
+
+Generate = Callable[[Sequence[Sequence[int]], Sequence[NDArray[np.float64]], Sampling], list[Completion]]
+
+
+class ModelAgent(Agent):
+    """Plays with a language model.
+
+    Args:
+        model: The model, for its tokenizer and end tokens.
+        generate: The backend's core call: prompts, random numbers and settings to completions.
+        prompt: What goes into a prompt.
+        sampling: Temperature, top-p, length limit.
+        format: Name of the action format.
+        seed: Seed of the run; with iteration, episode and turn it fixes what is sampled.
+        iteration: Number of the training iteration, part of the sampling key.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        generate: Generate,
+        prompt: PromptConfig | None = None,
+        sampling: Sampling | None = None,
+        format: str = "tag",
+        seed: int = 0,
+        iteration: int = 0,
+    ) -> None:
+        self.model = model
+        self.generate = generate
+        self.sampling = sampling or Sampling()
+        self.format = action_format(format)
+        self.builder = PromptBuilder(
+            model.tokenizer, prompt or PromptConfig(), model.stop_ids, f"Answer format: {self.format.instruction}"
+        )
+        self.seed = seed
+        self.iteration = iteration
+        self._memories: dict[int, Memory] = {}
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Sample one completion for each request and parse the action in it."""
+        prompts = [self.final_prompt(request) for request in requests]
+        count = self.sampling.max_new_tokens
+        uniforms = [turn_uniforms(self.seed, self.iteration, r.episode, r.turn, count) for r in requests]
+        completions = self.generate(prompts, uniforms, self.sampling)
+        decisions = []
+        for request, prompt, completion in zip(requests, prompts, completions, strict=True):
+            text = self.text_of(completion.ids)
+            action = self.format.action_of(text)
+            self.remember(request, action, prompt + completion.ids)
+            decisions.append(Decision(action, text, prompt, completion.ids, completion.logprobs))
+        return decisions
+
+    def final_prompt(self, request: Request) -> tuple[int, ...]:
+        """Return the prompt for ``request``."""
+        memory = self._memories.get(request.episode) or Memory()
+        return self.builder.prompt(memory, request.observation, request.info, request.instructions)
+
+    def remember(self, request: Request, action: str, ids: tuple[int, ...]) -> None:
+        """Note what was seen, what was done, and the token sequence up to the end of the completion."""
+        memory = self._memories.setdefault(request.episode, Memory())
+        memory.turns.append((request.observation, action))
+        memory.ids = ids
+
+    def forget(self, episode: int) -> None:
+        """Drop the memory of an episode."""
+        self._memories.pop(episode, None)
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """Return the text of a completion without its end token."""
+        kept = ids[:-1] if ids and ids[-1] in self.model.stop_ids else ids
+        return str(self.model.tokenizer.decode(list(kept), skip_special_tokens=False))

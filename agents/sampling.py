@@ -1,0 +1,47 @@
+"""How completions are sampled: settings, and one stream of random numbers for each turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.errors import ConfigError
+from turngym.seeding import stream_seed
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Sampling settings.
+
+    Args:
+        temperature: Divides the logits; 0 takes the most likely token.
+        top_p: Keep the most likely tokens up to this much probability; 1 keeps all.
+        max_new_tokens: Limit of a completion's length, the end token included.
+    """
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_new_tokens: int = 256
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0:
+            raise ConfigError(f"temperature must be 0 (greedy) or more, got {self.temperature}.")
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"top_p must lie in (0, 1], got {self.top_p}.")
+        if self.max_new_tokens < 1:
+            raise ConfigError(f"max_new_tokens must be at least 1, got {self.max_new_tokens}.")
+
+
+def turn_uniforms(run_seed: int, iteration: int, episode: int, turn: int, count: int) -> NDArray[np.float64]:
+    """Return ``count`` uniform numbers in [0, 1) that depend on the turn alone.
+
+    The token at position ``j`` of the completion is chosen with number ``j``, so neither the batch that a turn is
+    generated in nor the order of turns changes what is sampled.
+
+    >>> bool((turn_uniforms(0, 1, 2, 3, 4)[:2] == turn_uniforms(0, 1, 2, 3, 2)).all())
+    True
+    """
+    key = stream_seed("sampling", run_seed, iteration, episode, turn)
+    return np.random.Generator(np.random.Philox(key=key)).random(count)

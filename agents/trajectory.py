@@ -1,0 +1,89 @@
+"""Records of what happened: turns, trajectories, and the episodes that a rollout is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeSpec:
+    """One episode that a rollout shall play.
+
+    Args:
+        episode: Number of the episode, unique within a rollout; part of the key of its sampling generator.
+        seed: Seed of the environment's reset; equal seeds start from the identical state.
+        group: Episodes with the same group are compared with one another.
+        options: Options of the environment's reset.
+    """
+
+    episode: int
+    seed: int
+    group: int = 0
+    options: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Turn:
+    """One prompt, one completion, one step of the environment.
+
+    Args:
+        observation: What the agent saw.
+        anchor: The anchor state before the action.
+        action: The action text that went to the environment.
+        completion: The text that the agent produced, reasoning included.
+        prompt_ids: Token ids of the whole prompt; empty for agents without tokens.
+        completion_ids: Token ids exactly as sampled, the end token included where it was sampled.
+        logprobs: The sampler's log-probability of each completion token, temperature included.
+        reward: Reward of this turn.
+        action_is_valid: Whether the environment understood the action and it was legal.
+        agent: The seat that acted.
+    """
+
+    observation: str
+    anchor: str
+    action: str
+    completion: str = ""
+    prompt_ids: tuple[int, ...] = ()
+    completion_ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    reward: float = 0.0
+    action_is_valid: bool = True
+    agent: str = "player_0"
+
+
+@dataclass(slots=True)
+class Trajectory:
+    """The turns of one agent in one episode, in order, and how the episode ended.
+
+    Args:
+        spec: What was asked for.
+        env_id: The environment.
+        instance: Hash of the task instance's canonical text.
+        turns: The turns in order.
+        terminated: The rules ended the episode.
+        truncated: Something outside of the rules ended it.
+        success: 1 solved, 0 not, -1 unknown (the episode did not end).
+        score: The benchmark's number.
+        fault: What broke; a faulted episode enters neither loss nor statistics.
+        final_observation: What was seen after the last action.
+        final_prompt_ids: The prompt that would have come next; kept for truncated episodes, for the critic.
+    """
+
+    spec: EpisodeSpec
+    env_id: str = ""
+    instance: str = ""
+    turns: list[Turn] = field(default_factory=list)
+    terminated: bool = False
+    truncated: bool = False
+    success: int = -1
+    score: float = 0.0
+    fault: str = ""
+    final_observation: str = ""
+    final_prompt_ids: tuple[int, ...] = ()
+
+    @property
+    def reward_sum(self) -> float:
+        """The undiscounted return of the episode."""
+        return sum(turn.reward for turn in self.turns)

@@ -1,0 +1,166 @@
+"""``turngym list``: what can be chosen."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import gymnasium
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from tyro.conf import Positional
+
+from turngym.benchmarks.commands.parsing import parse, text_env_ids
+from turngym.registry import Registry
+
+Kind = Literal["all", "environments", "algorithms", "backends", "suites", "wrappers"]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Show what can be chosen, what it needs, and whether that is installed.
+
+    Args:
+        kind: What to list.
+        json: Print the list as JSON.
+    """
+
+    kind: Positional[Kind] = "all"
+    json: bool = False
+
+
+def environments() -> list[Row]:
+    """Return the registered environments."""
+    from turngym.envs.registration import specs
+
+    known = specs()
+    rows = []
+    for env_id in text_env_ids():
+        spec = known.get(env_id)
+        summary = spec.summary if spec else f"Registered by {gymnasium.spec(env_id).entry_point}."
+        absent = absent_packages(spec.extra) if spec else ()
+        rows.append(_row(env_id, summary, spec.extra if spec else "", absent))
+    return rows
+
+
+def algorithms() -> list[Row]:
+    """Return the training methods."""
+    from turngym.trainers.algorithms import ALGORITHMS
+
+    return _registered(ALGORITHMS)
+
+
+def backends() -> list[Row]:
+    """Return what can follow ``--agent``."""
+    from turngym.agents.backends import BACKENDS
+
+    return _registered(BACKENDS)
+
+
+def suites() -> list[Row]:
+    """Return the suites."""
+    from turngym.benchmarks.suites import SUITES
+
+    return [_row(name, suite.description, "", ()) for name, suite in SUITES.items()]
+
+
+def wrappers() -> list[Row]:
+    """Return the wrappers."""
+    from turngym.wrappers import WRAPPERS
+
+    return _registered(WRAPPERS)
+
+
+KINDS: dict[str, Callable[[], list[Row]]] = {
+    "environments": environments,
+    "algorithms": algorithms,
+    "backends": backends,
+    "suites": suites,
+    "wrappers": wrappers,
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the tables."""
+    arguments = parse(Arguments, argv, "list")
+    wanted = KINDS if arguments.kind == "all" else {arguments.kind: KINDS[arguments.kind]}
+    found = {kind: rows() for kind, rows in wanted.items()}
+    if arguments.json:
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+        return 0
+    console = Console(highlight=False)
+    for kind, rows in found.items():
+        console.print(_table(kind, rows))
+    return 0
+
+
+def absent_packages(extra: str) -> tuple[str, ...]:
+    """Return the packages of an extra of turngym that are not installed.
+
+    >>> absent_packages("")
+    ()
+    """
+    if not extra:
+        return ()
+    return tuple(name for name in _packages(extra) if not _is_installed(name))
+
+
+def _packages(extra: str) -> list[str]:
+    found = []
+    for requirement in importlib.metadata.requires("turngym") or []:
+        condition = re.search(r"""extra\s*==\s*["']([\w.-]+)["']""", requirement)
+        if condition and condition[1] == extra:
+            found.append(re.split(r"[^\w.-]", requirement, maxsplit=1)[0])
+    return found
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _row(name: str, summary: str, extra: str, absent: Sequence[str]) -> Row:
+    return {"name": name, "summary": summary, "extra": extra, "installed": not absent, "absent": list(absent)}
+
+
+def _registered(registry: Registry[Any]) -> list[Row]:
+    """Return what a registry holds, and the modules that it could not import for want of a package."""
+    rows = [_row(name, _summary(item), "", ()) for name, item in registry.items()]
+    absent = [
+        _row(name, f"Not shown: it needs the package {package}.", registry.extra, [package])
+        for name, package in registry.missing().items()
+    ]
+    return sorted(rows + absent, key=lambda row: str(row["name"]))
+
+
+def _summary(item: Any) -> str:
+    """Return the first line of a component's docstring."""
+    return (inspect.getdoc(item) or "").partition("\n")[0]
+
+
+def _table(kind: str, rows: Sequence[Row]) -> Table:
+    table = Table(title=kind, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it is", ratio=1)
+    table.add_column("needs", no_wrap=True)
+    for row in rows:
+        table.add_row(row["name"], row["summary"], _needs(row))
+    return table
+
+
+def _needs(row: Row) -> str:
+    if not row["extra"]:
+        return ""
+    if row["installed"]:
+        return f"turngym\\[{row['extra']}] [green](installed)[/green]"
+    return f"turngym\\[{row['extra']}] [red](missing: {', '.join(row['absent'])})[/red]"

@@ -1,0 +1,170 @@
+"""Reading the command line: dataclasses to options, KEY=VALUE pairs, environments by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_type_hints
+
+import gymnasium
+import tyro
+
+from turngym.envs.core import TextEnv
+from turngym.envs.registration import NAMESPACE
+from turngym.errors import ConfigError, UnknownName, nearest
+
+ArgumentsT = TypeVar("ArgumentsT")
+
+Pairs: TypeAlias = Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="KEY=VALUE")]
+
+
+def parse(arguments: type[ArgumentsT], argv: Sequence[str], command: str) -> ArgumentsT:
+    """Return the command line as the dataclass that describes it; prints help or an error and exits where asked to."""
+    plain = (tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName)
+    return tyro.cli(relaxed(arguments), args=list(argv), prog=f"turngym {command}", config=plain)
+
+
+def _accept(self: object) -> None:
+    """Stand for ``__post_init__``: accept everything."""
+
+
+@cache
+def relaxed(kind: type[ArgumentsT]) -> type[ArgumentsT]:
+    """Return a subclass of a configuration class, and of those inside of it, that accepts any value.
+
+    The parser would catch an error of the class itself and print it in a form of its own. So it fills this one, and
+    :func:`strict` makes the real one afterwards.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    inner = [
+        (field.name, relaxed(hints[field.name]), field)
+        for field in dataclasses.fields(cast("Any", kind))
+        if dataclasses.is_dataclass(hints[field.name])
+    ]
+    doc = (kind.__doc__ or "").replace("``", "`")
+    namespace = {"__post_init__": _accept, "__doc__": doc, "__module__": kind.__module__}
+    made = dataclasses.make_dataclass(kind.__name__, inner, bases=(kind,), namespace=namespace, frozen=True)
+    return cast("type[ArgumentsT]", made)
+
+
+def loosened(value: Any) -> Any:
+    """Return a configuration object as one of its :func:`relaxed` class."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    values = {field.name: loosened(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return relaxed(type(value))(**values)
+
+
+def strict(value: Any, kind: type[Any]) -> Any:
+    """Return what the parser filled as the real configuration class, checked.
+
+    Raises:
+        ConfigError: A setting is outside of what is allowed.
+    """
+    hints = get_type_hints(kind)
+    values = {}
+    for field in dataclasses.fields(kind):
+        inner, hint = getattr(value, field.name), hints[field.name]
+        values[field.name] = strict(inner, hint) if dataclasses.is_dataclass(hint) else inner
+    return kind(**values)
+
+
+def key_values(pairs: Iterable[str], option: str) -> dict[str, Any]:
+    """Return KEY=VALUE pairs as a dict; a value that is JSON is read as such, any other is text.
+
+    Args:
+        pairs: The pairs.
+        option: The option that they were passed to, for the message.
+
+    Raises:
+        ConfigError: A pair has no ``=`` or no key, or a key occurs twice.
+
+    >>> key_values(["view=grid", "max_turns=20", "slippery=true"], "--option")
+    {'view': 'grid', 'max_turns': 20, 'slippery': True}
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        key = key.strip().replace("-", "_")
+        if not sign or not key.isidentifier():
+            raise ConfigError(f"{option} takes KEY=VALUE, such as max_turns=20, got {pair!r}.")
+        if key in found:
+            raise ConfigError(f"{option} got {key!r} twice: pass it once.")
+        found[key] = _value(value)
+    return found
+
+
+def as_pairs(values: dict[str, Any]) -> tuple[str, ...]:
+    """Return what :func:`key_values` reads back.
+
+    >>> as_pairs({"view": "grid", "max_turns": 20})
+    ('view=grid', 'max_turns=20')
+    """
+    pairs = []
+    for key, value in values.items():
+        is_plain = isinstance(value, str) and _value(value) == value
+        pairs.append(f"{key}={value if is_plain else json.dumps(value, ensure_ascii=False)}")
+    return tuple(pairs)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except ValueError:
+        return text
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def text_env_ids() -> tuple[str, ...]:
+    """Return the ids of all registered environments of turngym."""
+    return tuple(sorted(name for name, spec in gymnasium.registry.items() if spec.namespace == NAMESPACE))
+
+
+def find_env(name: str, others: Iterable[str] = (), kind: str = "environment") -> str:
+    """Return the id of an environment, with its module imported where ``name`` is ``module:id``.
+
+    Args:
+        name: What the user wrote.
+        others: Names of another kind that could be meant as well.
+        kind: What is looked for, for the message.
+
+    Raises:
+        UnknownName: There is no such environment, or no such module.
+    """
+    module, _, env_id = name.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            missing = error.name or module
+            raise UnknownName(
+                f"no module named {missing!r}, which {name!r} needs: check the spelling, or install it."
+            ) from error
+    if env_id not in gymnasium.registry:
+        known = {*text_env_ids(), *others}
+        raise UnknownName(f"no {kind} named {env_id!r}. {nearest(env_id, known)} `turngym list` shows all.")
+    return env_id
+
+
+def make_text_env(env_id: str, options: dict[str, Any]) -> TextEnv[Any]:
+    """Return a fresh environment.
+
+    Raises:
+        ConfigError: It is no text environment, or an option is wrong.
+    """
+    entry_point = gymnasium.spec(env_id).entry_point
+    if isinstance(entry_point, str):
+        entry_point = gymnasium.envs.registration.load_env_creator(entry_point)
+    if isinstance(entry_point, type) and not issubclass(entry_point, TextEnv):
+        raise ConfigError(f"{env_id} is no text environment of turngym: `turngym list environments` shows those.")
+    env = gymnasium.make(env_id, **options).unwrapped
+    if not isinstance(env, TextEnv):
+        env.close()
+        raise ConfigError(f"{env_id} is no text environment of turngym: `turngym list environments` shows those.")
+    return env

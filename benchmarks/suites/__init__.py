@@ -1,0 +1,183 @@
+"""Suites: named lists of environments, options and seeds with a protocol and a metric.
+
+A suite is one file of this package that registers a :class:`Suite` under its name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from turngym.agents.core import Agent
+from turngym.agents.evaluate import EvaluationResult, distinct_instances, evaluate
+from turngym.agents.intervals import Estimate
+from turngym.agents.rollout import Schedule
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import ConfigError
+from turngym.registry import Registry
+
+Metric = Literal["success", "score"]
+_Z = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class SuiteEntry:
+    """The tasks of one environment.
+
+    Args:
+        env_id: The environment.
+        options: Its options; the split is ``"test"`` unless given.
+        episodes: Distinct instances to draw, where ``seeds`` is empty.
+        seed: Which run of seeds they are drawn from; the candidates are hashes of it, the same everywhere.
+        seeds: The seeds of the episodes, one after another.
+        takes_fewer: Whether an environment with fewer distinct instances gives those it has, instead of an error.
+
+    >>> SuiteEntry("turngym/GuessTheNumber-v0", {"high": 10}).label
+    'turngym/GuessTheNumber-v0 high=10'
+    """
+
+    env_id: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    episodes: int = 100
+    seed: int = 0
+    seeds: tuple[int, ...] = ()
+    takes_fewer: bool = False
+
+    def __post_init__(self) -> None:
+        if self.episodes < 1:
+            raise ConfigError(f"episodes of {self.env_id} must be at least 1, got {self.episodes}.")
+
+    @property
+    def env_kwargs(self) -> dict[str, Any]:
+        """The options of the environment, split included."""
+        return {"split": "test", **self.options}
+
+    @property
+    def label(self) -> str:
+        """The environment with the options that differ from its own, as a name within the suite."""
+        options = [f"{key}={value}" for key, value in self.env_kwargs.items() if (key, value) != ("split", "test")]
+        return " ".join([self.env_id, *options])
+
+    def find_seeds(self, limit: int | None = None) -> tuple[int, ...]:
+        """Return the seeds of the episodes, at most ``limit`` of them: a shorter run plays the first ones.
+
+        Raises:
+            ConfigError: The environment does not have that many distinct instances, or an option is wrong.
+        """
+        if self.seeds:
+            return self.seeds[:limit]
+        count = self.episodes if limit is None else min(limit, self.episodes)
+        found = distinct_instances(self.env_id, count, self.env_kwargs, self.seed, whatever_there_is=self.takes_fewer)
+        return tuple(found.values())
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A named list of tasks.
+
+    Args:
+        name: Name of the suite.
+        version: Counts up with every change that makes results differ.
+        description: One sentence.
+        entries: The environments.
+        metric: What counts: the share of solved tasks, or the benchmark's number.
+        protocol: What else an agent must keep to for results to compare.
+    """
+
+    name: str
+    version: int
+    description: str
+    entries: tuple[SuiteEntry, ...]
+    metric: Metric = "success"
+    protocol: str = ""
+
+    def __post_init__(self) -> None:
+        labels = [entry.label for entry in self.entries]
+        if not labels or len(set(labels)) < len(labels):
+            raise ConfigError(f"the suite {self.name!r} needs entries that differ in environment or options: {labels}.")
+        if self.metric not in ("success", "score"):
+            raise ConfigError(f"the metric of a suite is success or score, got {self.metric!r}.")
+
+
+SUITES: Registry[Suite] = Registry("suite", "turngym.benchmarks.suites")
+
+
+@dataclass(frozen=True)
+class SuiteResult:
+    """What the evaluation of a suite found.
+
+    Args:
+        suite: The suite.
+        results: One result an entry, in order.
+        trajectories: The trajectories of each entry.
+    """
+
+    suite: Suite
+    results: tuple[EvaluationResult, ...]
+    trajectories: tuple[tuple[Trajectory, ...], ...]
+
+    @property
+    def mean(self) -> Estimate:
+        """The suite's number: the mean of its metric with equal weight for each entry."""
+        return equal_weight_mean([getattr(result, self.suite.metric) for result in self.results])
+
+
+def equal_weight_mean(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the mean over environments, each with equal weight, with its 95 % interval.
+
+    The environments are independent, so the standard error is the root of the summed squares over their number.
+
+    >>> one = Estimate(0.5, 0.3, 0.0, 1.0, 10, 10, "")
+    >>> other = Estimate(1.0, 0.4, 0.2, 1.8, 10, 10, "")
+    >>> mean = equal_weight_mean([one, other])
+    >>> mean.value, mean.stderr
+    (0.75, 0.25)
+    """
+    if not estimates:
+        raise ValueError("a mean needs at least one estimate, got none.")
+    if len(estimates) == 1:
+        return estimates[0]
+    value = sum(estimate.value for estimate in estimates) / len(estimates)
+    stderr = math.sqrt(sum(estimate.stderr**2 for estimate in estimates)) / len(estimates)
+    count, blocks = sum(e.count for e in estimates), sum(e.blocks for e in estimates)
+    return Estimate(value, stderr, value - _Z * stderr, value + _Z * stderr, count, blocks, "equal-weight mean")
+
+
+def evaluate_suite(
+    suite: Suite,
+    agent: Agent,
+    seeds: Sequence[Sequence[int]],
+    *,
+    num_envs: int = 32,
+    backend: str = "sync",
+    schedule: Schedule = "lockstep",
+    on_episode: Callable[[Trajectory], None] | None = None,
+) -> SuiteResult:
+    """Evaluate an agent on every entry of a suite.
+
+    Args:
+        suite: The suite.
+        agent: Who plays.
+        seeds: The seeds of each entry, from :meth:`SuiteEntry.find_seeds`.
+        num_envs: Slots of the vector.
+        backend: Backend of the vector.
+        schedule: ``lockstep`` or ``continuous``.
+        on_episode: Called with each trajectory as it ends.
+    """
+    results, trajectories = [], []
+    for entry, chosen in zip(suite.entries, seeds, strict=True):
+        result, played = evaluate(
+            entry.env_id,
+            agent,
+            seeds=chosen,
+            env_kwargs=entry.env_kwargs,
+            num_envs=num_envs,
+            backend=backend,
+            schedule=schedule,
+            on_episode=on_episode,
+        )
+        results.append(result)
+        trajectories.append(tuple(played))
+    return SuiteResult(suite, tuple(results), tuple(trajectories))

@@ -1,0 +1,323 @@
+"""The contract of a single-agent environment: a Gymnasium environment whose actions are text.
+
+A subclass states the rules in a handful of small methods; this base class keeps the promises that hold everywhere:
+call order, turn limit, the info table, splits, snapshots.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+
+import gymnasium
+import numpy as np
+
+from turngym.envs.spaces import Unicode
+from turngym.errors import ConfigError, EpisodeOver, nearest
+from turngym.types import SPLITS, Info, JSONValue, Split
+
+ObsT = TypeVar("ObsT")
+InstanceT = TypeVar("InstanceT")
+
+_MAX_DRAWS = 10_000
+_SNAPSHOT_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[ObsT]):
+    """What one action led to.
+
+    Args:
+        observation: What the agent sees next; only what is new.
+        reward: The reward of this turn.
+        terminated: Whether the rules ended the episode here.
+        success: Whether the task is solved; only read when ``terminated``.
+        action_is_valid: Whether the action text was understood and legal.
+    """
+
+    observation: ObsT
+    reward: float = 0.0
+    terminated: bool = False
+    success: bool = False
+    action_is_valid: bool = True
+
+
+def instance_hash(instance: str) -> str:
+    """Return the name of a task instance: a hash of its canonical text.
+
+    >>> instance_hash("a room") == instance_hash("a room") != instance_hash("another room")
+    True
+    """
+    return hashlib.sha256(instance.encode()).hexdigest()[:16]
+
+
+def split_of(instance: str) -> Split:
+    """Return the split that an instance belongs to: 80 % train, 10 % dev, 10 % test, by hash.
+
+    >>> {split_of(str(i)) for i in range(100)} == {"train", "dev", "test"}
+    True
+    """
+    bucket = int(instance_hash(instance), 16) % 10
+    return "train" if bucket < 8 else SPLITS[bucket - 7]
+
+
+class TextEnv(gymnasium.Env[ObsT, str], ABC):
+    """A turn-based environment that answers text with text.
+
+    Subclasses implement ``_begin``, ``_advance``, ``_anchor``, ``_state`` and ``_load``, and override the other
+    underscored methods where they have something to say. All randomness comes from ``self.np_random``.
+
+    Args:
+        max_turns: Turns after which an unfinished episode is truncated, at least 1.
+        split: Which share of the instances to draw from: ``"train"``, ``"dev"`` or ``"test"``.
+        env_id: The registered id; filled in by ``gymnasium.make``.
+        render_mode: ``"ansi"`` or None.
+
+    Raises:
+        ConfigError: An option is out of its range.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  (gymnasium declares it so)
+    instructions: str = ""
+    """Rules and answer format, once, for the system prompt."""
+    finite_instances: int | None = None
+    """How many instances exist, where that is too few for splits; then every split draws from all of them."""
+    settings: Mapping[str, Any]
+    """The options that this environment was made with, defaults included."""
+    splits: ClassVar[tuple[str, ...]] = SPLITS
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Record the options, so that a snapshot can tell whether it belongs here."""
+        self = super().__new__(cls)
+        signature = inspect.signature(cls)
+        named = {key for key, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
+        for key in kwargs:
+            if key not in named:
+                raise ConfigError(f"{cls.__name__} has no option {key!r}. {nearest(key, named - {'env_id'})}")
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        self.settings = {k: v for k, v in bound.arguments.items() if k not in ("env_id", "render_mode")}
+        return self
+
+    def __init__(
+        self, *, max_turns: int, split: str = "train", env_id: str = "", render_mode: str | None = None
+    ) -> None:
+        self.env_id = env_id or f"{type(self).__module__}:{type(self).__qualname__}"
+        self._require("max_turns", max_turns, 1, 100_000)
+        if split not in self.splits:
+            raise ConfigError(f"{self.env_id} has no split {split!r}. {nearest(split, self.splits)}")
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ConfigError(
+                f"{self.env_id} cannot render {render_mode!r}: pass one of {self.metadata['render_modes']}."
+            )
+        self.split = split
+        self.max_turns = max_turns
+        self.render_mode = render_mode
+        self.observation_space = cast("gymnasium.Space[ObsT]", Unicode())
+        self.action_space = Unicode()
+        self.instance = ""
+        self.turn = 0
+        self._running = False
+        self._success = -1
+        self._action_is_valid = True
+        self._observation: ObsT | None = None
+
+    # The rules, given by the subclass.
+
+    @abstractmethod
+    def _begin(self, task: str | int | None) -> ObsT:
+        """Set up a new instance, store its canonical text in ``self.instance``, return the first observation."""
+
+    @abstractmethod
+    def _advance(self, action: str) -> Outcome[ObsT]:
+        """Apply one action text, which may be any text at all."""
+
+    @abstractmethod
+    def _anchor(self) -> str:
+        """Return canonical text of what the agent can know; no hidden fact, no turn counter."""
+
+    @abstractmethod
+    def _state(self) -> JSONValue:
+        """Return everything that ``_load`` needs, as a value that JSON can hold."""
+
+    @abstractmethod
+    def _load(self, state: JSONValue) -> None:
+        """Bring back what ``_state`` returned."""
+
+    def _legal_actions(self) -> tuple[str, ...]:
+        """Return the legal actions, empty where there is no list."""
+        return ()
+
+    def _progress(self) -> float:
+        """Return the share of the task that is done, nan if unknown; computed from what the agent can know."""
+        return float("nan")
+
+    def _score(self) -> float:
+        """Return the benchmark's number for the episode so far."""
+        return float(self._success == 1)
+
+    def _picture(self) -> str:
+        """Return the text that ``render`` shows."""
+        return str(self._observation)
+
+    def expert_action(self) -> str:
+        """Return a solver's next action.
+
+        Raises:
+            ConfigError: The environment has no solver.
+        """
+        raise ConfigError(f"{self.env_id} has no solver, so there is no expert action.")
+
+    def resample_hidden(self) -> bool:
+        """Replace what the agent cannot know by something else that fits all it has seen.
+
+        Returns:
+            Whether anything changed; False where nothing is hidden. The checker uses this to find leaks.
+        """
+        return False
+
+    def tasks(self) -> tuple[str, ...]:
+        """Return the names of the instances where there is a data set; empty for procedural environments."""
+        return ()
+
+    # The promises, kept here.
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ObsT, dict[str, Any]]:
+        """Begin a new episode.
+
+        Args:
+            seed: Seeds ``self.np_random``; None goes on with the generator as it is.
+            options: ``{"task": name or index}`` picks an instance where there is a data set.
+
+        Returns:
+            The first observation and the info table of :class:`turngym.types.Info`.
+        """
+        super().reset(seed=seed)
+        options = options or {}
+        for key in options:
+            if key != "task":
+                raise ConfigError(f"reset of {self.env_id} got the option {key!r}. {nearest(key, ['task'])}")
+        self.turn = 0
+        self._success = -1
+        self._action_is_valid = True
+        self._observation = self._begin(options.get("task"))
+        self._running = True
+        return self._observation, self._info()
+
+    def step(self, action: str) -> tuple[ObsT, float, bool, bool, dict[str, Any]]:
+        """Take one turn. Any text is accepted; one that is not understood is answered, never raised.
+
+        Raises:
+            EpisodeOver: The episode has ended or has not begun.
+            TypeError: The action is no text.
+        """
+        if not self._running:
+            state = "has ended" if self._success >= 0 else "has not begun"
+            raise EpisodeOver(f"step() of {self.env_id} after the episode {state}: call reset() first.")
+        if not isinstance(action, str):
+            raise TypeError(f"an action of {self.env_id} is text, got {type(action).__name__}: pass a str.")
+        outcome = self._advance(action)
+        self.turn += 1
+        truncated = not outcome.terminated and self.turn >= self.max_turns
+        self._running = not (outcome.terminated or truncated)
+        self._success = -1 if self._running else int(outcome.terminated and outcome.success)
+        self._action_is_valid = outcome.action_is_valid
+        self._observation = outcome.observation
+        return outcome.observation, float(outcome.reward), outcome.terminated, truncated, self._info()
+
+    def _info(self) -> dict[str, Any]:
+        info = Info(
+            anchor=self._anchor(),
+            legal_actions=self._legal_actions() if self._running else (),
+            action_is_valid=self._action_is_valid,
+            success=self._success,
+            progress=float(self._progress()),
+            score=float(self._score()),
+            fault="",
+        )
+        return cast("dict[str, Any]", info)
+
+    def render(self) -> str | None:
+        """Return the current picture as text, or None without a render mode."""
+        return self._picture() if self.render_mode == "ansi" else None
+
+    @property
+    def instance_hash(self) -> str:
+        """The name of the current instance: a hash of its canonical text."""
+        return instance_hash(self.instance)
+
+    def snapshot(self) -> bytes:
+        """Return the exact state, generator included, as JSON.
+
+        Raises:
+            EpisodeOver: No episode has begun.
+        """
+        if self._observation is None:
+            raise EpisodeOver(f"snapshot() of {self.env_id} before the first reset(): there is no state to save.")
+        content = {
+            "format": _SNAPSHOT_FORMAT,
+            "env_id": self.env_id,
+            "settings": self.settings,
+            "instance": self.instance,
+            "turn": self.turn,
+            "running": self._running,
+            "success": self._success,
+            "action_is_valid": self._action_is_valid,
+            "observation": self._observation,
+            "generator": self.np_random.bit_generator.state,
+            "state": self._state(),
+        }
+        return json.dumps(content, ensure_ascii=False, sort_keys=True).encode()
+
+    def restore(self, snapshot: bytes) -> tuple[ObsT, dict[str, Any]]:
+        """Bring back a state that ``snapshot`` saved, in this or another process.
+
+        Returns:
+            The observation and info as they were.
+
+        Raises:
+            ConfigError: The bytes are no snapshot, or one of another environment or other options.
+        """
+        content = self._read_snapshot(snapshot)
+        self.np_random.bit_generator.state = content["generator"]
+        self.instance, self.turn = content["instance"], content["turn"]
+        self._running, self._success = content["running"], content["success"]
+        self._action_is_valid, self._observation = content["action_is_valid"], content["observation"]
+        self._load(content["state"])
+        return cast("ObsT", self._observation), self._info()
+
+    def _read_snapshot(self, snapshot: bytes) -> dict[str, Any]:
+        try:
+            content = json.loads(snapshot)
+            found = content["format"], content["env_id"], content["settings"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise ConfigError(f"restore() of {self.env_id} got bytes that are no snapshot of turngym.") from error
+        expected = _SNAPSHOT_FORMAT, self.env_id, json.loads(json.dumps(self.settings))
+        if found != expected:
+            raise ConfigError(
+                f"this snapshot belongs to {found[1]} with {found[2]}, not to {expected[1]} with {expected[2]}."
+            )
+        return cast("dict[str, Any]", content)
+
+    # Tools for subclasses.
+
+    def _draw(
+        self, generate: Callable[[np.random.Generator], InstanceT], text: Callable[[InstanceT], str]
+    ) -> InstanceT:
+        """Draw instances until one belongs to ``self.split``; store its canonical text."""
+        for _ in range(_MAX_DRAWS):
+            instance = generate(self.np_random)
+            self.instance = text(instance)
+            if self.finite_instances is not None or split_of(self.instance) == self.split:
+                return instance
+        raise ConfigError(f"{self.env_id} found no instance of split {self.split!r}: its options leave too few.")
+
+    def _require(self, option: str, value: float, low: float, high: float) -> None:
+        """Raise unless ``low <= value <= high``."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise ConfigError(f"{option} of {self.env_id} must lie in [{low}, {high}], got {value!r}.")

@@ -1,0 +1,160 @@
+"""Frozen Lake: walk over the ice from where you stand to the goal without falling into a hole.
+
+The rules are in :mod:`turngym.envs.textgames.frozen_lake_rules`. The episode ends in a hole or at the goal. The first
+cell, the goal and the holes are random; a way to the goal always exists.
+"""
+
+from __future__ import annotations
+
+from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.textgames.frozen_lake_rules import (
+    MOVES,
+    coordinate_text,
+    count_lakes,
+    draw_lake,
+    grid_text,
+    neighbour,
+    parse_lake,
+    slippery_policy,
+    slips,
+)
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_whole
+from turngym.errors import ConfigError
+from turngym.types import JSONValue
+
+_RULES = """You stand on a frozen lake. Walk to the goal without falling into a hole.
+You can walk one cell up, down, left or right. You cannot leave the lake."""
+_SLIPPERY = """The ice is slippery: one time in three you go where you wanted, and one time in three each to the left \
+or to the right of that direction."""
+_GRID = """The lake is drawn as lines of symbols: _ ice, O hole, G goal, P you, X you in a hole, √ you at the goal. Up \
+is towards the first line."""
+_COORDINATES = """The lake is described by words, each followed by a row and a column: player (you), goal, hole. Rows \
+are counted downwards and columns to the right, both from 0."""
+_ANSWER = "Answer with one move: up, down, left or right."
+_UNKNOWN = "Unknown action: answer with up, down, left or right."
+
+
+class FrozenLake(TextEnv[str]):
+    """A random lake whose goal can be reached within the turn limit.
+
+    The episode terminates at the goal (success) or in a hole (no success) and is truncated at ``max_turns``. On firm
+    ice the legal actions are the moves that stay on the lake; on slippery ice all four, because a move against the
+    edge still may slip along it.
+
+    Args:
+        size: Cells along one side, 3 to 10.
+        hole_share: Share of the cells, first cell and goal left out, that are holes, 0 to 0.5.
+        slippery: Whether a move may slip to either side.
+        view: ``"grid"`` for lines of symbols, ``"coordinates"`` for one line of words and numbers.
+        step_reward: Reward of every turn.
+        goal_reward: Reward for reaching the goal.
+        hole_reward: Reward for falling into a hole.
+        max_turns: Turns after which the episode is truncated.
+        split: Share of the lakes to draw from.
+        env_id: Registered id.
+        render_mode: ``"ansi"`` or None.
+
+    Raises:
+        ConfigError: An option is out of its range.
+
+    >>> env = FrozenLake(view="coordinates")
+    >>> lake, info = env.reset(seed=0)
+    >>> lake.split()[0], lake.count("hole")
+    ('player', 3)
+    """
+
+    def __init__(
+        self,
+        size: int = 4,
+        hole_share: float = 0.2,
+        slippery: bool = False,
+        view: str = "grid",
+        step_reward: float = 0.0,
+        goal_reward: float = 1.0,
+        hole_reward: float = 0.0,
+        *,
+        max_turns: int = 20,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        require_whole(self.env_id, "size", size, 3, 10)
+        self._require("hole_share", hole_share, 0.0, 0.5)
+        require_flag(self.env_id, "slippery", slippery)
+        require_choice(self.env_id, "view", view, ("grid", "coordinates"))
+        for name, reward in (("step", step_reward), ("goal", goal_reward), ("hole", hole_reward)):
+            self._require(f"{name}_reward", reward, -1e6, 1e6)
+        self.size, self.slippery = size, slippery
+        self.num_holes = round(hole_share * (size**2 - 2))
+        self.step_reward, self.goal_reward, self.hole_reward = step_reward, goal_reward, hole_reward
+        self.finite_instances = count_lakes(size, self.num_holes, max_turns)
+        self._is_grid = view == "grid"
+        self._board_text = grid_text if self._is_grid else coordinate_text
+        parts = (_RULES, _SLIPPERY if slippery else "", _GRID if self._is_grid else _COORDINATES, _ANSWER)
+        self.instructions = "\n".join(part for part in parts if part)
+
+    def _begin(self, task: str | int | None) -> str:
+        refuse_task(self.env_id, task)
+        self._lake = self._draw(
+            lambda generator: draw_lake(generator, self.size, self.num_holes, self.max_turns),
+            lambda lake: grid_text(lake, lake.start),
+        )
+        self._stand(self._lake.start)
+        return self._board
+
+    def _stand(self, cell: int) -> None:
+        self._player = cell
+        self._board = self._board_text(self._lake, cell)
+
+    def _advance(self, action: str) -> Outcome[str]:
+        move = action.strip().lower()
+        if move not in MOVES:
+            note = _UNKNOWN + ("\n" if self._is_grid else " ")
+            return Outcome(note + self._board, self.step_reward, action_is_valid=False)
+        if self.slippery:
+            move = slips(move)[int(self.np_random.integers(3))]
+        self._stand(neighbour(self.size, self._player, move))
+        if self._player == self._lake.goal:
+            return Outcome(self._board, self.step_reward + self.goal_reward, terminated=True, success=True)
+        if self._player in self._lake.holes:
+            return Outcome(self._board, self.step_reward + self.hole_reward, terminated=True)
+        return Outcome(self._board, self.step_reward)
+
+    def _anchor(self) -> str:
+        return self._board
+
+    def _legal_actions(self) -> tuple[str, ...]:
+        if self.slippery:
+            return MOVES
+        return tuple([move for move in MOVES if neighbour(self.size, self._player, move) != self._player])
+
+    def _progress(self) -> float:
+        distances = self._lake.distances
+        if self._player not in distances:
+            return 0.0
+        return max(0.0, 1 - distances[self._player] / distances[self._lake.start])
+
+    def _picture(self) -> str:
+        return grid_text(self._lake, self._player)
+
+    def _state(self) -> JSONValue:
+        return {"lake": grid_text(self._lake, self._lake.start), "player": self._player}
+
+    def _load(self, state: JSONValue) -> None:
+        self._lake = parse_lake(state["lake"])
+        self._stand(state["player"])
+
+    def expert_action(self) -> str:
+        """Return the first move of a shortest way, on slippery ice the move of the best policy.
+
+        Raises:
+            ConfigError: The player is in a hole or at the goal.
+        """
+        if self._player == self._lake.goal or self._player in self._lake.holes:
+            raise ConfigError(f"{self.env_id} has no expert action after the episode has ended: call reset() first.")
+        if self.slippery:
+            return slippery_policy(self._lake)[self._player]
+        distances = self._lake.distances
+        nearer = distances[self._player] - 1
+        return next(move for move in MOVES if distances.get(neighbour(self.size, self._player, move)) == nearer)

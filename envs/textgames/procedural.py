@@ -1,0 +1,31 @@
+"""Checks that the games made from random numbers share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from turngym.errors import ConfigError, nearest
+
+
+def refuse_task(env_id: str, task: str | int | None) -> None:
+    """Raise if a task was asked for by name: these games draw theirs from the seed."""
+    if task is not None:
+        raise ConfigError(f"{env_id} has no named tasks, got options={{'task': {task!r}}}: pick an instance by seed.")
+
+
+def require_choice(env_id: str, option: str, value: str, choices: Collection[str]) -> None:
+    """Raise unless ``value`` is one of ``choices``."""
+    if value not in choices:
+        raise ConfigError(f"{env_id} has no {option} {value!r}. {nearest(str(value), choices)}")
+
+
+def require_whole(env_id: str, option: str, value: int, low: int, high: int) -> None:
+    """Raise unless ``value`` is a whole number with ``low <= value <= high``."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ConfigError(f"{option} of {env_id} must be a whole number in [{low}, {high}], got {value!r}.")
+
+
+def require_flag(env_id: str, option: str, value: bool) -> None:
+    """Raise unless ``value`` is True or False."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"{option} of {env_id} must be True or False, got {value!r}.")

@@ -1,0 +1,197 @@
+"""Tower of Hanoi: bring a tower of discs to the last of three pegs.
+
+A move takes the top disc of one peg to another peg. A disc never lies on a smaller one. The tower is done when every
+disc lies on peg C.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_whole
+from turngym.errors import ConfigError
+from turngym.types import JSONValue
+
+PEGS = "ABC"
+_MOVE = re.compile(r"\s*([ABC])\s+([ABC])\s*", re.IGNORECASE)
+_RULES = """There are three pegs, A, B and C, and discs of different sizes. Bring all discs to peg C.
+A move takes the top disc of one peg and puts it on another peg. A disc must never lie on a smaller one.
+Each line shows a peg and its discs from bottom to top; 1 is the smallest disc.
+Answer with two pegs, from and to, for example: A C"""
+_UNKNOWN = "Unknown action: answer with two pegs, for example A C."
+
+Discs = tuple[int, ...]
+"""The peg (0, 1, 2) of each disc, smallest disc first."""
+
+
+def top(discs: Discs, peg: int) -> int | None:
+    """Return the smallest disc on a peg (0 is the smallest of all), None if the peg is empty.
+
+    >>> top((2, 0, 0), 0)
+    1
+    """
+    return discs.index(peg) if peg in discs else None
+
+
+def transition(discs: Discs, source: int, target: int) -> Discs | str:
+    """Return the discs after a move, or one sentence that says why it is not legal.
+
+    >>> transition((0, 0, 0), 0, 2)
+    (2, 0, 0)
+    >>> transition((2, 0, 0), 0, 2)
+    'Illegal move: disc 2 would lie on the smaller disc 1.'
+    """
+    if source == target:
+        return "Illegal move: the two pegs must differ."
+    moved, below = top(discs, source), top(discs, target)
+    if moved is None:
+        return f"Illegal move: peg {PEGS[source]} is empty."
+    if below is not None and below < moved:
+        return f"Illegal move: disc {moved + 1} would lie on the smaller disc {below + 1}."
+    return (*discs[:moved], target, *discs[moved + 1 :])
+
+
+def solution(discs: Discs) -> tuple[int, tuple[int, int] | None]:
+    """Return the fewest moves that bring all discs to the last peg, and the first of them; None when all are there.
+
+    From the largest disc down: a disc that lies where it should go costs nothing. Any other disc ``k`` (0 is the
+    smallest) costs one move and, once it has moved, ``2**k - 1`` to bring all smaller ones on top of it; before, the
+    smaller ones must gather on the third peg, so that peg is where the next disc should go.
+
+    >>> solution((0, 0, 0))
+    (7, (0, 2))
+    """
+    moves, first, wanted = 0, None, 2
+    for disc in reversed(range(len(discs))):
+        if discs[disc] != wanted:
+            moves += 1 << disc
+            first = discs[disc], wanted
+            wanted = 3 - discs[disc] - wanted
+    return moves, first
+
+
+def pegs_text(discs: Discs) -> str:
+    """Return one line a peg, its discs from bottom to top.
+
+    >>> print(pegs_text((2, 0, 0)))
+    A: 3 2
+    B:
+    C: 1
+    """
+    stacks = [
+        "".join([f" {disc + 1}" for disc in reversed(range(len(discs))) if discs[disc] == peg]) for peg in range(3)
+    ]
+    return f"A:{stacks[0]}\nB:{stacks[1]}\nC:{stacks[2]}"
+
+
+class TowerOfHanoi(TextEnv[str]):
+    r"""Discs on three pegs, to be brought to the last one.
+
+    The episode terminates when all discs lie on peg C, which is the only success, and is truncated at ``max_turns``.
+    A move against the rules changes nothing and is answered with the rule that it breaks.
+
+    Args:
+        discs: Number of discs, 2 to 8.
+        start: ``"tower"`` for all discs on peg A, ``"random"`` for any unsolved placement.
+        step_reward: Reward of every turn.
+        solve_reward: Reward for the finished tower.
+        max_turns: Turns after which the episode is truncated, at least ``2**discs - 1``; None for twice that.
+        split: Accepted as everywhere; every split draws from all placements, because a solution from one placement
+            passes through others.
+        env_id: Registered id.
+        render_mode: ``"ansi"`` or None.
+
+    Raises:
+        ConfigError: An option is out of its range, or the turn limit too low for a solution.
+
+    >>> env = TowerOfHanoi(discs=2)
+    >>> env.reset(seed=0)[0]
+    'A: 2 1\nB:\nC:'
+    """
+
+    def __init__(
+        self,
+        discs: int = 3,
+        start: str = "tower",
+        step_reward: float = 0.0,
+        solve_reward: float = 1.0,
+        *,
+        max_turns: int | None = None,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+    ) -> None:
+        longest = (1 << discs) - 1 if isinstance(discs, int) and 0 < discs < 10 else 1
+        limit = 2 * longest if max_turns is None else max_turns
+        super().__init__(max_turns=limit, split=split, env_id=env_id, render_mode=render_mode)
+        require_whole(self.env_id, "discs", discs, 2, 8)
+        require_choice(self.env_id, "start", start, ("tower", "random"))
+        for name, reward in (("step", step_reward), ("solve", solve_reward)):
+            self._require(f"{name}_reward", reward, -1e6, 1e6)
+        if limit < longest:
+            raise ConfigError(
+                f"max_turns of {self.env_id} is {limit}, but {discs} discs can need {longest} moves: "
+                f"pass max_turns={longest} or more, or fewer discs."
+            )
+        self.num_discs, self.start = discs, start
+        self.step_reward, self.solve_reward = step_reward, solve_reward
+        self.finite_instances = 1 if start == "tower" else 3**discs - 1
+        self.instructions = _RULES
+
+    def _begin(self, task: str | int | None) -> str:
+        refuse_task(self.env_id, task)
+        self._discs = self._draw(self._first, pegs_text)
+        return pegs_text(self._discs)
+
+    def _first(self, generator: np.random.Generator) -> Discs:
+        if self.start == "tower":
+            return (0,) * self.num_discs
+        number = int(generator.integers(3**self.num_discs - 1))  # the last one, all digits 2, is the finished tower
+        return tuple(number // 3**disc % 3 for disc in range(self.num_discs))
+
+    def _advance(self, action: str) -> Outcome[str]:
+        match = _MOVE.fullmatch(action)
+        if not match:
+            return self._refusal(_UNKNOWN)
+        after = transition(self._discs, PEGS.index(match[1].upper()), PEGS.index(match[2].upper()))
+        if isinstance(after, str):
+            return self._refusal(after)
+        self._discs = after
+        if all(peg == 2 for peg in after):
+            return Outcome(pegs_text(after), self.step_reward + self.solve_reward, terminated=True, success=True)
+        return Outcome(pegs_text(after), self.step_reward)
+
+    def _refusal(self, note: str) -> Outcome[str]:
+        return Outcome(f"{note}\n{pegs_text(self._discs)}", self.step_reward, action_is_valid=False)
+
+    def _anchor(self) -> str:
+        return pegs_text(self._discs)
+
+    def _legal_actions(self) -> tuple[str, ...]:
+        tops = [top(self._discs, peg) for peg in range(3)]
+        sizes = [len(self._discs) if disc is None else disc for disc in tops]  # an empty peg takes any disc, gives none
+        pairs = [(source, target) for source in range(3) for target in range(3)]
+        return tuple([f"{PEGS[a]} {PEGS[b]}" for a, b in pairs if sizes[a] < sizes[b]])
+
+    def _progress(self) -> float:
+        return 1 - solution(self._discs)[0] / ((1 << self.num_discs) - 1)
+
+    def _state(self) -> JSONValue:
+        return list(self._discs)
+
+    def _load(self, state: JSONValue) -> None:
+        self._discs = tuple(state)
+
+    def expert_action(self) -> str:
+        """Return the first move of the shortest solution.
+
+        Raises:
+            ConfigError: The tower is finished.
+        """
+        _, first = solution(self._discs)
+        if first is None:
+            raise ConfigError(f"{self.env_id} has no expert action for the finished tower: call reset() first.")
+        return f"{PEGS[first[0]]} {PEGS[first[1]]}"

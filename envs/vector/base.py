@@ -1,0 +1,295 @@
+"""The vector: several environments stepped together, in part, or as they become ready."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Self
+
+from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from turngym.envs.vector.backend import Backend
+from turngym.envs.vector.book import ENDED, Book
+from turngym.envs.vector.info import Infos
+from turngym.envs.vector.options import read_mask, read_seeds, slot_options
+from turngym.envs.vector.packing import Array, Batch, Packing
+from turngym.envs.vector.slot import Result
+from turngym.errors import ConfigError
+
+
+class TextVectorEnv(VectorEnv[Any, Any, Any]):
+    """A Gymnasium vector for environments whose actions are text.
+
+    Beyond Gymnasium's own vectors it steps any subset of the slots, first-ready too, keeps what breaks inside of its
+    slot, and builds the info columns only when they are looked at. Make one with :func:`turngym.make_vec`.
+
+    Args:
+        backend: Runs the slots; the vector closes it.
+        autoreset_mode: When an ended episode is followed by the next, with Gymnasium's meaning.
+        name: Shown by ``repr``.
+
+    Raises:
+        ConfigError: The environments' spaces differ.
+    """
+
+    def __init__(self, backend: Backend, autoreset_mode: AutoresetMode, name: str) -> None:
+        self.num_envs = len(backend.makers)
+        self.autoreset_mode = autoreset_mode
+        self._backend = backend
+        self._name = name
+        self._all = range(self.num_envs)
+        self._pending: dict[int, Any] = {}
+        self._ended: dict[int, Result] = {}
+        try:
+            self._adopt(backend.run(self._all, [("open",)] * self.num_envs))
+        except BaseException:
+            backend.close()
+            raise
+
+    def _adopt(self, facts: list[dict[str, Any]]) -> None:
+        """Take over the spaces and metadata, which must be the same for every slot."""
+        first = facts[0]
+        for slot, other in enumerate(facts):
+            for kind in ("observation_space", "action_space"):
+                if other[kind] != first[kind]:
+                    raise ConfigError(
+                        f"the slots of one vector need equal spaces: the {kind} of slot 0 is {first[kind]}, that of "
+                        f'slot {slot} is {other[kind]}. Pass observation="text" to see only the text of each.'
+                    )
+        self.metadata = {**first["metadata"], "autoreset_mode": self.autoreset_mode}
+        self.render_mode = first["render_mode"]
+        self.single_observation_space = first["observation_space"]
+        self.single_action_space = first["action_space"]
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._packing = Packing(self.single_observation_space, self.single_action_space)
+        self._book = Book(self.num_envs, self.autoreset_mode, self._packing.empty())
+
+    # Gymnasium's methods.
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, Infos]:
+        """Begin new episodes.
+
+        Args:
+            seed: One per slot, which may repeat; an int ``s`` means ``s, s + 1, ...``; None goes on
+                with the generators.
+            options: ``"reset_mask"`` (bool array) resets only some slots; ``"slot_options"`` is a list of one dict or
+                None per slot; everything else goes to every slot.
+
+        Returns:
+            The observations of all slots, the last ones where nothing was reset, and the infos of the slots that were.
+        """
+        seeds = read_seeds(seed, self.num_envs)
+        mask = read_mask(options, self.num_envs)
+        given = slot_options(options, self.num_envs)
+        chosen = [slot for slot in self._all if mask is None or mask[slot]]
+        self._require_idle(chosen)
+        ops = [self._book.reset_op(slot, seeds[slot], given[slot]) for slot in chosen]
+        rows: list[dict[str, Any]] = [{} for _ in self._all]
+        for slot, op, result in zip(chosen, ops, self._backend.run(chosen, ops), strict=True):
+            rows[slot] = self._book.settle(slot, op, result)[4]
+        return self._packing.join(self._book.last), Infos(rows)
+
+    def step(self, actions: Any, indices: Sequence[int] | None = None) -> Batch:
+        """Take one turn in every slot, or in those of ``indices``.
+
+        Args:
+            actions: One per stepped slot, in the same order.
+            indices: Slots to step; None for all.
+
+        Returns:
+            Observations, rewards (float64), terminations, truncations and infos, one entry per stepped slot in the
+            order of ``indices``. A slot that broke has reward 0, is truncated, and says why in ``info["fault"]``.
+
+        Raises:
+            EpisodeOver: A slot has no running episode, and the autoreset mode does not begin one.
+        """
+        chosen = self._chosen(indices)
+        ops = self._ops(chosen, actions)
+        settle = self._book.settle
+        answers = self._backend.run(chosen, ops)
+        results = [settle(slot, op, answer) for slot, op, answer in zip(chosen, ops, answers, strict=True)]
+        if self.autoreset_mode is AutoresetMode.SAME_STEP:
+            self._begin_next(chosen, results)
+        return self._packing.batch(results)
+
+    def _begin_next(self, chosen: Sequence[int], results: list[Result]) -> None:
+        """Replace the results of ended episodes by the beginning of the next ones."""
+        status = self._book.status
+        ended = [(position, slot) for position, slot in enumerate(chosen) if status[slot] == ENDED]
+        if not ended:
+            return
+        ops = [self._book.reset_op(slot) for _, slot in ended]
+        answers = self._backend.run([slot for _, slot in ended], ops)
+        for (position, slot), op, answer in zip(ended, ops, answers, strict=True):
+            results[position] = _joined(results[position], self._book.settle(slot, op, answer))
+
+    def send(self, actions: Any, indices: Sequence[int] | None = None) -> None:
+        """Start one turn in every slot, or in those of ``indices``; :meth:`recv` fetches what it led to."""
+        chosen = self._chosen(indices)
+        ops = self._ops(chosen, actions)
+        self._backend.submit(chosen, ops)
+        self._pending.update(zip(chosen, ops, strict=True))
+
+    def recv(
+        self, min_ready: int = 1, timeout_seconds: float | None = None
+    ) -> tuple[list[int], Any, Array, Array, Array, Infos]:
+        """Fetch the turns that are ready, in the order in which they became so.
+
+        Args:
+            min_ready: Wait for at least that many, or for all that are under way if they are fewer.
+            timeout_seconds: Return with what there is, perhaps nothing, after that time; None waits.
+
+        Returns:
+            The slots, then what :meth:`step` returns for them.
+
+        Raises:
+            NoAsyncCallError: Nothing was sent.
+        """
+        if not self._pending:
+            raise NoAsyncCallError("recv() without an action under way: call send() first.", "recv")
+        needed = min(min_ready, len(self._pending))
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        ready: dict[int, Result] = {}
+        while True:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            for slot, answer in self._backend.collect(needed - len(ready), left):
+                self._receive(slot, answer, ready)
+            if len(ready) >= needed or left == 0.0:
+                return list(ready), *self._packing.batch(list(ready.values()))
+
+    def _receive(self, slot: int, answer: Any, ready: dict[int, Result]) -> None:
+        """Settle one answer; in SAME_STEP mode an ended episode is ready only when the next has begun."""
+        result = self._book.settle(slot, self._pending.pop(slot), answer)
+        if slot in self._ended:
+            result = _joined(self._ended.pop(slot), result)
+        elif self.autoreset_mode is AutoresetMode.SAME_STEP and self._book.status[slot] == ENDED:
+            self._ended[slot] = result
+            self._pending[slot] = self._book.reset_op(slot)
+            self._backend.submit([slot], [self._pending[slot]])
+            return
+        ready[slot] = result
+
+    # Beyond stepping.
+
+    def call(self, name: str, *args: Any, indices: Sequence[int] | None = None, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of each environment, or read an attribute; exceptions reach the caller.
+
+        >>> import turngym
+        >>> vector = turngym.make_vec("CartPole-v1", 2)
+        >>> vector.call("spec")[0].id
+        'CartPole-v1'
+        """
+        if name in ("reset", "step", "close", "restore"):
+            raise ConfigError(f"call({name!r}) would hide an episode from the vector: use its own {name}().")
+        return tuple(self._on_each("call", name, args, kwargs, indices=indices))
+
+    def get_attr(self, name: str, indices: Sequence[int] | None = None) -> tuple[Any, ...]:
+        """Return an attribute of each environment."""
+        return self.call(name, indices=indices)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute: a list or tuple holds one value per slot, anything else goes to every slot."""
+        each = values if isinstance(values, list | tuple) else [values] * self.num_envs
+        if len(each) != self.num_envs:
+            raise ConfigError(f"set_attr({name!r}) needs {self.num_envs} values, one per slot, got {len(each)}.")
+        self._require_idle(self._all)
+        self._backend.run(self._all, [("set", name, value) for value in each])
+
+    def render(self) -> tuple[Any, ...]:
+        """Return the picture of each slot."""
+        return self.call("render")
+
+    def snapshot(self, indices: Sequence[int] | None = None) -> list[bytes]:
+        """Return the exact state of each environment, as its own ``snapshot`` does."""
+        return list(self._on_each("snapshot", indices=indices))
+
+    def restore(self, snapshots: Sequence[bytes], indices: Sequence[int] | None = None) -> tuple[Any, Infos]:
+        """Bring back one snapshot per slot, also in another vector or backend.
+
+        Returns:
+            The observations and infos of these slots, as they were.
+        """
+        chosen = self._chosen(indices)
+        if len(snapshots) != len(chosen):
+            raise ConfigError(f"restore() needs one snapshot per slot: got {len(snapshots)} for {len(chosen)} slots.")
+        ops = [("restore", snapshot) for snapshot in snapshots]
+        answers = self._backend.run(chosen, ops)
+        results = [self._book.settle(slot, op, answer) for slot, op, answer in zip(chosen, ops, answers, strict=True)]
+        return self._packing.join([result[0] for result in results]), Infos([result[4] for result in results])
+
+    def stats(self) -> dict[str, Any]:
+        """Return counts since the vector was made: steps, resets, faults by kind, workers replaced, abandoned."""
+        return {
+            "steps": self._book.steps,
+            "resets": self._book.resets,
+            "faults": dict(self._book.faults),
+            "workers_replaced": self._backend.workers_replaced,
+            "abandoned": self._backend.abandoned,
+        }
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close every environment and end every worker."""
+        self._backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> Any:
+        """The generator of each environment; a copy where the environment lives in a worker."""
+        return self.get_attr("np_random")
+
+    @property
+    def np_random_seed(self) -> Any:
+        """The seed of each environment."""
+        return self.get_attr("np_random_seed")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name}, num_envs={self.num_envs}, backend={type(self._backend).__name__})"
+
+    # Checks and batches.
+
+    def _on_each(self, method: str, *args: Any, indices: Sequence[int] | None = None) -> list[Any]:
+        chosen = self._chosen(indices)
+        return self._backend.run(chosen, [(method, *args)] * len(chosen))
+
+    def _chosen(self, indices: Sequence[int] | None) -> Sequence[int]:
+        """Return the slots, checked; none of them may have an action under way."""
+        if indices is None:
+            chosen: Sequence[int] = self._all
+        else:
+            chosen = [int(index) for index in indices]
+            if len(set(chosen)) < len(chosen) or not all(0 <= slot < self.num_envs for slot in chosen):
+                raise ConfigError(f"indices must be distinct slots below {self.num_envs}, got {chosen}.")
+        self._require_idle(chosen)
+        return chosen
+
+    def _require_idle(self, chosen: Sequence[int]) -> None:
+        if self._pending and not self._pending.keys().isdisjoint(chosen):
+            busy = sorted(self._pending.keys() & set(chosen))
+            raise AlreadyPendingCallError(f"slots {busy} have an action under way: call recv() first.", "send")
+
+    def _ops(self, chosen: Sequence[int], actions: Any) -> list[Any]:
+        """Return one operation per slot, or raise before anything has happened."""
+        step_op = self._book.step_op
+        split = self._packing.split(actions, len(chosen))
+        ops = [step_op(slot, action) for slot, action in zip(chosen, split, strict=True)]
+        if self._packing.takes_text:
+            for op, slot in zip(ops, chosen, strict=True):
+                if op[0] == "step" and not isinstance(op[1], str):
+                    raise TypeError(f"the action of slot {slot} must be a str, got {type(op[1]).__name__}.")
+        return ops
+
+
+def _joined(last: Result, first: Result) -> Result:
+    """Return the end of one episode together with the beginning of the next, as Gymnasium's SAME_STEP mode does."""
+    info = {"final_obs": last[0], "final_info": last[4], **first[4]}
+    return first[0], last[1], last[2], last[3], info, ()

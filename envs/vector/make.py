@@ -1,0 +1,93 @@
+"""``make_vec``: from ids to a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from gymnasium.vector import AutoresetMode
+
+from turngym.envs.vector.backend import VECTOR_BACKENDS, BackendOptions
+from turngym.envs.vector.base import TextVectorEnv
+from turngym.envs.vector.maker import EnvFn, EnvWrapper, Maker, find_spec
+from turngym.errors import ConfigError, nearest
+
+
+def make_vec(
+    env_id: str | Sequence[str] | None = None,
+    num_envs: int | None = None,
+    *,
+    env_fns: Sequence[EnvFn] | None = None,
+    wrappers: Sequence[EnvWrapper] = (),
+    observation: Literal["native", "text"] = "native",
+    backend: str = "sync",
+    autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    num_workers: int | None = None,
+    step_timeout_seconds: float | None = 60.0,
+    reset_timeout_seconds: float | None = 120.0,
+    memory_limit_mib: int | None = None,
+    **env_kwargs: Any,
+) -> TextVectorEnv:
+    """Make a vector of environments.
+
+    Args:
+        env_id: A registered id, ``"module:id"``, or a list of ids, one per slot.
+        num_envs: Number of slots, at least 1 (the default with one id); with a list it follows from the list.
+        env_fns: Functions that make one environment each, instead of ids.
+        wrappers: Applied to every environment, the first innermost.
+        observation: ``"text"`` shows only the text, so that environments with pictures and without fit together.
+        backend: ``"sync"`` runs in this process, ``"process"`` in worker processes, which survives anything.
+        autoreset_mode: Gymnasium's ``AutoresetMode`` or its value, or the lower-case name, e.g. ``"disabled"``.
+        num_workers: Number of workers; the default is the number of slots or of processors, whichever is less.
+        step_timeout_seconds: A step that takes longer is a fault; None waits. ``"sync"`` cannot interrupt a step.
+        reset_timeout_seconds: The same for a reset, which includes making the environment.
+        memory_limit_mib: Memory that each worker may allocate, in MiB.
+        **env_kwargs: Options of the environments.
+
+    Raises:
+        UnknownName: There is no such environment or backend.
+        ConfigError: The arguments contradict each other, or the environments do not fit into one vector.
+
+    >>> vector = make_vec("CartPole-v1", 2)
+    >>> vector.reset(seed=[7, 7])[0].shape
+    (2, 4)
+    """
+    sources, name = _sources(env_id, num_envs, env_fns, env_kwargs)
+    if observation not in ("native", "text"):
+        raise ConfigError(f'observation must be "native" or "text", got {observation!r}.')
+    makers = [Maker(source, env_kwargs, tuple(wrappers), observation == "text") for source in sources]
+    limits = BackendOptions(num_workers, step_timeout_seconds, reset_timeout_seconds, memory_limit_mib)
+    mode = _mode(autoreset_mode)
+    return TextVectorEnv(VECTOR_BACKENDS[backend](makers, limits), mode, name)
+
+
+def _sources(
+    env_id: str | Sequence[str] | None,
+    num_envs: int | None,
+    env_fns: Sequence[EnvFn] | None,
+    env_kwargs: dict[str, Any],
+) -> tuple[list[Any], str]:
+    """Return what makes the environment of each slot, and a name for all of them."""
+    if (env_id is None) == (env_fns is None):
+        raise ConfigError("make_vec needs either ids or env_fns: pass exactly one of them.")
+    if isinstance(env_id, str):
+        count = 1 if num_envs is None else num_envs
+        if count < 1:
+            raise ConfigError(f"num_envs must be at least 1, got {count}.")
+        return [find_spec(env_id)] * count, env_id
+    sources = [find_spec(each) for each in env_id] if env_id is not None else list(env_fns or ())
+    if not sources or num_envs not in (None, len(sources)):
+        raise ConfigError(f"num_envs={num_envs} does not fit {len(sources)} environments: leave it out.")
+    if env_fns is not None and env_kwargs:
+        raise ConfigError(f"env_fns take no options, got {sorted(env_kwargs)}: bind them inside of the functions.")
+    return sources, "env_fns" if env_id is None else ", ".join(dict.fromkeys(env_id))
+
+
+def _mode(mode: AutoresetMode | str) -> AutoresetMode:
+    """Return Gymnasium's mode for its value or its lower-case name."""
+    if isinstance(mode, AutoresetMode):
+        return mode
+    named = {each.value: each for each in AutoresetMode} | {each.name.lower(): each for each in AutoresetMode}
+    if mode not in named:
+        raise ConfigError(f"autoreset_mode {mode!r} is unknown. {nearest(mode, named)}")
+    return named[mode]

@@ -1,0 +1,241 @@
+"""One slot of a vector: it owns one environment, runs one operation at a time and turns what breaks into data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import gymnasium
+import numpy as np
+from gymnasium.utils.env_checker import data_equivalence
+
+from turngym.envs.vector.info import fault_info
+from turngym.envs.vector.maker import Maker
+from turngym.errors import ConfigError, SnapshotUnsupported, TurngymError
+
+Op: TypeAlias = tuple[Any, ...]
+"""A method name of :class:`Slot` and its arguments."""
+
+Result: TypeAlias = tuple[Any, float, bool, bool, dict[str, Any], tuple[str, ...]]
+"""Observation (None after a fault), reward, terminated, truncated, info, and the faults met on the way."""
+
+READ_ONLY = frozenset(
+    {
+        "action_space",
+        "expert_action",
+        "instance_hash",
+        "instructions",
+        "metadata",
+        "np_random",
+        "np_random_seed",
+        "observation_space",
+        "render",
+        "spec",
+        "tasks",
+    }
+)
+"""What ``call`` may ask for without changing an environment, so that a rebuild need not repeat it."""
+
+_LONGEST_FAULT = 300
+
+
+def describe(error: BaseException) -> str:
+    """Return the fault text of an exception, on one line.
+
+    >>> describe(ValueError("no such door"))
+    'exception: ValueError: no such door'
+    """
+    text = f"exception: {type(error).__name__}: {error}".rstrip(": ")
+    return " ".join(text.split())[:_LONGEST_FAULT]
+
+
+def fault_result(fault: str, *, counted: bool = True) -> Result:
+    """Return the result of a step that broke: the episode is truncated with reward 0."""
+    return None, 0.0, False, True, fault_info(fault, running=False), (fault,) if counted else ()
+
+
+def failed_reset(faults: list[str]) -> Result:
+    """Return the result of a reset that broke in a fresh environment too: the next step ends that episode."""
+    return None, 0.0, False, False, fault_info(faults[-1], running=True), tuple(faults)
+
+
+@dataclass(slots=True)
+class Journal:
+    """Everything needed to bring a slot back in another worker.
+
+    Args:
+        start: ``("seed", int)``, ``("generator", state)`` or ``("snapshot", bytes)``; None before the first episode.
+        options: The options of the reset.
+        log: What changed the environment since, as operations.
+        last: The last observation, which the rebuilt environment must show again.
+        attributes: What ``set_attr`` set in earlier episodes.
+    """
+
+    start: tuple[str, Any] | None = None
+    options: dict[str, Any] | None = None
+    log: list[Op] = field(default_factory=list)
+    last: Any = None
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def begin(self, start: tuple[str, Any] | None, options: dict[str, Any] | None, last: Any) -> None:
+        """Forget the last episode and note how a new one began."""
+        self.attributes.update(op[1:] for op in self.log if op[0] == "set")
+        self.start, self.options, self.log, self.last = start, options, [], last
+
+    def heading(self) -> Journal:
+        """Return what must be repeated before a reset with a seed: the attributes alone."""
+        journal = Journal(attributes=dict(self.attributes))
+        journal.attributes.update(op[1:] for op in self.log if op[0] == "set")
+        return journal
+
+
+class Slot:
+    """One environment and its operations.
+
+    An exception of the environment ends its episode and nothing else. A :class:`~turngym.errors.ConfigError` in a
+    reset is the caller's mistake and is raised.
+
+    Args:
+        maker: Makes the environment, and a fresh one after a fault.
+    """
+
+    start: tuple[str, Any] | None
+    """How the running episode began, for the journal."""
+
+    def __init__(self, maker: Maker) -> None:
+        self._maker = maker
+        self._env: gymnasium.Env[Any, Any] | None = None
+        self._attributes: dict[str, Any] = {}
+        self.start = None
+
+    def run(self, op: Op) -> Any:
+        """Run one operation."""
+        return getattr(self, op[0])(*op[1:])
+
+    def open(self) -> dict[str, Any]:
+        """Make the environment and return what the vector must know of it."""
+        env = self._living()
+        return {
+            "observation_space": env.observation_space,
+            "action_space": env.action_space,
+            "metadata": env.metadata,
+            "render_mode": env.render_mode,
+        }
+
+    def reset(self, seed: int | None, options: dict[str, Any] | None) -> Result:
+        """Begin an episode; try once more in a fresh environment if that breaks."""
+        start: tuple[str, Any] | None = None if seed is None else ("seed", seed)
+        faults: list[str] = []
+        for attempt in range(2):
+            try:
+                env = self._living()
+                if start is None:
+                    start = ("generator", env.unwrapped.np_random.bit_generator.state)
+                observation, info = _begin(env, start, options, fresh=attempt > 0)
+            except ConfigError:
+                raise
+            except Exception as error:  # the boundary that records it
+                faults.append(describe(error))
+                self.close()
+            else:
+                self.start = start
+                return observation, 0.0, False, False, info, tuple(faults)
+        return failed_reset(faults)
+
+    def step(self, action: Any) -> Result:
+        """Take one turn."""
+        try:
+            observation, reward, terminated, truncated, info = self._living().step(action)
+            return observation, float(reward), bool(terminated), bool(truncated), info, ()
+        except Exception as error:  # the boundary that records it
+            self.close()
+            return fault_result(describe(error))
+
+    def fail(self, fault: str) -> Result:
+        """End an episode whose reset had failed, which was counted then."""
+        return fault_result(fault, counted=False)
+
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the method ``name``, or return the attribute."""
+        value = self._living().get_wrapper_attr(name)
+        return value(*args, **kwargs) if callable(value) else value
+
+    def set(self, name: str, value: Any) -> None:
+        """Set an attribute, also on the environments that may follow after a fault."""
+        self._living().set_wrapper_attr(name, value)
+        self._attributes[name] = value
+
+    def snapshot(self) -> bytes:
+        """Return the environment's snapshot."""
+        return bytes(self._method("snapshot")())
+
+    def restore(self, snapshot: bytes) -> Result:
+        """Bring back a snapshot; the result is the one of a reset."""
+        env = self._living()
+        if self.start is None and env is not env.unwrapped:
+            env.reset()  # wrappers want to see a beginning
+        observation, info = self._method("restore")(snapshot)
+        self.start = ("snapshot", snapshot)
+        return observation, 0.0, False, False, info, ()
+
+    def rebuild(self, journal: Journal) -> None:
+        """Bring the slot to where its journal ends.
+
+        Raises:
+            TurngymError: The replay shows another observation than the original.
+        """
+        self.close()
+        self._attributes = dict(journal.attributes)
+        env = self._living()
+        if journal.start is None:
+            return
+        if journal.start[0] == "snapshot":
+            observation = self.restore(journal.start[1])[0]
+        else:
+            observation, _ = _begin(env, journal.start, journal.options, fresh=True)
+        self.start = journal.start
+        for op in journal.log:
+            if op[0] == "step":
+                observation = env.step(op[1])[0]
+            else:
+                self.run(op)
+        if not data_equivalence(observation, journal.last, exact=True):
+            raise TurngymError("the environment is not deterministic: its replay shows another observation")
+
+    def close(self) -> None:
+        """Close the environment, if there is one; a fresh one is made when it is needed."""
+        env, self._env, self.start = self._env, None, None
+        if env is None:
+            return
+        try:
+            env.close()
+        except Exception:  # the boundary: a broken environment may fail to close, and nothing is lost by that
+            return
+
+    def _living(self) -> gymnasium.Env[Any, Any]:
+        if self._env is None:
+            env = self._maker()
+            for name, value in self._attributes.items():
+                env.set_wrapper_attr(name, value)
+            self._env = env
+        return self._env
+
+    def _method(self, name: str) -> Any:
+        env = self._living()
+        if not env.has_wrapper_attr(name):
+            raise SnapshotUnsupported(f"{env} has no {name}(): only environments of turngym save their state.")
+        return env.get_wrapper_attr(name)
+
+
+def _begin(
+    env: gymnasium.Env[Any, Any], start: tuple[str, Any], options: dict[str, Any] | None, *, fresh: bool
+) -> tuple[Any, dict[str, Any]]:
+    """Reset from a seed, or go on with a generator, which a fresh environment must be given first."""
+    kind, value = start
+    if kind == "seed":
+        return env.reset(seed=value, options=options)
+    if fresh:
+        generator = np.random.Generator(getattr(np.random, value["bit_generator"])(0))
+        generator.bit_generator.state = value
+        env.unwrapped.np_random = generator
+    return env.reset(options=options)

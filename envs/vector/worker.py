@@ -1,0 +1,181 @@
+"""The worker process: it holds some slots and runs the operations that arrive, one after the other.
+
+It is started as its own interpreter, so that it neither runs the user's script again nor inherits threads, and it
+leads its own process group, so that whatever an environment has started ends with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import pickle
+import select
+import signal
+import socket
+import threading
+import time
+from typing import Any
+
+from turngym.envs.vector.backend import Failure
+from turngym.envs.vector.channel import Channel, encode
+from turngym.envs.vector.slot import Journal, Op, Slot, describe, failed_reset, fault_result
+from turngym.errors import TurngymError
+
+IDLE = -1
+_FLUSH_SECONDS = 0.005
+_GRACE_SECONDS = 10.0
+
+
+class Board:
+    """Shared memory in which a worker shows what it is doing since when; it stays readable when the worker dies.
+
+    Args:
+        file: Descriptor of a file of at least :attr:`SIZE` bytes.
+    """
+
+    SIZE = 16
+
+    def __init__(self, file: int) -> None:
+        self._memory = mmap.mmap(file, self.SIZE)
+        # Two whole numbers, each stored at once. The struct module writes byte by byte, over zeros, and a reader in
+        # another process would now and then see a job that seems to have begun when the machine did.
+        self._numbers = memoryview(self._memory).cast("q")
+
+    def write(self, serial: int) -> None:
+        """Show that the job ``serial`` begins now; ``IDLE`` for none."""
+        self._numbers[1] = time.monotonic_ns()
+        self._numbers[0] = serial
+
+    def read(self) -> tuple[int, float]:
+        """Return the job and when it began, on the clock of ``time.monotonic``."""
+        while True:
+            serial, began = self._numbers[0], self._numbers[1]
+            if serial == self._numbers[0]:
+                return serial, began / 1e9
+
+    def close(self) -> None:
+        """Release the memory."""
+        self._numbers.release()
+        self._memory.close()
+
+
+def main(channel_file: int, board_file: int) -> None:
+    """Serve until the vector closes the channel.
+
+    Args:
+        channel_file: Inherited descriptor of the channel's socket.
+        board_file: Inherited descriptor of the board's file.
+    """
+    os.set_inheritable(channel_file, False)  # a process that an environment starts must not hold the channel open
+    board = Board(board_file)
+    os.close(board_file)
+    channel = Channel(socket.socket(fileno=channel_file))
+    threading.Thread(target=_end_with_the_vector, args=(channel_file,), daemon=True).start()
+    slots: dict[int, Slot] = {}
+    try:
+        _serve(channel, board, slots)
+    except (EOFError, OSError):
+        pass  # the vector is gone or closed: end quietly
+    finally:
+        for slot in slots.values():
+            slot.close()
+    channel.close()
+
+
+def _end_with_the_vector(channel_file: int) -> None:
+    """End this process group if the vector is gone and an environment keeps the main thread from noticing."""
+    poll = select.poll()
+    poll.register(channel_file, 0)  # reports only that the other end has been closed
+    while not any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poll.poll()):
+        continue
+    time.sleep(_GRACE_SECONDS)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def _serve(channel: Channel, board: Board, slots: dict[int, Slot]) -> None:
+    while True:
+        kind, content = channel.receive()
+        if kind == "open":
+            makers, memory_limit_mib = content
+            if memory_limit_mib is not None:
+                _limit_memory(memory_limit_mib)
+            try:
+                slots.update({index: Slot(maker) for index, maker in pickle.loads(makers).fn.items()})
+            except Exception as error:  # the boundary that reports it
+                text = f"a worker cannot load the environments' makers: {describe(error)}"
+                channel.send(encode([(IDLE, Failure(TurngymError(text)), None)]))
+        else:
+            _run_jobs(content, channel, board, slots)
+
+
+def _run_jobs(
+    jobs: list[tuple[int, int, Journal | None, Op]], channel: Channel, board: Board, slots: dict[int, Slot]
+) -> None:
+    """Run the jobs and send the answers in one message, or in several where the jobs take their time."""
+    answers: list[Any] = []
+    flushed = time.monotonic()
+    for serial, index, journal, op in jobs:
+        board.write(serial)
+        slot = slots[index]
+        answers.append((serial, run_job(slot, journal, op), slot.start if op[0] == "reset" else None))
+        if time.monotonic() - flushed > _FLUSH_SECONDS:
+            board.write(IDLE)
+            channel.send(encode_answers(answers))
+            answers, flushed = [], time.monotonic()
+    board.write(IDLE)
+    if answers:
+        channel.send(encode_answers(answers))
+
+
+def run_job(slot: Slot, journal: Journal | None, op: Op) -> Any:
+    """Run one operation on a slot, which is first brought back from its journal if another worker had it."""
+    if journal is not None:
+        try:
+            slot.rebuild(journal)
+        except Exception as error:  # the boundary that records it
+            slot.close()
+            fault = f"rebuild failed: {describe(error)}"
+            if op[0] == "reset":
+                return failed_reset([fault])
+            return fault_result(fault) if op[0] == "step" else Failure(TurngymError(fault))
+    try:
+        return slot.run(op)
+    except Exception as error:  # raised again where the caller is
+        return Failure(_portable(error))
+
+
+def _portable(error: Exception) -> Exception:
+    """Return the exception if it survives pickling, else one that says the same."""
+    with contextlib.suppress(Exception):
+        if type(pickle.loads(pickle.dumps(error))) is type(error):
+            return error
+    return TurngymError(describe(error))
+
+
+def encode_answers(answers: list[Any]) -> bytes:
+    """Return the answers as a frame; one that cannot be pickled becomes a fault of its slot."""
+    try:
+        return encode(answers)
+    except Exception:  # some answer cannot travel: find out which
+        return encode([_checked(answer) for answer in answers])
+
+
+def _checked(answer: tuple[int, Any, Any]) -> tuple[int, Any, Any]:
+    serial, content, start = answer
+    try:
+        pickle.dumps(answer)
+    except Exception as error:  # the boundary that records it
+        fault = f"{describe(error)} (an observation or info cannot travel between processes)"
+        if start is not None:
+            return serial, failed_reset([fault]), None
+        is_result = isinstance(content, tuple) and len(content) == 6
+        return serial, fault_result(fault) if is_result else Failure(TurngymError(fault)), None
+    return answer
+
+
+def _limit_memory(limit_mib: int) -> None:
+    import resource
+
+    limit = limit_mib * 1024 * 1024
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

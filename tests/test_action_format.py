@@ -1,0 +1,65 @@
+"""Finding actions in completions, and the wrapper that does it for an environment."""
+
+import gymnasium
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import turngym  # noqa: F401  (registers the environments)
+from turngym.errors import UnknownName
+from turngym.wrappers import WRAPPERS
+from turngym.wrappers.action_format import FORMATS, action_format, parse_boxed, parse_json, parse_tag
+
+ACTIONS = st.text(
+    st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters="{}<>"), min_size=1
+)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+@given(action=ACTIONS)
+def test_what_is_written_is_what_is_parsed(name: str, action: str) -> None:
+    assert FORMATS[name].parse(FORMATS[name].write(action)) == action.strip()
+
+
+@pytest.mark.parametrize("name", ["tag", "boxed", "json"])
+@given(action=ACTIONS, reasoning=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<{\\\r")))
+def test_reasoning_before_the_action_is_free(name: str, action: str, reasoning: str) -> None:
+    completion = f"{reasoning}\n{FORMATS[name].write(action)}"
+    assert FORMATS[name].parse(completion) == action.strip()
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+@given(completion=st.text())
+def test_no_completion_raises(name: str, completion: str) -> None:
+    action = FORMATS[name].action_of(completion)
+    assert isinstance(action, str)
+    if FORMATS[name].parse(completion) is None:
+        assert FORMATS[name].instruction in action
+
+
+def test_the_last_action_counts() -> None:
+    assert parse_tag("<action>up</action> no: <action>down</action>") == "down"
+    assert parse_boxed(r"\boxed{up} no: \boxed{down}") == "down"
+    assert parse_json('{"action": "up"}\n{"action": "down"}\nthat is it') == "down"
+
+
+@pytest.mark.parametrize("text", ["", "up", "<action>up", "up</action>", r"\boxed{up", '{"action": 3}', "[1]"])
+def test_unfinished_marks_hold_no_action(text: str) -> None:
+    assert parse_tag(text) is None
+    assert parse_boxed(text) is None
+    assert parse_json(text) is None
+
+
+def test_an_unknown_format_gets_the_nearest_name() -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'boxed'"):
+        action_format("boxd")
+
+
+def test_the_wrapper_passes_the_action_on() -> None:
+    env = WRAPPERS["parse_action"](gymnasium.make("turngym/TowerOfHanoi-v0"), format="tag")
+    _, info = env.reset(seed=0)
+    *_, after = env.step(f"I think. <action>{info['legal_actions'][0]}</action>")
+    assert after["action_is_valid"]
+    observation, *_, after = env.step("I do not know.")
+    assert not after["action_is_valid"]
+    assert "Unknown action" in observation

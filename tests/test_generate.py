@@ -1,0 +1,115 @@
+"""Sampling: equal to row-by-row sampling from the whole distribution, and exactly logged."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small import small_model
+
+from turngym.agents.generate import Completion, choose, generate, sampling_logprobs
+from turngym.agents.models import LanguageModel
+from turngym.agents.sampling import Sampling, turn_uniforms
+from turngym.errors import ConfigError
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    return small_model()
+
+
+def prompts_of(model: LanguageModel) -> list[tuple[int, ...]]:
+    texts = ["player 2 3", "box 3 3 goal 4 1", "player 2 3", "wall", "player 2 3 box 3 3 goal 4 1 wall 1 2"]
+    return [tuple(model.tokenizer.encode(text)) for text in texts]
+
+
+def uniforms_of(count: int, length: int) -> list[np.ndarray]:
+    return [turn_uniforms(7, 0, episode, 0, length) for episode in range(count)]
+
+
+@torch.inference_mode()
+def one_by_one(model: LanguageModel, prompt: tuple[int, ...], uniforms: np.ndarray, sampling: Sampling) -> Completion:
+    """The slow way: the whole sequence through the network for each token, no cache, no batch, no padding."""
+    ids: list[int] = []
+    logprobs: list[float] = []
+    for position in range(sampling.max_new_tokens):
+        logits = model.network(torch.tensor([[*prompt, *ids]])).logits[0, -1]
+        distribution = torch.log_softmax(logits / (sampling.temperature or 1.0), -1)
+        if sampling.temperature == 0:
+            token = int(distribution.argmax())
+        else:
+            cumulative = distribution.double().exp().cumsum(0)
+            token = int((cumulative <= uniforms[position] * cumulative[-1]).sum())
+        ids.append(token)
+        logprobs.append(float(distribution[token]))
+        if token in model.stop_ids:
+            break
+    return Completion(tuple(ids), tuple(logprobs))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("max_rows", [1, 2, 512])
+def test_batched_sampling_equals_sampling_one_by_one(model: LanguageModel, temperature: float, max_rows: int) -> None:
+    sampling = Sampling(temperature, max_new_tokens=6)
+    prompts, uniforms = prompts_of(model), uniforms_of(5, 6)
+    found = generate(model.network, prompts, uniforms, sampling, model.stop_ids, max_rows)
+    for prompt, draws, completion in zip(prompts, uniforms, found, strict=True):
+        expected = one_by_one(model, prompt, draws, sampling)
+        assert completion.ids == expected.ids
+        assert completion.logprobs == pytest.approx(expected.logprobs, abs=1e-4)
+
+
+def test_equal_prompts_with_other_numbers_split_off(model: LanguageModel) -> None:
+    prompt = prompts_of(model)[0]
+    found = generate(model.network, [prompt] * 40, uniforms_of(40, 3), Sampling(max_new_tokens=3), model.stop_ids)
+    assert len({completion.ids for completion in found}) > 10
+
+
+def test_a_completion_ends_with_the_first_end_token(model: LanguageModel) -> None:
+    stop = frozenset(range(0, 340, 3))
+    found = generate(model.network, prompts_of(model), uniforms_of(5, 50), Sampling(max_new_tokens=50), stop)
+    for completion in found:
+        assert completion.ids[-1] in stop
+        assert not stop & set(completion.ids[:-1])
+
+
+def test_sampled_shares_follow_the_distribution() -> None:
+    """A sampler that ignores the temperature would give the second token 0.27 instead of 0.12 of the draws."""
+    logits = torch.tensor([[2.0, 1.0, 0.0]])
+    distribution = sampling_logprobs(logits, 0.5).expand(20_000, -1)
+    draws = torch.from_numpy(np.random.default_rng(0).random(20_000))
+    tokens = choose(distribution, draws, Sampling(0.5))
+    shares = torch.bincount(tokens, minlength=3) / 20_000
+    torch.testing.assert_close(shares, torch.softmax(logits[0] / 0.5, -1), atol=0.01, rtol=0)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=2, max_size=12), st.floats(0, 1, exclude_max=True), st.floats(0.05, 1))
+@settings(max_examples=200, deadline=None)
+def test_top_p_keeps_the_smallest_set_that_reaches_it(logits: list[float], uniform: float, top_p: float) -> None:
+    row = torch.log_softmax(torch.tensor([logits], dtype=torch.float64), -1)
+    token = int(choose(row, torch.tensor([uniform]), Sampling(1.0, top_p)))
+    more_likely = row.exp()[0][row[0] > row[0, token]].sum()
+    assert more_likely < top_p + 1e-9
+
+
+def test_a_draw_just_below_one_takes_no_impossible_token() -> None:
+    row = torch.tensor([[0.0, -float("inf"), -float("inf")]])
+    assert int(choose(row, torch.tensor([np.nextafter(1.0, 0.0)]), Sampling())) == 0
+
+
+@pytest.mark.parametrize("key", [(1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1)])
+def test_every_part_of_the_sampling_key_counts(key: tuple[int, int, int, int]) -> None:
+    assert not np.array_equal(turn_uniforms(*key, 4), turn_uniforms(0, 0, 0, 0, 4))
+
+
+@pytest.mark.parametrize(
+    ("settings_", "message"),
+    [
+        ({"temperature": -1.0}, "temperature must be 0"),
+        ({"top_p": 0.0}, r"top_p must lie in \(0, 1\], got 0.0"),
+        ({"max_new_tokens": 0}, "max_new_tokens must be at least 1, got 0"),
+    ],
+)
+def test_sampling_settings_out_of_range_are_refused(settings_: dict[str, float], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Sampling(**settings_)  # type: ignore[arg-type]

@@ -1,0 +1,169 @@
+"""Finding Java, and Java processes that are never left behind."""
+
+import gc
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from turngym.envs.textworlds import java
+from turngym.envs.textworlds.java import JavaFailed, JavaGone, JavaProcess, find_java
+from turngym.errors import MissingExtra
+
+NEEDS_JAVA = pytest.mark.skipif(shutil.which("java") is None, reason="needs a Java runtime on the PATH")
+START = """
+from pathlib import Path
+from turngym.envs.textworlds.java import JavaProcess
+held = JavaProcess("a test", Path("."), "java.util.ArrayList")
+print(held.pid, flush=True)
+"""
+
+
+def new_list() -> JavaProcess:
+    """Return a process that serves a plain list of Java's own library."""
+    pytest.importorskip("py4j", reason="needs py4j, which comes with textworld-express")
+    return JavaProcess("a test", Path("."), "java.util.ArrayList")
+
+
+def is_gone(pid: int, patience_seconds: float = 30.0) -> bool:
+    """Wait until a process that is no child of ours has ended; a zombie without a parent to reap it counts."""
+    deadline = time.monotonic() + patience_seconds
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        stat = Path(f"/proc/{pid}/stat")
+        if stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {key: value for key, value in os.environ.items() if key != "JAVA_HOME"}
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**clean, **environment}, check=False
+    )
+
+
+def test_no_java_is_one_sentence_that_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(MissingExtra, match=r"a game needs a Java runtime.*default-jre-headless\.$"):
+        find_java("a game")
+
+
+def test_java_home_comes_before_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert find_java("a game") == str(program)
+
+
+MAKE = "import gymnasium, turngym; gymnasium.make('turngym/TextWorldExpress-v0')"
+BLOCK = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "textworld_express":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def test_the_environment_without_its_package_names_the_extra() -> None:
+    result = run_python(BLOCK + MAKE)
+    assert result.returncode == 1
+    assert 'needs the package textworld-express, which is not installed: pip install "turngym[text]".' in result.stderr
+
+
+def test_the_environment_without_java_names_the_runtime() -> None:
+    pytest.importorskip("textworld_express", reason="needs the optional package textworld-express")
+    result = run_python(MAKE, PATH="")
+    assert result.returncode == 1
+    assert "TextWorldExpress-v0 needs a Java runtime" in result.stderr
+
+
+def test_importing_the_environment_loads_no_bridge_to_java() -> None:
+    code = "import sys, turngym.envs.textworlds.textworld_express; sys.exit('py4j' in sys.modules)"
+    assert run_python(code).returncode == 0
+
+
+@NEEDS_JAVA
+def test_calls_reach_java_and_its_exceptions_come_back() -> None:
+    held = new_list()
+    assert held.call("add", "first") is True
+    assert held.call("size") == 1
+    with pytest.raises(JavaFailed, match="out of bounds"):
+        held.call("get", 5)
+    assert held.call("get", 0) == "first"
+    held.close()
+    held.close()
+    with pytest.raises(JavaGone, match="a test has ended"):
+        held.call("size")
+
+
+@NEEDS_JAVA
+def test_the_heap_limit_reaches_java() -> None:
+    held = new_list()
+    limit = held.run(lambda java, _: java.jvm.java.lang.Runtime.getRuntime().maxMemory())
+    assert 0.8 * java.HEAP_MEGABYTES < limit / 2**20 <= java.HEAP_MEGABYTES
+    held.close()
+
+
+@NEEDS_JAVA
+def test_what_java_prints_never_blocks_it() -> None:
+    """A pipe holds 64 KiB; Java would stop at the next line."""
+    held = new_list()
+    held.run(lambda java, _: java.jvm.java.lang.System.out.println("x" * 1_000_000))
+    assert held.call("size") == 0
+    held.close()
+
+
+@NEEDS_JAVA
+def test_garbage_collection_ends_the_process() -> None:
+    held = new_list()
+    pid = held.pid
+    del held
+    gc.collect()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@NEEDS_JAVA
+def test_a_copy_in_a_fork_does_not_end_the_owners_process() -> None:
+    held = new_list()
+    java._end(held._process, None, owner=os.getpid() + 1)
+    assert held.call("size") == 0
+    held.close()
+
+
+@NEEDS_JAVA
+def test_interpreter_exit_ends_the_process_without_a_word() -> None:
+    pytest.importorskip("py4j", reason="needs py4j, which comes with textworld-express")
+    result = run_python(START)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert is_gone(int(result.stdout))
+
+
+@NEEDS_JAVA
+def test_a_killed_interpreter_takes_its_process_along() -> None:
+    pytest.importorskip("py4j", reason="needs py4j, which comes with textworld-express")
+    result = run_python(START + "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert result.returncode == -signal.SIGKILL
+    assert is_gone(int(result.stdout))
+
+
+@NEEDS_JAVA
+def test_a_process_that_dies_while_it_starts_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "_OPTIONS", ("-XX:NoSuchOption",))
+    with pytest.raises(JavaGone, match=r"ended while it started \(exit status"):
+        new_list()

@@ -1,0 +1,139 @@
+"""Every registered environment keeps every promise, in Gymnasium's hands and in ours; no exceptions are listed."""
+
+import importlib
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+
+import turngym
+from turngym.envs.check import check
+from turngym.envs.registration import NAMESPACE, specs
+from turngym.envs.transcript import reset_text, transcript, turn_text
+from turngym.envs.vector import TextVectorEnv, make_vec
+from turngym.seeding import stream
+
+CORE_IDS = sorted(env_id for env_id, spec in specs().items() if not spec.extra)
+EPISODES = 200
+
+
+def test_the_registry_holds_the_tables() -> None:
+    registered = {env_id for env_id in gymnasium.registry if env_id.startswith(f"{NAMESPACE}/")}
+    assert registered == set(specs()) and CORE_IDS
+
+
+@pytest.mark.parametrize("env_id", CORE_IDS)
+def test_the_check_finds_nothing(env_id: str) -> None:
+    assert not check(env_id).findings
+
+
+@pytest.mark.parametrize("env_id", CORE_IDS)
+def test_gymnasium_checks_it_without_a_warning(env_id: str) -> None:
+    env = gymnasium.make(env_id)
+    assert env.unwrapped is env  # no wrapper hides the environment's own methods
+    check_env(env)
+    env.close()
+
+
+@pytest.mark.parametrize("env_id", CORE_IDS)
+def test_the_id_works_through_a_module_prefix_and_in_gymnasiums_make_vec(env_id: str) -> None:
+    gymnasium.make(f"turngym:{env_id}").close()
+    vector = gymnasium.make_vec(env_id, num_envs=2)
+    assert isinstance(vector, TextVectorEnv)
+    vector.close()
+
+
+@pytest.mark.parametrize("env_id", CORE_IDS)
+def test_gymnasiums_own_vector_shows_what_ours_shows(env_id: str) -> None:
+    theirs = SyncVectorEnv([lambda: gymnasium.make(env_id)] * 2)
+    ours = make_vec(env_id, 2)
+    seen, other = theirs.reset(seed=3), ours.reset(seed=3)
+    actions = stream("conformance", env_id)
+    for _ in range(30):
+        assert seen[0] == other[0]
+        for key, column in seen[-1].items():
+            assert column.dtype == other[-1][key].dtype
+            np.testing.assert_array_equal(column, other[-1][key])
+        moves = tuple(pick(row, actions) for row in other[-1].rows)
+        seen, other = theirs.step(moves), ours.step(moves)  # type: ignore[assignment]
+    theirs.close()
+
+
+def test_gymnasiums_process_vector_takes_every_environment() -> None:
+    """One vector for all ids: starting processes is what costs time."""
+
+    def maker(env_id: str) -> Any:
+        return lambda: gymnasium.make(f"turngym:{env_id}")  # a spawned process has not imported turngym
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        vector = AsyncVectorEnv([maker(env_id) for env_id in CORE_IDS], shared_memory=False, context="spawn")
+    try:
+        first = vector.reset(seed=[5] * len(CORE_IDS))[0]
+        assert first == make_vec(CORE_IDS).reset(seed=[5] * len(CORE_IDS))[0]
+        assert len(vector.step(("no action",) * len(CORE_IDS))[0]) == len(CORE_IDS)
+    finally:
+        vector.close()
+
+
+def pick(info: Mapping[str, Any], generator: np.random.Generator) -> str:
+    legal = info["legal_actions"]
+    return str(legal[generator.integers(len(legal))]) if legal else "look"
+
+
+def chosen(generator: np.random.Generator, observation: Any, info: Mapping[str, Any]) -> str:
+    return pick(info, generator)
+
+
+def play(vector: TextVectorEnv, first_seed: int) -> list[str]:
+    """Play one episode per slot, each from its own seed, and return the transcripts without their headers."""
+    seeds = [first_seed + slot for slot in range(vector.num_envs)]
+    generators = [stream("conformance", seed) for seed in seeds]
+    observations, infos = vector.reset(seed=seeds)
+    rows = list(infos.rows)
+    parts = [[reset_text(observation, row)] for observation, row in zip(observations, rows, strict=True)]
+    running, turn = list(range(vector.num_envs)), 0
+    while running:
+        turn += 1
+        actions = [pick(rows[slot], generators[slot]) for slot in running]
+        observations, rewards, terminations, truncations, infos = vector.step(actions, running)
+        for position, slot in enumerate(running):
+            flags = bool(terminations[position]), bool(truncations[position])
+            rows[slot] = infos.rows[position]
+            reward = float(rewards[position])
+            parts[slot].append(turn_text(turn, actions[position], observations[position], reward, *flags, rows[slot]))
+        over = terminations | truncations
+        running = [slot for position, slot in enumerate(running) if not over[position]]
+    return ["\n".join(part) for part in parts]
+
+
+def test_backends_and_worker_counts_give_byte_equal_transcripts() -> None:
+    """200 episodes over all environments; the single environment gives the same text too."""
+    ids = [CORE_IDS[slot % len(CORE_IDS)] for slot in range(40)]
+    vectors = [
+        make_vec(ids, backend=backend, num_workers=workers, autoreset_mode=AutoresetMode.DISABLED)
+        for backend, workers in (("sync", None), ("process", 1), ("process", 3))
+    ]
+    for start in range(0, EPISODES, len(ids)):
+        one, *others = [play(vector, 1000 + start) for vector in vectors]
+        assert all(other == one for other in others)
+        slot = start // len(ids)
+        generator = stream("conformance", 1000 + start + slot)
+        policy = partial(chosen, generator)
+        single = transcript(gymnasium.make(ids[slot]), 1000 + start + slot, policy)
+        assert single.endswith(one[slot])
+    for vector in vectors:
+        assert vector.stats()["faults"] == {}
+        vector.close()
+
+
+def test_every_table_names_its_class() -> None:
+    for env_id in CORE_IDS:
+        module, _, name = specs()[env_id].entry_point.partition(":")
+        assert issubclass(getattr(importlib.import_module(module), name), turngym.TextEnv)

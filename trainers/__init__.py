@@ -1,0 +1,1 @@
+"""Turn tables, algorithms, the learner and the training loop."""

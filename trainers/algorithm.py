@@ -1,0 +1,172 @@
+"""What an algorithm is: declared needs, a pure credit assignment, a pure loss, and optional parts with quiet defaults.
+
+The trainer reads what an algorithm declares and never asks which one it is.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from turngym.agents.trajectory import Trajectory
+from turngym.trainers.turn_table import TurnTable
+
+ConfigT = TypeVar("ConfigT")
+
+Normalisation: TypeAlias = Literal["token", "turn", "trajectory", "trajectory_sum", "nested", "group"]
+"""Over what a loss is averaged.
+
+``token``: every sampled token of the batch weighs the same. ``turn``: every turn weighs the same, its tokens share it.
+``trajectory``: every trajectory weighs the same, its tokens share it. ``trajectory_sum``: token terms are summed inside
+a trajectory, then averaged over trajectories. ``nested``: mean over trajectories of the mean over turns of the mean
+over tokens. ``group``: every group weighs the same, its tokens share it.
+"""
+
+
+class Need(enum.Enum):
+    """What an algorithm asks the trainer to compute."""
+
+    VALUES = "values"
+    REFERENCE_LOGPROBS = "reference_logprobs"
+    ANCHORS = "anchors"
+    GROUPS = "groups"
+    ENTROPY = "entropy"
+
+
+@dataclass(frozen=True)
+class Credit:
+    """The outcome of credit assignment, over sampled tokens in table order.
+
+    Args:
+        advantages: Advantage of each token.
+        returns: Critic's target at each token, nan where the critic is not trained; None without a critic.
+        metrics: Numbers worth logging, such as how many groups had shrunk to one member.
+    """
+
+    advantages: Float[Tensor, "token"]
+    returns: Float[Tensor, "token"] | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LossInputs:
+    """One micro-batch, as the loss sees it. Every tensor is ``[batch, token]``; a turn never spans two rows.
+
+    Args:
+        logprobs: Log-probability of each token under the current policy, temperature included; carries gradients.
+        old_logprobs: The same under the policy that sampled.
+        advantages: Advantage of each sampled token, 0 elsewhere.
+        action_mask: True on tokens that the policy sampled.
+        turn_ids: Row of the turn table that a sampled token belongs to, -1 elsewhere.
+        weights: Normalisation -> weight of each token; zero outside of the action mask. Computed once for the batch,
+            so that sums over micro-batches do not depend on how the batch was cut.
+        entropy: Entropy of the next-token distribution at each sampled token; carries gradients.
+        reference_logprobs: Log-probability under the frozen reference policy.
+        values: Critic before each sampled token; carries gradients.
+        old_values: The same at the time of credit assignment.
+        returns: Critic's target; nan where the critic is not trained.
+    """
+
+    logprobs: Float[Tensor, "batch token"]
+    old_logprobs: Float[Tensor, "batch token"]
+    advantages: Float[Tensor, "batch token"]
+    action_mask: Bool[Tensor, "batch token"]
+    turn_ids: Int[Tensor, "batch token"]
+    weights: Mapping[str, Float[Tensor, "batch token"]]
+    entropy: Float[Tensor, "batch token"] | None = None
+    reference_logprobs: Float[Tensor, "batch token"] | None = None
+    values: Float[Tensor, "batch token"] | None = None
+    old_values: Float[Tensor, "batch token"] | None = None
+    returns: Float[Tensor, "batch token"] | None = None
+
+
+class Term(NamedTuple):
+    """Per-token terms and the normalisation that they are summed with: ``sum(weights[over] * values)``."""
+
+    values: Float[Tensor, "batch token"]
+    over: str
+
+
+@dataclass(frozen=True)
+class LossOutput:
+    """What a loss returns.
+
+    Args:
+        terms: Name -> term; their sum is minimised.
+        metrics: Name -> term that is only logged.
+        probes: Name -> term whose gradient is computed apart and handed to ``transform_gradients``.
+    """
+
+    terms: Mapping[str, Term]
+    metrics: Mapping[str, Term] = field(default_factory=dict)
+    probes: Mapping[str, Term] = field(default_factory=dict)
+
+
+class Algorithm(ABC, Generic[ConfigT]):
+    """One training method.
+
+    Args:
+        config: The method's frozen dataclass of settings.
+    """
+
+    Config: ClassVar[type[Any]]
+
+    def __init__(self, config: ConfigT) -> None:
+        self.config = config
+
+    @property
+    @abstractmethod
+    def needs(self) -> frozenset[Need]:
+        """What the trainer must compute for this method with this configuration."""
+
+    @property
+    @abstractmethod
+    def normalisations(self) -> frozenset[str]:
+        """The normalisations that the loss reads from ``LossInputs.weights``."""
+
+    @abstractmethod
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign credit to the sampled tokens of a batch; pure."""
+
+    @abstractmethod
+    def loss(self, inputs: LossInputs) -> LossOutput:
+        """Return per-token terms of one micro-batch; pure."""
+
+    # Optional parts. The defaults do nothing.
+
+    def begin_iteration(self, iteration: int, num_iterations: int) -> None:
+        """Note how far training is."""
+
+    def observe(self, metrics: Mapping[str, float]) -> None:
+        """Take in the metrics of a finished iteration."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint must hold, as a value that JSON can hold."""
+        return {}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Bring back what ``state`` returned."""
+
+    def modules(self) -> Mapping[str, nn.Module]:
+        """Return extra networks that are trained and checkpointed with the policy."""
+        return {}
+
+    def collect(self, rollout: Callable[[], list[Trajectory]]) -> list[Trajectory]:
+        """Gather the trajectories of one iteration; may call ``rollout`` more than once."""
+        return rollout()
+
+    def transform_gradients(
+        self, gradients: Sequence[Tensor], probes: Mapping[str, Sequence[Tensor]], metrics: Mapping[str, float]
+    ) -> Sequence[Tensor]:
+        """Return the policy gradients to apply, given those of the loss and of each probe."""
+        return gradients
+
+    def trains_policy(self, iteration: int) -> bool:
+        """Return whether the policy is updated in this iteration; False for critic pretraining."""
+        return True

@@ -1,0 +1,109 @@
+"""Training methods by name; ``grpo+epo`` is a base method and the modifiers around it.
+
+Importing this package does not import torch; the first look-up of a name does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from turngym.errors import ConfigError, nearest
+from turngym.registry import Registry
+
+if TYPE_CHECKING:
+    from turngym.trainers.algorithm import Algorithm
+
+ALGORITHMS: Registry[type[Algorithm[Any]]] = Registry("algorithm", "turngym.trainers.algorithms", extra="train")
+DEFAULT_BASE = "ppo"
+
+
+def parts(name: str) -> tuple[tuple[str, type[Any]], ...]:
+    """Return the names that a composition is made of, base method first, each with its configuration class.
+
+    A modifier that stands alone stands on ``ppo``.
+
+    Raises:
+        UnknownName: A part is not registered.
+        ConfigError: The order is wrong, or a part occurs twice.
+
+    >>> [part for part, config in parts("epo")]
+    ['ppo', 'epo']
+    """
+    from turngym.trainers.modifier import Modifier
+
+    names = name.split("+")
+    if issubclass(ALGORITHMS[names[0]], Modifier):
+        names.insert(0, DEFAULT_BASE)
+    for extra in names[1:]:
+        if not issubclass(ALGORITHMS[extra], Modifier):
+            raise ConfigError(
+                f"{name!r} has the method {extra!r} after a '+', where only modifiers may stand: "
+                f"{', '.join(key for key, item in ALGORITHMS.items() if issubclass(item, Modifier))}."
+            )
+    if len(set(names)) < len(names):
+        raise ConfigError(f"{name!r} names a part twice. Name each part once.")
+    return tuple((part, ALGORITHMS[part].Config) for part in names)
+
+
+def build(name: str, configs: Mapping[str, Any] | None = None) -> Algorithm[Any]:
+    """Return the algorithm that a name such as ``gigpo`` or ``grpo+epo`` stands for.
+
+    Args:
+        name: A method, or methods joined by ``+``: one base method, then modifiers from the inside out.
+        configs: Name of a part -> its configuration object, or a mapping of its fields; defaults where absent.
+
+    Raises:
+        UnknownName: A part is not registered.
+        ConfigError: The composition or a configuration makes no sense.
+    """
+    from turngym.trainers.modifier import Modifier
+
+    (first, first_class), *modifiers = parts(name)
+    chosen = dict(configs or {})
+    unknown = chosen.keys() - {first} - {part for part, _ in modifiers}
+    if unknown:
+        raise ConfigError(f"{name!r} has no part {', '.join(sorted(unknown))} to configure. Parts: {part_names(name)}.")
+    algorithm = ALGORITHMS[first](_config(first_class, chosen.get(first, {})))
+    for part, config_class in modifiers:
+        modifier = ALGORITHMS[part]
+        assert issubclass(modifier, Modifier)  # parts() let nothing else through
+        algorithm = modifier(_config(config_class, chosen.get(part, {})), algorithm)
+    return algorithm
+
+
+def _config(config_class: type[Any], settings: Any) -> Any:
+    if not isinstance(settings, Mapping):
+        if not isinstance(settings, config_class):
+            raise ConfigError(f"expected a {config_class.__name__} or a mapping of its fields, got {settings!r}.")
+        return settings
+    known = [field.name for field in dataclasses.fields(config_class)]
+    for key in settings:
+        if key not in known:
+            raise ConfigError(f"{config_class.__name__} has no setting {key!r}. {nearest(key, known)}")
+    return config_class(**settings)
+
+
+def part_names(name: str) -> str:
+    """Return the parts of a composition as a list in words."""
+    return ", ".join(part for part, _ in parts(name))
+
+
+def check_group_size(algorithm: Algorithm[Any], group_size: int) -> None:
+    """Refuse a configured group size of 1 for a method that compares the episodes of a group.
+
+    Raises:
+        ConfigError: The method needs groups and they have one member.
+    """
+    from turngym.trainers.algorithm import Need
+
+    if group_size < 1:
+        raise ConfigError(f"group_size must be at least 1, got {group_size}.")
+    if Need.GROUPS in algorithm.needs and group_size < 2:
+        base = getattr(algorithm, "innermost", algorithm)
+        name = next((key for key, item in ALGORITHMS.items() if item is type(base)), type(base).__name__)
+        raise ConfigError(
+            f"{name} compares the episodes of a group, got group_size=1. Pass group_size=2 or more, "
+            f"or an algorithm without groups such as {DEFAULT_BASE}."
+        )

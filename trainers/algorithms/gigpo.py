@@ -1,0 +1,75 @@
+"""GiGPO: group-in-group policy optimisation (Feng et al. 2025, arXiv 2505.10978).
+
+The advantage of a turn has two parts: its episode among those of the group, and its discounted return among those of
+all turns of the group that start from the same anchor state, whichever episode they belong to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from turngym.trainers import functional as F
+from turngym.trainers.algorithm import Credit, Need
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.grpo import GroupConfig, episode_advantages, group_credit
+from turngym.trainers.clipped import ClippedMethod, one_of, within
+from turngym.trainers.turn_table import TurnTable
+
+Mode: TypeAlias = Literal["mean_norm", "mean_std_norm"]
+
+
+@dataclass(frozen=True)
+class GiGPOConfig(GroupConfig):
+    """Settings of GiGPO."""
+
+    omega: float = 1.0
+    """Weight of the step advantage beside the episode advantage."""
+    gamma: float = 0.95
+    """Discount per turn of the returns that turns from the same anchor state are compared by."""
+    mode: Mode = "mean_std_norm"
+    """Whether both parts are divided by the standard deviation of their group or only centred."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("omega", self.omega, 0)
+        within("gamma", self.gamma, 0, 1)
+        one_of("mode", self.mode, get_args(Mode))
+
+
+def step_returns(table: TurnTable, *, gamma: float, invalid_penalty: float) -> Float[Tensor, "turn"]:
+    """Return the discounted return of each turn, less the penalty of its own invalid action.
+
+    The penalty is taken after discounting: earlier turns do not see it.
+    """
+    returns = table.unpad(F.discounted_returns(table.pad(table.reward), table.turn_mask(), gamma=gamma))
+    return returns - invalid_penalty * (~table.is_valid).to(returns.dtype)
+
+
+@ALGORITHMS.register("gigpo")
+class GiGPO(ClippedMethod[GiGPOConfig]):
+    """Group-in-group policy optimisation."""
+
+    Config: ClassVar[type[GiGPOConfig]] = GiGPOConfig
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """Groups and anchors, and what the loss needs."""
+        return super().needs | {Need.GROUPS, Need.ANCHORS}
+
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign each token the episode advantage plus ``omega`` times the step advantage of its turn."""
+        config, scale = self.config, self.config.mode == "mean_std_norm"
+        returns = step_returns(table, gamma=config.gamma, invalid_penalty=config.invalid_penalty)
+        steps = F.group_advantages(
+            returns, table.anchor, scale_by_std=scale, ddof=config.ddof, epsilon=config.epsilon, singleton="zero"
+        )
+        episodes = episode_advantages(table, config, scale_by_std=scale)
+        credit = group_credit(table, episodes + config.omega * steps, config)
+        sizes = torch.bincount(table.anchor)[table.anchor]
+        compared = float((sizes > 1).to(torch.float64).mean()) if len(sizes) else 0.0
+        return Credit(credit.advantages, metrics={**credit.metrics, "turns_with_shared_anchor": compared})

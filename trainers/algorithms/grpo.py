@@ -1,0 +1,100 @@
+"""GRPO: group-relative policy optimisation (Shao et al. 2024, arXiv 2402.03300), and Dr. GRPO without the division.
+
+The advantage of an episode is its return among those of its group. Every turn carries its episode's return less the
+penalty of its own action, as in verl-agent, so an invalid action is worse than its neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from turngym.trainers import functional as F
+from turngym.trainers.algorithm import Credit, Need
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.clipped import ClippedConfig, ClippedMethod, one_of, within
+from turngym.trainers.turn_table import TurnTable
+
+Over: TypeAlias = Literal["trajectories", "rows"]
+
+
+@dataclass(frozen=True)
+class GroupConfig(ClippedConfig):
+    """Settings of methods that compare the episodes of a group."""
+
+    over: Over = "trajectories"
+    """What the group's mean and deviation count once: a trajectory (by its first turn), or a turn, so that long
+    trajectories weigh more."""
+    ddof: int = 1
+    """1 divides by the sample standard deviation, 0 by that of the population."""
+    epsilon: float = 1e-6
+    """Added to the standard deviation."""
+    singleton: F.Singleton = "zero"
+    """Advantage where a group shrank to one episode: zero, or its raw score as in verl."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("over", self.over, get_args(Over))
+        one_of("singleton", self.singleton, get_args(F.Singleton))
+        within("epsilon", self.epsilon, 0)
+        within("ddof", self.ddof, 0, 1)
+
+
+@dataclass(frozen=True)
+class GRPOConfig(GroupConfig):
+    """Settings of GRPO."""
+
+    scale_by_std: bool = True
+    """Whether the advantage is divided by the group's standard deviation; False is Dr. GRPO."""
+
+
+def episode_advantages(table: TurnTable, config: GroupConfig, *, scale_by_std: bool) -> Float[Tensor, "turn"]:
+    """Return the advantage of each turn's episode in its group, less what the turn's own invalid action costs."""
+    penalty = config.invalid_penalty * (~table.is_valid).to(table.reward.dtype)
+    scores = table.episode_sum(table.reward)[table.episode] - penalty
+    return F.group_advantages(
+        scores,
+        table.group,
+        table.turn == 0 if config.over == "trajectories" else None,
+        scale_by_std=scale_by_std,
+        ddof=config.ddof,
+        epsilon=config.epsilon,
+        singleton=config.singleton,
+    )
+
+
+def group_credit(table: TurnTable, advantages: Float[Tensor, "turn"], config: GroupConfig) -> Credit:
+    """Return the advantages of turns as the credit of their tokens; 0, and counted, where a group has one episode."""
+    groups = table.episode_group
+    members = torch.bincount(groups)
+    if config.singleton == "zero":
+        advantages = advantages.masked_fill(members[table.group] == 1, 0.0)
+    returns = table.episode_sum(table.reward)
+    deviations = F.group_statistics(returns, groups, len(members), ddof=config.ddof).std
+    compared = members > 1
+    metrics = {
+        "groups_shrunk_to_one": float((members == 1).sum()),
+        "groups_with_equal_returns": float((compared & (deviations == 0)).sum()) / max(int(compared.sum()), 1),
+    }
+    return Credit(table.to_tokens(advantages), metrics=metrics)
+
+
+@ALGORITHMS.register("grpo")
+class GRPO(ClippedMethod[GRPOConfig]):
+    """Group-relative policy optimisation."""
+
+    Config: ClassVar[type[GRPOConfig]] = GRPOConfig
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """Groups, and what the loss needs."""
+        return super().needs | {Need.GROUPS}
+
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign each token its episode's advantage in the group."""
+        turns = episode_advantages(table, self.config, scale_by_std=self.config.scale_by_std)
+        return group_credit(table, turns, self.config)

@@ -1,0 +1,96 @@
+"""Clipping-bias correction (S-PPO of ST-PPO/SORL, Li et al. 2025, arXiv 2511.20718, equation 7).
+
+Clipping drops the gradient that the clipped tokens would have contributed,
+
+    C = mean over tokens of 1{clipped} * ratio * A * grad log p
+
+A modifier: the gradient of the loss is divided by the norm of C. What happens where C is small was not readable in
+the paper; dividing by ``max(1, norm)``, so that the gradient never grows, is our reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
+
+import torch
+from torch import Tensor
+
+from turngym.trainers.algorithm import LossInputs, LossOutput, Term
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.clipped import one_of, within
+from turngym.trainers.modifier import Modifier, logged
+
+Normaliser: TypeAlias = Literal["at_least_one", "raw"]
+PROBE = "clipping_bias"
+
+
+@dataclass(frozen=True)
+class SPPOConfig:
+    """Settings of the clipping-bias correction."""
+
+    normaliser: Normaliser = "at_least_one"
+    """Divide by max(1, norm of the clipped part), which never enlarges the gradient, or by the raw norm."""
+    trigger: float = 0.0
+    """The correction applies only where the clip fraction is above this."""
+
+    def __post_init__(self) -> None:
+        one_of("normaliser", self.normaliser, get_args(Normaliser))
+        within("trigger", self.trigger, 0, 1)
+
+
+SPPOConfigT = TypeVar("SPPOConfigT", bound=SPPOConfig)
+
+
+def correct_gradients(
+    gradients: Sequence[Tensor], bias: Sequence[Tensor], *, clip_fraction: float, normaliser: str, trigger: float
+) -> Sequence[Tensor]:
+    """Return the gradients divided by the norm of the part that clipping took away.
+
+    Args:
+        gradients: Gradient of the loss for each parameter.
+        bias: Gradient of the clipped tokens' surrogates without clipping, for each parameter.
+        clip_fraction: Share of tokens or turns that are clipped.
+        normaliser: ``at_least_one`` or ``raw``.
+        trigger: The gradients stay as they are unless the clip fraction is above it.
+
+    >>> six, three = torch.tensor([6.0]), torch.tensor([3.0])
+    >>> correct_gradients([six], [three], clip_fraction=0.1, normaliser="raw", trigger=0.0)
+    [tensor([2.])]
+    """
+    if clip_fraction <= trigger or not bias:
+        return gradients
+    norm = torch.stack([part.norm() for part in bias]).norm()
+    divisor = norm + 1e-8 if normaliser == "raw" else norm.clamp_min(1.0)
+    return [gradient / divisor.to(gradient.dtype) for gradient in gradients]
+
+
+class ClippingCorrection(Modifier[SPPOConfigT]):
+    """The clipping-bias correction on another method."""
+
+    def loss(self, inputs: LossInputs) -> LossOutput:
+        """Return the base's terms, and as a probe the surrogates of the clipped tokens without clipping."""
+        output = self.base.loss(inputs)
+        policy = self.base.surrogate(inputs).policy
+        bias = torch.where(policy.clipped, policy.unclipped, torch.zeros_like(policy.unclipped))
+        return replace(output, probes={**output.probes, PROBE: Term(bias, self.normalisation)})
+
+    def transform_gradients(
+        self, gradients: Sequence[Tensor], probes: Mapping[str, Sequence[Tensor]], metrics: Mapping[str, float]
+    ) -> Sequence[Tensor]:
+        """Return the gradients divided by the norm of the probe's."""
+        return correct_gradients(
+            self.base.transform_gradients(gradients, probes, metrics),
+            probes[PROBE],
+            clip_fraction=logged(metrics, "clip_fraction") or 0.0,
+            normaliser=self.config.normaliser,
+            trigger=self.config.trigger,
+        )
+
+
+@ALGORITHMS.register("s_ppo")
+class SPPO(ClippingCorrection[SPPOConfig]):
+    """The clipping-bias correction with the base method's own importance ratio."""
+
+    Config: ClassVar[type[SPPOConfig]] = SPPOConfig

@@ -1,0 +1,118 @@
+"""Checkpoints between iterations: written whole or not at all, and nothing in them is unpickled."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from turngym.errors import CheckpointError
+from turngym.files import write_json
+from turngym.trainers.learner import Learner
+
+
+def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    state = optimizer.state_dict()["state"]
+    return {f"{index}.{key}": torch.as_tensor(entry[key]).clone() for index, entry in state.items() for key in entry}
+
+
+def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        index, _, key = name.partition(".")
+        state.setdefault(int(index), {})[key] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _modules(learner: Learner) -> dict[str, nn.Module]:
+    found: dict[str, nn.Module] = {"policy": learner.network}
+    if learner.critic is not None:
+        found["critic"] = learner.critic
+    if learner.reference is not None:
+        found["reference"] = learner.reference
+    found.update({f"module.{name}": module for name, module in learner.algorithm.modules().items()})
+    return found
+
+
+def _untied(module: nn.Module) -> dict[str, Tensor]:
+    """Return the module's tensors, each storage once: tied weights would be refused by the file format."""
+    seen: set[int] = set()
+    kept = {}
+    for name, tensor in module.state_dict().items():
+        if tensor.data_ptr() not in seen:
+            seen.add(tensor.data_ptr())
+            kept[name] = tensor.contiguous()
+    return kept
+
+
+def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mapping[str, Any], keep: int = 2) -> Path:
+    """Write everything that the next iteration depends on, and drop all but the newest ``keep`` checkpoints.
+
+    Args:
+        folder: Where checkpoints lie.
+        learner: What is saved.
+        iteration: Number of the next iteration.
+        extra: Further values that JSON can hold.
+        keep: Checkpoints to keep.
+    """
+    target = folder / f"{iteration:06d}"
+    temporary = folder / f".{target.name}.{os.getpid()}.tmp"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    for name, module in _modules(learner).items():
+        save_file(_untied(module), temporary / f"{name}.safetensors")
+    save_file(_optimizer_tensors(learner.optimizer), temporary / "optimizer.safetensors")
+    state = {
+        "iteration": iteration,
+        "updates": learner.updates,
+        "algorithm": learner.algorithm.state(),
+        "extra": dict(extra),
+    }
+    write_json(temporary / "state.json", state)
+    shutil.rmtree(target, ignore_errors=True)
+    temporary.replace(target)
+    for old in all_checkpoints(folder)[:-keep]:
+        shutil.rmtree(old)
+    return target
+
+
+def all_checkpoints(folder: Path) -> list[Path]:
+    """Return the finished checkpoints, oldest first."""
+    return sorted(path for path in folder.glob("[0-9]*") if path.is_dir())
+
+
+def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
+    """Bring a learner back to a checkpoint.
+
+    Returns:
+        The number of the next iteration, and what was given as ``extra``.
+
+    Raises:
+        CheckpointError: It is empty, damaged, or belongs to another model or algorithm.
+    """
+    try:
+        state = json.loads((path / "state.json").read_text("utf8"))
+        for name, module in _modules(learner).items():
+            missing, unexpected = module.load_state_dict(load_file(path / f"{name}.safetensors"), strict=False)
+            untied = set(_untied(module))
+            if unexpected or untied & set(missing):
+                raise CheckpointError(f"{path / name} belongs to another model: resume with the settings of that run.")
+        _load_optimizer(learner.optimizer, load_file(path / "optimizer.safetensors"))
+        learner.updates = int(state["updates"])
+        learner.algorithm.load_state(state["algorithm"])
+        return int(state["iteration"]), dict(state["extra"])
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(
+            f"the checkpoint {path} is empty or damaged ({type(error).__name__}: {error}): delete this folder, and "
+            "--resume goes on from the one before it."
+        ) from error

@@ -1,0 +1,163 @@
+"""The settings of a training run: one frozen dataclass, a sentence per field, checked when it is made."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from turngym.agents.backends import AgentSettings
+from turngym.agents.embedded import EmbeddedConfig
+from turngym.agents.prompts import PromptConfig
+from turngym.errors import ConfigError
+from turngym.trainers.learner import UpdateConfig
+from turngym.trainers.sft import SupervisedConfig
+
+EMBEDDED = "embedded"
+QUICKSTART_ENV = "turngym/Sokoban-v0"
+QUICKSTART_OPTIONS: Mapping[str, Any] = {"view": "coordinates", "max_turns": 15}
+
+
+@dataclass(frozen=True)
+class RolloutConfig:
+    """How trajectories are gathered.
+
+    Args:
+        groups: Task instances an iteration.
+        group_size: Episodes of each instance.
+        num_envs: Slots of the vector; 0 takes one for each episode of an iteration.
+        backend: Backend of the vector.
+        num_workers: Worker processes, where the backend has them; 0 lets the vector choose.
+        schedule: ``lockstep`` is reproducible to the bit, ``continuous`` never waits for the slowest environment.
+        temperature: Sampling temperature while training; above 0.
+        max_new_tokens: Longest completion.
+        format: How an action is written: tag, boxed, json or plain.
+        prompt: What goes into a prompt.
+    """
+
+    groups: int = 32
+    group_size: int = 8
+    num_envs: int = 0
+    backend: str = "sync"
+    num_workers: int = 0
+    schedule: Literal["lockstep", "continuous"] = "lockstep"
+    temperature: float = 1.0
+    max_new_tokens: int = 8
+    format: str = "tag"
+    prompt: PromptConfig = field(default_factory=lambda: PromptConfig(instructions=False))
+
+    def __post_init__(self) -> None:
+        for name in ("groups", "group_size", "max_new_tokens"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.temperature <= 0:
+            raise ConfigError(f"training samples, so temperature must be above 0, got {self.temperature}.")
+        if self.num_envs < 0 or self.num_workers < 0:
+            raise ConfigError("num_envs and num_workers must be 0 (automatic) or more.")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """How the policy is evaluated on instances that training never shows.
+
+    Args:
+        episodes: Distinct held-out instances.
+        every: Iterations between evaluations on the dev split, which make the learning curve; 0 for none.
+        curve_episodes: Distinct dev instances of each point of the curve.
+    """
+
+    episodes: int = 200
+    every: int = 25
+    curve_episodes: int = 100
+
+    def __post_init__(self) -> None:
+        if self.episodes < 0 or self.every < 0 or self.curve_episodes < 1:
+            raise ConfigError("evaluation episodes and every must be 0 or more, curve_episodes at least 1.")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training run; the defaults are the quickstart.
+
+    Args:
+        env: Id of the environment.
+        env_options: Options of the environment.
+        algorithm: Name of the algorithm; parts may be joined, as in ``grpo+epo``.
+        algorithm_options: Part of the algorithm -> its settings that differ from the defaults.
+        model: ``embedded``, a model folder, a hub name, or a GGUF file.
+        iterations: Cycles of rollouts followed by updates.
+        max_seconds: Stop training after that time, between iterations; 0 for no limit.
+        seed: Seed of everything.
+        threads: Threads of torch; 0 leaves torch's own choice.
+        control: Train a second copy of the warm start for the same time on the same demonstrations, supervised.
+        checkpoint_every: Iterations between checkpoints; the last one is always kept.
+        lora_rank: Train low-rank adapters of that rank instead of all weights; 0 trains all.
+        embedded: Size of the embedded model.
+        warmup: Supervised learning before training.
+        rollout: How trajectories are gathered.
+        update: How weights are updated.
+        evaluation: How the policy is evaluated.
+    """
+
+    env: str = QUICKSTART_ENV
+    env_options: Mapping[str, Any] = field(default_factory=lambda: dict(QUICKSTART_OPTIONS))
+    algorithm: str = "gigpo"
+    algorithm_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    model: str = EMBEDDED
+    iterations: int = 250
+    max_seconds: float = 0.0
+    seed: int = 0
+    threads: int = 1
+    control: bool = True
+    checkpoint_every: int = 25
+    lora_rank: int = 0
+    embedded: EmbeddedConfig = field(default_factory=EmbeddedConfig)
+    warmup: SupervisedConfig = field(default_factory=lambda: SupervisedConfig(epochs=9))
+    rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    update: UpdateConfig = field(default_factory=lambda: UpdateConfig(minibatches=2))
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "max_seconds", "threads", "lora_rank"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}.")
+        if self.checkpoint_every < 1:
+            raise ConfigError(f"checkpoint_every must be at least 1, got {self.checkpoint_every}.")
+
+    def agent_settings(self, temperature: float | None = None) -> AgentSettings:
+        """Return the settings of the agent that plays with the policy."""
+        return AgentSettings(
+            seed=self.seed,
+            format=self.rollout.format,
+            temperature=self.rollout.temperature if temperature is None else temperature,
+            max_new_tokens=self.rollout.max_new_tokens,
+            prompt=dataclasses.asdict(self.rollout.prompt),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the settings as a value that JSON can hold."""
+        return dataclasses.asdict(self)
+
+
+_NESTED: Mapping[str, type[Any]] = {
+    "embedded": EmbeddedConfig,
+    "warmup": SupervisedConfig,
+    "update": UpdateConfig,
+    "evaluation": EvaluationConfig,
+}
+
+
+def config_from_json(content: Mapping[str, Any]) -> TrainConfig:
+    """Return the settings that ``as_json`` wrote.
+
+    >>> config_from_json(TrainConfig(seed=3).as_json()) == TrainConfig(seed=3)
+    True
+    """
+    values = dict(content)
+    for name, kind in _NESTED.items():
+        values[name] = kind(**values[name])
+    rollout = dict(values["rollout"])
+    rollout["prompt"] = PromptConfig(**rollout["prompt"])
+    values["rollout"] = RolloutConfig(**rollout)
+    return TrainConfig(**values)

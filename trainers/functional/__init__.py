@@ -1,0 +1,67 @@
+"""The mathematics of the trainers: pure functions of tensors, without configuration and without state."""
+
+from turngym.trainers.functional.aggregation import AGGREGATIONS, aggregate
+from turngym.trainers.functional.entropy import (
+    hinge_penalty,
+    indicator_penalty,
+    released_smoothing_weight,
+    smoothing_weight,
+)
+from turngym.trainers.functional.gae import discounted_returns, token_gae, turn_gae
+from turngym.trainers.functional.groups import GroupStatistics, Singleton, group_advantages, group_statistics
+from turngym.trainers.functional.kl import KLEstimator, adaptive_kl_factor, kl_penalty
+from turngym.trainers.functional.layout import TokenRows
+from turngym.trainers.functional.losses import ClippedSurrogate, ValueLoss, clipped_surrogate, value_loss
+from turngym.trainers.functional.ratios import (
+    MAX_LOG_RATIO,
+    exp_clamped,
+    log_ratios,
+    token_ratio,
+    turn_geometric_ratio,
+    turn_geometric_ratio_by_token,
+    turn_lengths,
+    turn_mean,
+    turn_product_ratio,
+    turn_sum,
+)
+from turngym.trainers.functional.weights import NORMALISATIONS, loss_weights
+from turngym.trainers.functional.whitening import explained_variance, standardise, whiten
+
+__all__ = [
+    "AGGREGATIONS",
+    "MAX_LOG_RATIO",
+    "NORMALISATIONS",
+    "ClippedSurrogate",
+    "GroupStatistics",
+    "KLEstimator",
+    "Singleton",
+    "TokenRows",
+    "ValueLoss",
+    "adaptive_kl_factor",
+    "aggregate",
+    "clipped_surrogate",
+    "discounted_returns",
+    "exp_clamped",
+    "explained_variance",
+    "group_advantages",
+    "group_statistics",
+    "hinge_penalty",
+    "indicator_penalty",
+    "kl_penalty",
+    "log_ratios",
+    "loss_weights",
+    "released_smoothing_weight",
+    "smoothing_weight",
+    "standardise",
+    "token_gae",
+    "token_ratio",
+    "turn_gae",
+    "turn_geometric_ratio",
+    "turn_geometric_ratio_by_token",
+    "turn_lengths",
+    "turn_mean",
+    "turn_product_ratio",
+    "turn_sum",
+    "value_loss",
+    "whiten",
+]

@@ -1,0 +1,60 @@
+"""Estimators of the KL divergence from a reference policy, on tokens that the policy sampled.
+
+Names as in http://joschu.net/blog/kl-approx.html: with ``x = log p - log q`` for policy p and reference q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+KLEstimator: TypeAlias = Literal["k1", "k2", "k3", "abs", "k1+", "k3+", "abs+"]
+
+
+def _k1(difference: Tensor) -> Tensor:
+    return difference
+
+
+def _k2(difference: Tensor) -> Tensor:
+    return difference**2 / 2
+
+
+def _k3(difference: Tensor) -> Tensor:
+    opposite = (-difference).clamp(-20, 20)
+    return (opposite.exp() - opposite - 1).clamp(-10, 10)
+
+
+ESTIMATORS: dict[str, Callable[[Tensor], Tensor]] = {"k1": _k1, "k2": _k2, "k3": _k3, "abs": torch.abs}
+
+
+def kl_penalty(logprobs: Tensor, reference_logprobs: Tensor, estimator: str = "k3") -> Tensor:
+    """Return the estimate of each token.
+
+    Args:
+        logprobs: Log-probability under the policy, any shape.
+        reference_logprobs: Log-probability under the reference policy.
+        estimator: ``k1`` (x), ``k2`` (x^2 / 2), ``k3`` (exp(-x) + x - 1, at most 10), ``abs`` (|x|). With a trailing
+            ``+``: that value with the gradient of k2, whose expectation is the gradient of the divergence.
+
+    >>> kl_penalty(torch.tensor(-1.0), torch.tensor(-1.5), "k3")
+    tensor(0.1065)
+    """
+    difference = logprobs - reference_logprobs
+    value = ESTIMATORS[estimator.removesuffix("+")](difference)
+    if not estimator.endswith("+"):
+        return value
+    gradient = _k2(difference)
+    return value.detach() + gradient - gradient.detach()
+
+
+def adaptive_kl_factor(divergence: float, *, target: float, num_samples: int, horizon: int) -> float:
+    """Return what to multiply the KL coefficient with after an update (Ziegler et al. 2019, section 2.2).
+
+    >>> round(adaptive_kl_factor(0.3, target=0.1, num_samples=256, horizon=10_000), 5)
+    1.00512
+    """
+    error = min(max(divergence / target - 1, -0.2), 0.2)
+    return 1 + error * num_samples / horizon

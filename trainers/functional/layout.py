@@ -1,0 +1,35 @@
+"""Between one entry a token and padded rows of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class TokenRows:
+    """Where the tokens of a batch stand in padded rows.
+
+    Args:
+        mask: Entries of the padded rows that hold a token; in row-major order they are the tokens in their order.
+    """
+
+    mask: Bool[Tensor, "row token"]
+
+    @classmethod
+    def of(cls, rows: Int[Tensor, "token"], num_rows: int) -> TokenRows:
+        """Return the layout for tokens whose rows are given and do not decrease."""
+        lengths = torch.bincount(rows, minlength=num_rows)
+        longest = int(lengths.max()) if num_rows else 0
+        return cls(torch.arange(longest)[None, :] < lengths[:, None])
+
+    def pad(self, column: Float[Tensor, "entry"]) -> Float[Tensor, "row token"]:
+        """Lay a column over tokens out in rows, 0 elsewhere."""
+        return torch.zeros(self.mask.shape, dtype=column.dtype).masked_scatter(self.mask, column)
+
+    def unpad(self, padded: Float[Tensor, "row token"]) -> Float[Tensor, "entry"]:
+        """Undo :meth:`pad`."""
+        return padded[self.mask]

@@ -1,0 +1,240 @@
+"""The main job: warm up, train, evaluate before and after on held-out instances, write the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from turngym.agents.evaluate import distinct_instances, evaluate
+from turngym.agents.models import LanguageModel, load_model
+from turngym.envs.vector import TextVectorEnv
+from turngym.errors import ConfigError
+from turngym.trainers.config import EMBEDDED, TrainConfig
+from turngym.trainers.control import ControlArm
+from turngym.trainers.curve import write_curve
+from turngym.trainers.report import write_report
+from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.setup import (
+    add_adapters,
+    build_algorithm,
+    build_learner,
+    initial_model,
+    policy_agent,
+    training_vector,
+)
+from turngym.trainers.sft import SupervisedLearner, demonstrations
+from turngym.trainers.trainer import Trainer
+
+_EVALUATION_SLOTS = 256
+_CURVE_SEED, _FINAL_SEED = 1, 0
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What a run left behind.
+
+    Args:
+        path: The run folder.
+        report: The report page.
+        finished: False if the run was interrupted; ``--resume`` goes on with it.
+    """
+
+    path: Path
+    report: Path
+    finished: bool
+
+
+def train(config: TrainConfig, run_dir: Path, resume: bool = False, console: Console | None = None) -> JobResult:
+    """Run the main job.
+
+    Args:
+        config: Settings; on resume those in the run folder count.
+        run_dir: The run folder, new unless ``resume``.
+        resume: Go on with an interrupted run.
+        console: Where progress is shown.
+
+    Raises:
+        RunFolderExists: The folder holds a run and ``resume`` is False.
+        CheckpointError: There is nothing to resume, or it is damaged.
+    """
+    algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
+    vector = training_vector(config)
+    try:
+        folder = RunFolder.open(run_dir) if resume else RunFolder.create(run_dir, config)
+        if resume:
+            config = folder.config()
+            algorithm = build_algorithm(config)
+        job = _Job(config, folder, vector, console or Console())
+        return job.run(algorithm, resume)
+    finally:
+        vector.close()
+
+
+class _Job:
+    """One run of the main job."""
+
+    def __init__(self, config: TrainConfig, folder: RunFolder, vector: TextVectorEnv, console: Console) -> None:
+        self.config = config
+        self.folder = folder
+        self.vector = vector
+        self.console = console
+        self._curve_seeds: list[int] = []
+        if config.threads:
+            torch.set_num_threads(config.threads)
+
+    def run(self, algorithm: Any, resume: bool) -> JobResult:
+        model = self.warm_start()
+        if self.config.lora_rank:
+            model = add_adapters(model, self.config.lora_rank)
+        learner = build_learner(self.config, model, algorithm)
+        trainer = Trainer(self.config, model, learner, self.vector, self.folder, lambda: self.point_of_curve(model))
+        if resume:
+            trainer.resume()
+        control = ControlArm(self.folder) if self.has_control else None
+        try:
+            self.train(trainer)
+        except BaseException:
+            if control is not None:
+                control.stop()
+            raise
+        finished = not trainer.stop_requested
+        if finished:
+            self.console.print(f"trained for {trainer.seconds_total:.0f} s on {trainer.turns_total} turns")
+            has_control = control is not None and control.finish(trainer.seconds_total)
+            self.evaluate_all(model, trainer.instances, has_control)
+        elif control is not None:
+            control.stop()
+        write_curve(self.folder)
+        return JobResult(self.folder.path, write_report(self.folder), finished)
+
+    @property
+    def has_control(self) -> bool:
+        """Whether a control arm runs: it needs the demonstrations of a warm-up."""
+        return self.config.control and self.warms_up
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether this model is warmed up."""
+        settings = self.config.warmup
+        wanted = self.config.model == EMBEDDED or settings.models == "any"
+        return wanted and settings.demonstrations > 0 and settings.epochs > 0
+
+    def warm_start(self) -> LanguageModel:
+        """Return the model that training starts from; it lies in ``warmup`` from then on."""
+        target = self.folder.path / "warmup"
+        if (target / "done").exists():
+            return load_model(str(target))
+        model = initial_model(self.config, self.vector)
+        if self.warms_up:
+            self.warm_up(model)
+        if model.name == EMBEDDED or self.warms_up:
+            model.save(target)
+            (target / "done").touch()
+            return load_model(str(target))
+        return model
+
+    def warm_up(self, model: LanguageModel) -> None:
+        """Fit the model to demonstrations."""
+        settings = self.config.warmup
+        data = demonstrations(self.vector, policy_agent(self.config, model), settings.demonstrations, self.config.seed)
+        if not data:
+            raise ConfigError(f"{self.config.env} gave no demonstration: pass --warmup.demonstrations 0 to go without.")
+        learner = SupervisedLearner(model.network, data, settings, self.config.seed)
+        with _progress(self.console) as progress:
+            task = progress.add_task("warm-up", total=settings.epochs, note="")
+            for _ in range(settings.epochs):
+                loss = learner.run_epoch()
+                progress.update(task, advance=1, note=f"loss {loss:.3f}")
+
+    def train(self, trainer: Trainer) -> None:
+        """Run the training loop with a progress bar."""
+        with _progress(self.console) as progress:
+            task = progress.add_task("train", total=self.config.iterations, completed=trainer.iteration, note="")
+
+            def show(record: Mapping[str, Any]) -> None:
+                success, speed = record["rollout/success"], record["time/turns_per_second"]
+                note = f"success {100 * success:.0f} %, {speed:.0f} turns/s"
+                if "eval/success" in record:
+                    progress.console.print(
+                        f"iteration {record['iteration'] + 1}: dev success {100 * record['eval/success']:.0f} %, {note}"
+                    )
+                progress.update(task, completed=record["iteration"] + 1, note=note)
+
+            trainer.run(show)
+
+    def _evaluation_options(self, split: str) -> dict[str, Any]:
+        return {**self.config.env_options, "split": split}
+
+    def _held_out_seeds(self, split: str, count: int, seed: int) -> list[int]:
+        options = self._evaluation_options(split)
+        return list(distinct_instances(self.config.env, count, options, seed, whatever_there_is=True).values())
+
+    def point_of_curve(self, model: LanguageModel) -> dict[str, float]:
+        """Return the success on dev instances, sampled as in training."""
+        if not self._curve_seeds:
+            self._curve_seeds = self._held_out_seeds("dev", self.config.evaluation.curve_episodes, _CURVE_SEED)
+        result, _ = evaluate(
+            self.config.env,
+            policy_agent(self.config, model),
+            seeds=self._curve_seeds,
+            env_kwargs=self._evaluation_options("dev"),
+            num_envs=_EVALUATION_SLOTS,
+            backend=self.config.rollout.backend,
+        )
+        success = result.success
+        return {
+            "eval/success": success.value,
+            "eval/success_low": success.low,
+            "eval/success_high": success.high,
+            "eval/reward_sum": result.reward_sum.value,
+        }
+
+    def evaluate_all(self, model: LanguageModel, seen: set[str], has_control: bool) -> None:
+        """Evaluate before, after and control on the same held-out instances, sampled and greedy."""
+        if not self.config.evaluation.episodes:
+            return
+        seeds = self._held_out_seeds("test", self.config.evaluation.episodes, _FINAL_SEED)
+        candidates: dict[str, Callable[[], LanguageModel]] = {"final": lambda: model}
+        if (self.folder.path / "warmup" / "done").exists():
+            candidates["warmup"] = lambda: load_model(str(self.folder.path / "warmup"))
+        elif not self.config.lora_rank:
+            candidates["warmup"] = lambda: load_model(self.config.model)
+        if has_control:
+            candidates["control"] = lambda: load_model(str(self.folder.path / "control" / "model"))
+        with _progress(self.console) as progress:
+            task = progress.add_task("evaluate", total=2 * len(candidates), note="")
+            for name, load in candidates.items():
+                candidate = load()
+                for way, temperature in (("sampled", None), ("greedy", 0.0)):
+                    self._evaluate_one(candidate, f"{name}-{way}", seeds, temperature)
+                    progress.update(task, advance=1, note=name)
+
+    def _evaluate_one(self, model: LanguageModel, name: str, seeds: list[int], temperature: float | None) -> None:
+        result, trajectories = evaluate(
+            self.config.env,
+            policy_agent(self.config, model, temperature=temperature),
+            seeds=seeds,
+            env_kwargs=self._evaluation_options("test"),
+            num_envs=_EVALUATION_SLOTS,
+            backend=self.config.rollout.backend,
+        )
+        self.folder.write_evaluation(name, result)
+        self.folder.write_samples(name, trajectories[:4])
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description:>9}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=console,
+    )

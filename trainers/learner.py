@@ -1,0 +1,277 @@
+"""The learner: turns trajectories into credit, a loss and an update of the weights."""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from turngym.agents.models import LanguageModel
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import ConfigError, DivergenceError
+from turngym.seeding import stream
+from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need, Term
+from turngym.trainers.functional import loss_weights
+from turngym.trainers.rows import Batch, MicroBatch, build_batch, build_rows, micro_batches
+from turngym.trainers.scoring import Critic, score
+from turngym.trainers.turn_table import TurnTable, turn_table, usable
+
+
+@dataclass(frozen=True)
+class UpdateConfig:
+    """How weights are updated.
+
+    Args:
+        learning_rate: Step size of the policy.
+        critic_learning_rate: Step size of the critic, where there is one.
+        warmup_updates: Updates over which the step size rises from 0.
+        weight_decay: AdamW's decay.
+        max_grad_norm: Gradients longer than this are scaled down; 0 turns that off.
+        epochs: Passes over the batch of an iteration.
+        minibatches: Updates a pass; distinct sequences are dealt out at random.
+        max_micro_batch_tokens: Padded tokens that go through the network together; memory, not maths.
+    """
+
+    learning_rate: float = 3e-4
+    critic_learning_rate: float = 1e-3
+    warmup_updates: int = 0
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    epochs: int = 1
+    minibatches: int = 1
+    max_micro_batch_tokens: int = 16_384
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "critic_learning_rate"):
+            if not 0 < getattr(self, name) < 1:
+                raise ConfigError(f"{name} must lie in (0, 1), got {getattr(self, name)}.")
+        for name in ("epochs", "minibatches", "max_micro_batch_tokens"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}.")
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Everything over sampled tokens that the loss reads, in table order."""
+
+    advantages: Tensor
+    old_logprobs: Tensor
+    weights: Mapping[str, Tensor]
+    returns: Tensor | None
+    old_values: Tensor | None
+    reference_logprobs: Tensor | None
+
+
+class Learner:
+    """Owns the policy's weights, the critic, the reference policy and the optimiser.
+
+    Args:
+        model: The policy.
+        algorithm: What assigns credit and defines the loss.
+        config: How weights are updated.
+        temperature: The sampler's temperature.
+        seed: Seed of the run, for dealing out minibatches.
+        merge_rows: False gives every turn a row of its own.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        algorithm: Algorithm[object],
+        config: UpdateConfig,
+        temperature: float = 1.0,
+        seed: int = 0,
+        merge_rows: bool = True,
+    ) -> None:
+        self.network = model.network
+        self.algorithm = algorithm
+        self.config = config
+        self.temperature = temperature
+        self.seed = seed
+        self.merge_rows = merge_rows
+        self.updates = 0
+        self.critic = Critic(model.network) if Need.VALUES in algorithm.needs else None
+        self.reference = self._frozen_copy() if Need.REFERENCE_LOGPROBS in algorithm.needs else None
+        policy = [p for p in self.network.parameters() if p.requires_grad]
+        critic: list[nn.Parameter] = list(self.critic.parameters()) if self.critic else []
+        extra = [p for module in algorithm.modules().values() for p in module.parameters()]
+        groups = [
+            {"params": policy, "lr": config.learning_rate},
+            {"params": [*critic, *extra], "lr": config.critic_learning_rate},
+        ]
+        self.policy_parameters, self.other_parameters = policy, [*critic, *extra]
+        self.optimizer = torch.optim.AdamW(
+            [group for group in groups if group["params"]], weight_decay=config.weight_decay, betas=(0.9, 0.99)
+        )
+        self._rates = [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _frozen_copy(self) -> nn.Module:
+        frozen: nn.Module = copy.deepcopy(self.network)
+        return frozen.requires_grad_(False).eval()
+
+    def update(self, trajectories: Sequence[Trajectory], iteration: int) -> dict[str, float]:
+        """Assign credit to the trajectories of one iteration and update the weights; returns metrics."""
+        kept = usable(trajectories)
+        table = turn_table(kept)
+        if not len(table.token_turn):
+            return {"train/updates": float(self.updates), "train/rows": 0.0}
+        rows = build_rows(kept, with_final_prompts=self.critic is not None, merge=self.merge_rows)
+        batch = build_batch(rows)
+        table = self._with_values(batch, table)
+        credit = self.algorithm.advantages(table)
+        columns = self._columns(batch, table, credit)
+        metrics = {f"credit/{name}": float(value) for name, value in credit.metrics.items()}
+        metrics.update(self._run_epochs(batch, columns, iteration))
+        metrics["train/updates"] = float(self.updates)
+        metrics["train/rows"] = float(len(rows))
+        metrics["train/distinct_sequences"] = float(len(batch.sequences))
+        return metrics
+
+    @torch.no_grad()
+    def _map_reads(self, batch: Batch, read: Callable[[Sequence[object]], Tensor]) -> Tensor:
+        """Return what ``read`` says of every sequence, laid out as ``[row, column]``."""
+        found = torch.zeros(batch.token.shape, dtype=torch.float64)
+        for part in micro_batches(batch, range(len(batch.sequences)), self.config.max_micro_batch_tokens):
+            values = read([batch.sequences[int(s)] for s in part.sequences]).double().cpu()
+            found[part.rows, : values.shape[1]] = values[part.sequence_of]
+        return found
+
+    def _with_values(self, batch: Batch, table: TurnTable) -> TurnTable:
+        if self.critic is None:
+            return table
+        values = self._map_reads(batch, self.critic)
+        token_value = torch.zeros(len(table.token_turn), dtype=torch.float64)
+        token_value[batch.token[batch.action_mask]] = values[batch.action_mask]
+        turn_value = torch.zeros(table.num_turns, dtype=torch.float64)
+        empty = (batch.token < 0) & (batch.turn >= 0)
+        turn_value[batch.turn[empty]] = values[empty]
+        first = table.first_tokens()
+        turn_value[table.token_turn[first]] = token_value[first]
+        final_value = torch.zeros(table.num_episodes, dtype=torch.float64)
+        final = (batch.turn < 0) & (batch.episode >= 0)
+        final_value[batch.episode[final]] = values[final]
+        return table.with_values(turn_value, token_value, final_value)
+
+    def _columns(self, batch: Batch, table: TurnTable, credit: Credit) -> _Columns:
+        reference = None
+        if self.reference is not None:
+            network = self.reference
+            laid_out = self._map_reads(batch, lambda part: score(network, part, self.temperature).logprobs)  # type: ignore[arg-type]
+            reference = torch.zeros(len(table.token_turn), dtype=torch.float64)
+            reference[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
+        if not bool(torch.isfinite(credit.advantages).all()):
+            raise DivergenceError("an advantage is not finite: look at the rewards and the critic's values.")
+        weights = {name: loss_weights(table, name) for name in self.algorithm.normalisations}
+        return _Columns(credit.advantages, table.token_logprob, weights, credit.returns, table.token_value, reference)
+
+    def _run_epochs(self, batch: Batch, columns: _Columns, iteration: int) -> dict[str, float]:
+        totals: dict[str, float] = defaultdict(float)
+        first_gap = 0.0
+        count = 0
+        for epoch in range(self.config.epochs):
+            order = stream("minibatches", self.seed, iteration, epoch).permutation(len(batch.sequences))
+            parts = [order[k :: self.config.minibatches] for k in range(self.config.minibatches)]
+            for part in [p for p in parts if len(p)]:
+                metrics = self._one_update(batch, columns, [int(s) for s in part])
+                gap = metrics.pop("train/logprob_gap")
+                first_gap = gap if count == 0 else first_gap
+                count += 1
+                for name, value in metrics.items():
+                    totals[name] += value
+        averages = {name: value / count for name, value in totals.items()}
+        return {**averages, "train/logprob_gap": first_gap}
+
+    def _one_update(self, batch: Batch, columns: _Columns, sequences: Sequence[int]) -> dict[str, float]:
+        parts = micro_batches(batch, sequences, self.config.max_micro_batch_tokens)
+        num_rows = sum(len(part.rows) for part in parts)
+        scale = len(batch.sequence_of) / num_rows  # a minibatch stands for the whole batch
+        self.optimizer.zero_grad(set_to_none=True)
+        metrics: dict[str, float] = defaultdict(float)
+        probes: dict[str, list[Tensor]] = {}
+        for part in parts:
+            inputs = self._inputs(batch, columns, part, scale)
+            gap = ((inputs.logprobs - inputs.old_logprobs).detach() * inputs.action_mask).abs().max()
+            metrics["train/logprob_gap"] = max(metrics["train/logprob_gap"], float(gap))
+            self._backward(self.algorithm.loss(inputs), inputs, metrics, probes)
+        self._apply(probes, metrics)
+        return dict(metrics)
+
+    def _inputs(self, batch: Batch, columns: _Columns, part: MicroBatch, scale: float) -> LossInputs:
+        sequences = [batch.sequences[int(s)] for s in part.sequences]
+        scores = score(self.network, sequences, self.temperature, Need.ENTROPY in self.algorithm.needs)
+        width, rows = scores.logprobs.shape[1], part.rows
+        dtype, device = scores.logprobs.dtype, scores.logprobs.device
+
+        def column(flat: Tensor | None, fill: float = 0.0) -> Tensor | None:
+            if flat is None:
+                return None
+            return batch.gather(flat, rows, fill)[:, :width].to(device=device, dtype=dtype)
+
+        def spread(read: Tensor | None) -> Tensor | None:
+            return None if read is None else read[part.sequence_of.to(device)]
+
+        advantages, old = column(columns.advantages), column(columns.old_logprobs)
+        assert advantages is not None and old is not None
+        logprobs = spread(scores.logprobs)
+        assert logprobs is not None
+        weights = {name: column(flat * scale) for name, flat in columns.weights.items()}
+        return LossInputs(
+            logprobs=logprobs,
+            old_logprobs=old,
+            advantages=advantages,
+            action_mask=batch.action_mask[rows][:, :width].to(device),
+            turn_ids=torch.where(batch.token[rows] >= 0, batch.turn[rows], -1)[:, :width].to(device),
+            weights={name: weight for name, weight in weights.items() if weight is not None},
+            entropy=spread(scores.entropy),
+            reference_logprobs=column(columns.reference_logprobs),
+            values=spread(self.critic(sequences)) if self.critic is not None else None,
+            old_values=column(columns.old_values),
+            returns=column(columns.returns, float("nan")),
+        )
+
+    def _backward(
+        self, output: LossOutput, inputs: LossInputs, metrics: dict[str, float], probes: dict[str, list[Tensor]]
+    ) -> None:
+        """Add one micro-batch's gradients, those of the probes apart, and its metrics."""
+        for name, term in output.probes.items():
+            found = torch.autograd.grad(
+                _sum(term, inputs), self.policy_parameters, retain_graph=True, allow_unused=True
+            )
+            mine = probes.setdefault(name, [torch.zeros_like(p) for p in self.policy_parameters])
+            for total, gradient in zip(mine, found, strict=True):
+                if gradient is not None:
+                    total += gradient
+        loss = torch.stack([_sum(term, inputs) for term in output.terms.values()]).sum()
+        if not bool(torch.isfinite(loss)):
+            raise DivergenceError("the loss is not finite: lower the learning rate, or look at the last metrics.")
+        if loss.requires_grad:
+            loss.backward()
+        for group in (output.terms, output.metrics):
+            for name, term in group.items():
+                metrics[f"loss/{name}"] += float(_sum(term, inputs).detach())
+
+    def _apply(self, probes: Mapping[str, Sequence[Tensor]], metrics: dict[str, float]) -> None:
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.policy_parameters]
+        changed = self.algorithm.transform_gradients(gradients, probes, metrics)
+        for parameter, gradient in zip(self.policy_parameters, changed, strict=True):
+            parameter.grad = gradient
+        limit = self.config.max_grad_norm or float("inf")
+        norm = torch.nn.utils.clip_grad_norm_(self.policy_parameters, limit)
+        if self.other_parameters:
+            torch.nn.utils.clip_grad_norm_(self.other_parameters, limit)
+        if not bool(torch.isfinite(norm)):
+            raise DivergenceError("a gradient is not finite: lower the learning rate, or look at the last metrics.")
+        metrics["train/grad_norm"] = float(norm)
+        self.updates += 1
+        rise = min(1.0, self.updates / self.config.warmup_updates) if self.config.warmup_updates else 1.0
+        for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
+            group["lr"] = rate * rise
+        self.optimizer.step()
+
+
+def _sum(term: Term, inputs: LossInputs) -> Tensor:
+    return (inputs.weights[term.over] * term.values).sum()

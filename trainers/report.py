@@ -1,0 +1,32 @@
+"""The report of a training run: one HTML file that needs nothing else, and the headline for the command line.
+
+>>> from pathlib import Path
+>>> from tempfile import TemporaryDirectory
+>>> with TemporaryDirectory() as folder:
+...     headline(RunFolder(Path(folder)))["sentence"]
+'This run has no evaluation on held-out instances, so it does not show what training did.'
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from turngym.files import write_atomic
+from turngym.trainers.curve import curve_picture
+from turngym.trainers.findings import read_run
+from turngym.trainers.headline import headline
+from turngym.trainers.report_page import page
+from turngym.trainers.run_folder import RunFolder
+
+__all__ = ["headline", "write_report"]
+
+
+def write_report(folder: RunFolder) -> Path:
+    """Write ``report.html``: what the run shows in words, tables, the learning curve, and trajectories to read.
+
+    It is always written; what the folder lacks, or holds damaged, is named on the page.
+    """
+    run = read_run(folder)
+    target = folder.path / "report.html"
+    write_atomic(target, page(run, curve_picture(run) if run.metrics or run.evaluations else None))
+    return target

@@ -1,0 +1,131 @@
+"""The folder of a run: what lies where, and writing that survives a kill."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from turngym.agents.evaluate import EvaluationResult, record_of, write_episodes
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import CheckpointError, RunFolderExists
+from turngym.files import read_jsonl, write_atomic, write_json
+from turngym.trainers.config import TrainConfig, config_from_json
+
+
+class RunFolder:
+    """Paths and files of one run.
+
+    ``config.json``, ``metrics.jsonl`` (one line an iteration), ``tensorboard/``, ``warmup/`` and ``control/`` (models),
+    ``checkpoints/00025/``, ``evaluations/NAME.json`` and ``NAME.episodes.jsonl``, ``samples/NAME.jsonl``,
+    ``instances.json`` (hashes of the task instances that training showed), ``curve.png``, ``report.html``.
+
+    Args:
+        path: The folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, config: TrainConfig) -> RunFolder:
+        """Make a new folder.
+
+        Raises:
+            RunFolderExists: There is something in it already.
+        """
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunFolderExists(f"{path} exists already: pass --resume to go on with it, or another --run-dir.")
+        folder = cls(path)
+        write_json(path / "config.json", config.as_json())
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Open the folder of an earlier run.
+
+        Raises:
+            CheckpointError: There is no run in it.
+        """
+        if not (path / "config.json").is_file():
+            raise CheckpointError(
+                f"there is no run in {path} (no config.json): pass the folder of a run, or leave out --resume."
+            )
+        return cls(path)
+
+    def config(self) -> TrainConfig:
+        """Return the settings of the run."""
+        try:
+            return config_from_json(json.loads((self.path / "config.json").read_text("utf8")))
+        except (ValueError, TypeError, KeyError) as error:
+            raise CheckpointError(
+                f"{self.path / 'config.json'} is damaged ({error}): restore it, or start a new run."
+            ) from error
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints lie."""
+        return self.path / "checkpoints"
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Return the metrics of every iteration so far."""
+        return read_jsonl(self.path / "metrics.jsonl")
+
+    def append_metrics(self, record: Mapping[str, Any]) -> None:
+        """Add the metrics of one iteration."""
+        with (self.path / "metrics.jsonl").open("a", encoding="utf8") as file:
+            file.write(json.dumps(dict(record), sort_keys=True) + "\n")
+
+    def keep_metrics(self, before_iteration: int) -> None:
+        """Drop the metrics of iterations that a resumed run will do again."""
+        kept = [record for record in self.metrics() if record["iteration"] < before_iteration]
+        write_atomic(self.path / "metrics.jsonl", "".join(json.dumps(r, sort_keys=True) + "\n" for r in kept))
+
+    def write_evaluation(self, name: str, result: EvaluationResult) -> None:
+        """Write an evaluation and its episodes."""
+        write_json(self.path / "evaluations" / f"{name}.json", result.summary())
+        write_episodes(self.path / "evaluations" / f"{name}.episodes.jsonl", result)
+
+    def evaluations(self) -> dict[str, dict[str, Any]]:
+        """Return name -> evaluation."""
+        files = sorted((self.path / "evaluations").glob("*.json"))
+        return {file.stem: json.loads(file.read_text("utf8")) for file in files}
+
+    def evaluated_episodes(self, name: str) -> list[dict[str, Any]]:
+        """Return the episodes of an evaluation."""
+        return read_jsonl(self.path / "evaluations" / f"{name}.episodes.jsonl")
+
+    def write_samples(self, name: str, trajectories: Sequence[Trajectory]) -> None:
+        """Write whole trajectories, for people to read."""
+        lines = [json.dumps(sample_of(trajectory), ensure_ascii=False) for trajectory in trajectories]
+        write_atomic(self.path / "samples" / f"{name}.jsonl", "".join(line + "\n" for line in lines))
+
+    def samples(self) -> dict[str, list[dict[str, Any]]]:
+        """Return name -> whole trajectories."""
+        return {file.stem: read_jsonl(file) for file in sorted((self.path / "samples").glob("*.jsonl"))}
+
+    def instances(self) -> set[str]:
+        """Return the hashes of the task instances that training showed."""
+        file = self.path / "instances.json"
+        return set(json.loads(file.read_text("utf8"))) if file.exists() else set()
+
+    def write_instances(self, instances: Iterable[str]) -> None:
+        """Write the hashes of the task instances that training showed."""
+        write_json(self.path / "instances.json", sorted(instances))
+
+
+def sample_of(trajectory: Trajectory) -> dict[str, Any]:
+    """Return a trajectory with everything a person would look at."""
+    turns = [
+        {
+            "observation": turn.observation,
+            "completion": turn.completion,
+            "action": turn.action,
+            "reward": turn.reward,
+            "action_is_valid": turn.action_is_valid,
+            "logprobs": list(turn.logprobs),
+        }
+        for turn in trajectory.turns
+    ]
+    return {**record_of(trajectory), "turns": turns, "final_observation": trajectory.final_observation}

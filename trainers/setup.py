@@ -1,0 +1,126 @@
+"""Putting a run together: vector, model, agent, learner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+from transformers import PreTrainedModel
+
+from turngym.agents.backends.expert import ExpertAgent
+from turngym.agents.backends.random import RandomAgent
+from turngym.agents.backends.transformers import transformers_agent
+from turngym.agents.embedded import build_model, build_tokenizer
+from turngym.agents.model_agent import ModelAgent
+from turngym.agents.models import LanguageModel, load_model
+from turngym.agents.rollout import rollout
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.vector import TextVectorEnv, make_vec
+from turngym.errors import ConfigError, missing_extra
+from turngym.seeding import stream_seed
+from turngym.trainers.algorithm import Algorithm
+from turngym.trainers.algorithms import build, check_group_size
+from turngym.trainers.config import EMBEDDED, TrainConfig
+from turngym.trainers.learner import Learner
+from turngym.wrappers.action_format import action_format
+
+_TOKENIZER_EPISODES = 200
+
+
+def training_vector(config: TrainConfig) -> TextVectorEnv:
+    """Return the vector that trajectories are gathered from: the train split, no autoreset."""
+    settings = config.rollout
+    return make_vec(
+        config.env,
+        settings.num_envs or settings.groups * settings.group_size,
+        backend=settings.backend,
+        num_workers=settings.num_workers or None,
+        autoreset_mode="disabled",
+        **{"split": "train", **config.env_options},
+    )
+
+
+def build_algorithm(config: TrainConfig) -> Algorithm[object]:
+    """Return the algorithm, checked against the group size.
+
+    Raises:
+        UnknownName: There is no such algorithm.
+        ConfigError: A setting is wrong, or a group method got groups of one.
+    """
+    algorithm = build(config.algorithm, config.algorithm_options)
+    check_group_size(algorithm, config.rollout.group_size)
+    return algorithm
+
+
+def _sample_trajectories(vector: TextVectorEnv, seed: int) -> list[Trajectory]:
+    """Play some episodes, by the solver where there is one, for the texts that occur in them."""
+    specs = [EpisodeSpec(i, stream_seed("tokenizer", seed, i) % 2**31, i) for i in range(_TOKENIZER_EPISODES)]
+    try:
+        return rollout(vector, ExpertAgent(), specs)
+    except ConfigError:
+        return rollout(vector, RandomAgent(seed), specs)
+
+
+def environment_texts(vector: TextVectorEnv, format: str, seed: int) -> list[str]:
+    """Return texts of an environment: its rules, what it shows, and actions as they are to be written."""
+    write = action_format(format).write
+    texts = list(dict.fromkeys(str(text) for text in vector.call("instructions")))
+    for trajectory in _sample_trajectories(vector, seed):
+        for turn in trajectory.turns:
+            texts += [turn.observation, write(turn.action)]
+        texts.append(trajectory.final_observation)
+    return texts
+
+
+def build_embedded(config: TrainConfig, vector: TextVectorEnv) -> LanguageModel:
+    """Build the embedded model with a tokenizer that is trained on the environment's texts."""
+    texts = environment_texts(vector, config.rollout.format, config.seed)
+    tokenizer = build_tokenizer(texts, config.embedded.vocabulary)
+    network = build_model(tokenizer, config.embedded, stream_seed("weights", config.seed) % 2**31)
+    return LanguageModel(network, tokenizer, EMBEDDED)
+
+
+def add_adapters(model: LanguageModel, rank: int) -> LanguageModel:
+    """Put low-rank adapters (LoRA) on every linear layer and freeze everything else."""
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError as error:
+        raise missing_extra("low-rank adapters", "peft", "train") from error
+    settings = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
+    network = model.network.requires_grad_(False)
+    adapted = cast("PreTrainedModel", inject_adapter_in_model(settings, network))
+    return LanguageModel(adapted, model.tokenizer, model.name)
+
+
+def initial_model(config: TrainConfig, vector: TextVectorEnv) -> LanguageModel:
+    """Return the model before the warm-up."""
+    if config.model == EMBEDDED:
+        return build_embedded(config, vector)
+    return load_model(config.model)
+
+
+def build_learner(config: TrainConfig, model: LanguageModel, algorithm: Algorithm[object]) -> Learner:
+    """Return the learner; the critic's first weights depend on the seed alone."""
+    with torch.random.fork_rng():
+        torch.manual_seed(stream_seed("critic", config.seed) % 2**31)
+        return Learner(model, algorithm, config.update, config.rollout.temperature, config.seed)
+
+
+def policy_agent(
+    config: TrainConfig, model: LanguageModel, iteration: int = 0, temperature: float | None = None
+) -> ModelAgent:
+    """Return the agent that plays with the policy."""
+    return transformers_agent(model, config.agent_settings(temperature), iteration)
+
+
+def iteration_specs(config: TrainConfig, iteration: int, attempt: int = 0) -> Sequence[EpisodeSpec]:
+    """Return the episodes of one iteration: ``groups`` fresh seeds, each ``group_size`` times."""
+    size = config.rollout.group_size
+    specs = []
+    for group in range(config.rollout.groups):
+        seed = stream_seed("group", config.seed, iteration, attempt, group) % 2**31
+        for member in range(size):
+            number = (attempt * config.rollout.groups + group) * size + member
+            specs.append(EpisodeSpec(number, seed, attempt * config.rollout.groups + group))
+    return specs

@@ -1,0 +1,139 @@
+"""Supervised learning on expert demonstrations: the warm-up before training, and the control beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from turngym.agents.backends.expert import ExpertAgent
+from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.model_agent import ModelAgent
+from turngym.agents.rollout import rollout
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.vector import TextVectorEnv
+from turngym.errors import ConfigError
+from turngym.seeding import stream, stream_seed
+from turngym.trainers.rows import build_batch, build_rows, micro_batches
+from turngym.trainers.scoring import score
+
+
+@dataclass(frozen=True)
+class SupervisedConfig:
+    """Supervised learning on a fixed set of demonstrations.
+
+    Args:
+        demonstrations: Episodes that the environment's solver plays, each on its own instance; 0 skips the warm-up.
+        epochs: Passes over them.
+        learning_rate: Step size.
+        batch_size: Distinct sequences an update.
+        models: ``embedded`` warms up the embedded model only, ``any`` warms up every model.
+    """
+
+    demonstrations: int = 300
+    epochs: int = 20
+    learning_rate: float = 2e-3
+    batch_size: int = 64
+    models: Literal["embedded", "any"] = "embedded"
+
+    def __post_init__(self) -> None:
+        if self.demonstrations < 0 or self.epochs < 0:
+            raise ConfigError("demonstrations and epochs must be 0 or more.")
+        if self.batch_size < 1:
+            raise ConfigError(f"batch_size must be at least 1, got {self.batch_size}.")
+        if not 0 < self.learning_rate < 1:
+            raise ConfigError(f"learning_rate must lie in (0, 1), got {self.learning_rate}.")
+
+
+class DemonstrationAgent(Agent):
+    """Plays the solver's actions and writes them as the model would have had to.
+
+    Args:
+        student: The agent whose prompts and answer format are used.
+    """
+
+    def __init__(self, student: ModelAgent) -> None:
+        self.student = student
+        self.expert = ExpertAgent()
+
+    def attach(self, vector: TextVectorEnv) -> None:
+        """Note the vector whose solvers are asked."""
+        self.expert.attach(vector)
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Return the solver's actions with the token ids of their completions."""
+        tokenizer = self.student.model.tokenizer
+        decisions = []
+        for request, decision in zip(requests, self.expert.act(requests), strict=True):
+            text = self.student.format.write(decision.action)
+            ids = (*tokenizer.encode(text, add_special_tokens=False), int(tokenizer.eos_token_id))
+            prompt = self.student.final_prompt(request)
+            self.student.remember(request, decision.action, prompt + ids)
+            decisions.append(Decision(decision.action, text, prompt, ids, (0.0,) * len(ids)))
+        return decisions
+
+    def forget(self, episode: int) -> None:
+        """Drop the student's memory of an episode."""
+        self.student.forget(episode)
+
+
+def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed: int) -> list[Trajectory]:
+    """Let the solver play ``count`` episodes; the same seed gives the same ones."""
+    specs = [EpisodeSpec(i, stream_seed("demonstration", seed, i) % 2**31, i) for i in range(count)]
+    return [t for t in rollout(vector, DemonstrationAgent(student), specs) if not t.fault]
+
+
+class SupervisedLearner:
+    """Fits a model to demonstrations, token by token.
+
+    Args:
+        network: The model's network.
+        trajectories: The fixed demonstrations.
+        config: Step size and batch.
+        seed: Seed of the order of the batches.
+    """
+
+    def __init__(
+        self, network: nn.Module, trajectories: Sequence[Trajectory], config: SupervisedConfig, seed: int
+    ) -> None:
+        self.network = network
+        self.config = config
+        self.seed = seed
+        self.epoch = 0
+        self.batch = build_batch(build_rows(trajectories, with_final_prompts=False))
+        self.optimizer = torch.optim.AdamW(
+            network.parameters(), lr=config.learning_rate, weight_decay=0.01, betas=(0.9, 0.99)
+        )
+
+    def run_epoch(self, should_stop: Callable[[], bool] = lambda: False) -> float:
+        """Make one pass over the demonstrations and return the mean loss of a token, in nats."""
+        order = stream("supervised", self.seed, self.epoch).permutation(len(self.batch.sequences))
+        total = tokens = 0.0
+        self.network.train()
+        for start in range(0, len(order), self.config.batch_size):
+            if should_stop():
+                break
+            loss, count = self._update([int(s) for s in order[start : start + self.config.batch_size]])
+            total, tokens = total + loss, tokens + count
+        self.network.eval()
+        self.epoch += 1
+        return total / max(tokens, 1.0)
+
+    def _update(self, sequences: list[int]) -> tuple[float, float]:
+        self.optimizer.zero_grad(set_to_none=True)
+        loss_sum = count = 0.0
+        parts = micro_batches(self.batch, sequences, 16_384)
+        num_tokens = sum(int(self.batch.action_mask[part.rows].sum()) for part in parts)
+        for part in parts:
+            scores = score(self.network, [self.batch.sequences[int(s)] for s in part.sequences], 1.0)  # type: ignore[arg-type]
+            copies = torch.bincount(part.sequence_of, minlength=len(part.sequences)).to(scores.logprobs)
+            loss = -(scores.logprobs.sum(-1) * copies).sum()
+            (loss / num_tokens).backward()
+            loss_sum += float(loss.detach())
+            count += float(self.batch.action_mask[part.rows].sum())
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+        return loss_sum, count

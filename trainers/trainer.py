@@ -1,0 +1,170 @@
+"""The training loop: rollouts, credit, updates, metrics, checkpoints."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from turngym.agents.models import LanguageModel
+from turngym.agents.rollout import rollout
+from turngym.agents.trajectory import Trajectory
+from turngym.envs.vector import TextVectorEnv
+from turngym.trainers.checkpoint import all_checkpoints, load_checkpoint, save_checkpoint
+from turngym.trainers.config import TrainConfig
+from turngym.trainers.learner import Learner
+from turngym.trainers.metric_log import MetricLog
+from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.setup import iteration_specs, policy_agent
+
+_SAMPLES = 4
+
+
+class Trainer:
+    """Runs iterations and keeps the run folder up to date.
+
+    Args:
+        config: Settings of the run.
+        model: The policy.
+        learner: Owns the weights and the optimiser.
+        vector: Where trajectories are gathered.
+        folder: The run folder.
+        evaluate: Returns metrics of the current policy; called every ``config.evaluation.every`` iterations.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        model: LanguageModel,
+        learner: Learner,
+        vector: TextVectorEnv,
+        folder: RunFolder,
+        evaluate: Callable[[], Mapping[str, float]] = dict,
+    ) -> None:
+        self.config = config
+        self.model = model
+        self.learner = learner
+        self.vector = vector
+        self.folder = folder
+        self.evaluate = evaluate
+        self.iteration = 0
+        self.turns_total = 0
+        self.seconds_total = 0.0
+        self.instances: set[str] = set()
+        self.stop_requested = False
+
+    def resume(self) -> None:
+        """Go back to the newest checkpoint; from the beginning if there is none."""
+        found = all_checkpoints(self.folder.checkpoints)
+        if found:
+            self.iteration, extra = load_checkpoint(found[-1], self.learner)
+            self.turns_total, self.seconds_total = int(extra["turns_total"]), float(extra["seconds_total"])
+        self.instances = self.folder.instances()
+        self.folder.keep_metrics(self.iteration)
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        self.folder.write_instances(self.instances)
+        totals = {"turns_total": self.turns_total, "seconds_total": self.seconds_total}
+        save_checkpoint(self.folder.checkpoints, self.learner, self.iteration, totals)
+
+    def run(self, on_iteration: Callable[[Mapping[str, Any]], None] = lambda record: None) -> None:
+        """Run the remaining iterations; an interrupt stops cleanly after the current one, with a checkpoint."""
+        with MetricLog(self.folder) as log, self._stop_on_interrupt():
+            while not self._is_done():
+                record = self._one_iteration()
+                log.write(record)
+                on_iteration(record)
+                if self.iteration % self.config.checkpoint_every == 0:
+                    self.save()
+            self.save()
+
+    def _is_done(self) -> bool:
+        out_of_time = 0 < self.config.max_seconds <= self.seconds_total
+        return self.iteration >= self.config.iterations or out_of_time or self.stop_requested
+
+    @contextmanager
+    def _stop_on_interrupt(self) -> Iterator[None]:
+        """Turn the first interrupt into a request to stop; a second one interrupts for good."""
+
+        def request(number: int, frame: FrameType | None) -> None:
+            self.stop_requested = True
+            signal.signal(signal.SIGINT, previous)
+
+        try:
+            previous = signal.signal(signal.SIGINT, request)
+        except ValueError:  # not in the main thread: interrupts are not ours
+            yield
+            return
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
+    def _one_iteration(self) -> dict[str, Any]:
+        algorithm = self.learner.algorithm
+        algorithm.begin_iteration(self.iteration, self.config.iterations)
+        start = time.perf_counter()
+        trajectories = algorithm.collect(self._rollout())
+        gathered = time.perf_counter()
+        metrics = self.learner.update(trajectories, self.iteration)
+        done = time.perf_counter()
+        algorithm.observe(metrics)
+        self.instances.update(trajectory.instance for trajectory in trajectories)
+        turns = sum(len(trajectory.turns) for trajectory in trajectories)
+        self.turns_total += turns
+        self.seconds_total += done - start
+        record: dict[str, Any] = {"iteration": self.iteration, "turns_total": self.turns_total}
+        record.update(rollout_metrics(trajectories))
+        record.update(metrics)
+        record.update(_timing(start, gathered, done, turns, self.seconds_total))
+        self.iteration += 1
+        every = self.config.evaluation.every
+        if every and (self.iteration % every == 0 or self.iteration == self.config.iterations):
+            record.update(self.evaluate())
+            self.folder.write_samples(f"iteration-{self.iteration:06d}", trajectories[:_SAMPLES])
+        return record
+
+    def _rollout(self) -> Callable[[], list[Trajectory]]:
+        """Return a function that gathers the episodes of this iteration, fresh ones at every call."""
+        attempt = 0
+
+        def gather() -> list[Trajectory]:
+            nonlocal attempt
+            specs = iteration_specs(self.config, self.iteration, attempt)
+            attempt += 1
+            agent = policy_agent(self.config, self.model, self.iteration)
+            return rollout(self.vector, agent, specs, schedule=self.config.rollout.schedule)
+
+        return gather
+
+
+def _timing(start: float, gathered: float, done: float, turns: int, seconds_total: float) -> dict[str, float]:
+    return {
+        "time/rollout_seconds": gathered - start,
+        "time/update_seconds": done - gathered,
+        "time/turns_per_second": turns / max(done - start, 1e-9),
+        "time/seconds_total": seconds_total,
+    }
+
+
+def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return what the trajectories of an iteration were like; faulted ones are counted and left out of the means."""
+    whole = [trajectory for trajectory in trajectories if not trajectory.fault]
+    turns = [turn for trajectory in whole for turn in trajectory.turns]
+    count = max(len(whole), 1)
+    rewards = [trajectory.reward_sum for trajectory in whole]
+    return {
+        "rollout/episodes": float(len(whole)),
+        "rollout/faults": float(len(trajectories) - len(whole)),
+        "rollout/success": sum(trajectory.success == 1 for trajectory in whole) / count,
+        "rollout/truncated": sum(trajectory.truncated for trajectory in whole) / count,
+        "rollout/reward_sum": math.fsum(rewards) / count,
+        "rollout/turns": len(turns) / count,
+        "rollout/invalid_actions": sum(not turn.action_is_valid for turn in turns) / max(len(turns), 1),
+        "rollout/tokens": float(sum(len(turn.completion_ids) for turn in turns)),
+    }

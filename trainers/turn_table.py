@@ -1,0 +1,157 @@
+"""The turn table: one row a turn, the only thing that credit assignment reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import DivergenceError
+
+
+@dataclass(frozen=True)
+class TurnTable:
+    """Columns over turns, episodes contiguous and turns in order; ragged columns over sampled tokens.
+
+    Faulted episodes are never in a table. Episodes, groups, anchors and agents are dense integer keys.
+
+    Args:
+        episode: Episode of each turn, ``0 .. E-1``, non-decreasing.
+        turn: Position of the turn in its episode, from 0.
+        group: Group of each turn's episode.
+        anchor: Equal for turns of one group that start from the same anchor state.
+        agent: Seat that acted.
+        reward: Reward received after the turn, float64.
+        terminated: On the last turn of an episode that the rules ended.
+        truncated: On the last turn of an episode that was cut off.
+        is_valid: Whether the action was understood and legal.
+        num_tokens: Tokens that the policy sampled in the turn; may be 0.
+        token_turn: Turn of each sampled token, non-decreasing.
+        token_logprob: The sampler's log-probability of each token.
+        turn_value: Critic at the last prompt token of each turn; None without a critic.
+        token_value: Critic at the position before each sampled token; None without a critic.
+        final_value: Critic after the last turn of each episode: 0 if it terminated; None without a critic.
+    """
+
+    episode: Int[Tensor, "turn"]
+    turn: Int[Tensor, "turn"]
+    group: Int[Tensor, "turn"]
+    anchor: Int[Tensor, "turn"]
+    agent: Int[Tensor, "turn"]
+    reward: Float[Tensor, "turn"]
+    terminated: Bool[Tensor, "turn"]
+    truncated: Bool[Tensor, "turn"]
+    is_valid: Bool[Tensor, "turn"]
+    num_tokens: Int[Tensor, "turn"]
+    token_turn: Int[Tensor, "token"]
+    token_logprob: Float[Tensor, "token"]
+    turn_value: Float[Tensor, "turn"] | None = None
+    token_value: Float[Tensor, "token"] | None = None
+    final_value: Float[Tensor, "episode"] | None = None
+
+    @property
+    def num_turns(self) -> int:
+        """How many turns the table holds."""
+        return len(self.episode)
+
+    @property
+    def num_episodes(self) -> int:
+        """How many episodes the table holds."""
+        return int(self.episode[-1]) + 1 if self.num_turns else 0
+
+    @property
+    def turns_per_episode(self) -> Int[Tensor, "episode"]:
+        """Number of turns of each episode."""
+        return torch.bincount(self.episode, minlength=self.num_episodes)
+
+    @property
+    def episode_group(self) -> Int[Tensor, "episode"]:
+        """Group of each episode."""
+        return self.group[self.turn == 0]
+
+    def turn_mask(self) -> Bool[Tensor, "episode time"]:
+        """Return which entries of a padded column are turns."""
+        longest = int(self.turns_per_episode.max()) if self.num_turns else 0
+        return torch.arange(longest)[None, :] < self.turns_per_episode[:, None]
+
+    def pad(self, column: Tensor, fill: float = 0.0) -> Float[Tensor, "episode time"]:
+        """Lay a column over turns out as one row an episode."""
+        mask = self.turn_mask()
+        padded = torch.full(mask.shape, fill, dtype=column.dtype)
+        padded[mask] = column
+        return padded
+
+    def unpad(self, padded: Tensor) -> Tensor:
+        """Undo :meth:`pad`."""
+        return padded[self.turn_mask()]
+
+    def episode_sum(self, column: Float[Tensor, "turn"]) -> Float[Tensor, "episode"]:
+        """Return the sum of a column over the turns of each episode."""
+        return torch.zeros(self.num_episodes, dtype=column.dtype).index_add_(0, self.episode, column)
+
+    def to_tokens(self, column: Tensor) -> Tensor:
+        """Copy a turn's entry to each of its sampled tokens."""
+        return column[self.token_turn]
+
+    def first_tokens(self) -> Bool[Tensor, "token"]:
+        """Return which sampled tokens are the first of their turn."""
+        first = torch.ones_like(self.token_turn, dtype=torch.bool)
+        first[1:] = self.token_turn[1:] != self.token_turn[:-1]
+        return first
+
+    def with_values(
+        self,
+        turn_value: Float[Tensor, "turn"],
+        token_value: Float[Tensor, "token"],
+        final_value: Float[Tensor, "episode"],
+    ) -> TurnTable:
+        """Return the table with the critic's columns filled in."""
+        return replace(self, turn_value=turn_value, token_value=token_value, final_value=final_value)
+
+
+def _dense(keys: Sequence[object]) -> Tensor:
+    numbers: dict[object, int] = {}
+    return torch.tensor([numbers.setdefault(key, len(numbers)) for key in keys], dtype=torch.long)
+
+
+def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
+    """Build the table of finished trajectories; faulted ones and ones without a turn are left out.
+
+    Raises:
+        DivergenceError: A reward is not finite.
+    """
+    kept = usable(trajectories)
+    turns = [(e, k, traj, turn) for e, traj in enumerate(kept) for k, turn in enumerate(traj.turns)]
+    for _, k, traj, turn in turns:
+        if not abs(turn.reward) < float("inf"):
+            raise DivergenceError(
+                f"episode {traj.spec.episode} of {traj.env_id} got the reward {turn.reward} at turn {k}."
+            )
+    last = torch.tensor([k == len(traj.turns) - 1 for _, k, traj, _ in turns], dtype=torch.bool)
+    ended = torch.tensor([(traj.terminated, traj.truncated) for _, _, traj, _ in turns], dtype=torch.bool).reshape(
+        -1, 2
+    )
+    tokens = [(index, logprob) for index, (_, _, _, turn) in enumerate(turns) for logprob in turn.logprobs]
+    return TurnTable(
+        episode=torch.tensor([e for e, *_ in turns], dtype=torch.long),
+        turn=torch.tensor([k for _, k, *_ in turns], dtype=torch.long),
+        group=_dense([traj.spec.group for _, _, traj, _ in turns]),
+        anchor=_dense([(traj.spec.group, turn.anchor) for _, _, traj, turn in turns]),
+        agent=_dense([turn.agent for *_, turn in turns]),
+        reward=torch.tensor([turn.reward for *_, turn in turns], dtype=torch.float64),
+        terminated=last & ended[:, 0],
+        truncated=last & ended[:, 1],
+        is_valid=torch.tensor([turn.action_is_valid for *_, turn in turns], dtype=torch.bool),
+        num_tokens=torch.tensor([len(turn.completion_ids) for *_, turn in turns], dtype=torch.long),
+        token_turn=torch.tensor([index for index, _ in tokens], dtype=torch.long),
+        token_logprob=torch.tensor([logprob for _, logprob in tokens], dtype=torch.float64),
+    )
+
+
+def usable(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """Return the trajectories that may be trained on, in order: no fault, at least one turn."""
+    return [trajectory for trajectory in trajectories if not trajectory.fault and trajectory.turns]

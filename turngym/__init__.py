@@ -1,0 +1,42 @@
+"""Multi-turn environments, agents and trainers for language-model agents.
+
+Importing this package registers every environment with Gymnasium, so that ``gymnasium.make`` finds them.
+Heavy packages (torch, transformers, a Java runtime) are imported only by the parts that use them.
+
+>>> import gymnasium, turngym
+>>> env = gymnasium.make("turngym/GuessTheNumber-v0")
+>>> observation, info = env.reset(seed=7)
+>>> observation, reward, terminated, truncated, info = env.step(info["legal_actions"][0])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from turngym.envs.registration import register_all
+
+if TYPE_CHECKING:
+    from turngym.envs.check import check
+    from turngym.envs.core import TextEnv
+    from turngym.envs.vector import TextVectorEnv, make_vec
+
+__version__ = "0.1.0"
+__all__ = ["TextEnv", "TextVectorEnv", "__version__", "check", "make_vec"]
+
+_LAZY = {
+    "TextEnv": "turngym.envs.core",
+    "TextVectorEnv": "turngym.envs.vector",
+    "check": "turngym.envs.check",
+    "make_vec": "turngym.envs.vector",
+}
+
+register_all()
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'turngym' has no attribute {name!r}. Public names: {', '.join(__all__)}.")
+    import importlib
+
+    return getattr(importlib.import_module(_LAZY[name]), name)

@@ -1,0 +1,83 @@
+"""The command line: ``turngym COMMAND ...``. Each command is imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+
+from turngym.errors import TurngymError, UnknownName, nearest
+
+COMMANDS = {
+    "list": "Show the environments, algorithms, backends, suites and wrappers that can be chosen.",
+    "play": "Play an environment in the terminal, or watch a random or expert agent play it.",
+    "check": "Check that an environment keeps every promise of the contract.",
+    "eval": "Evaluate an agent on a suite or an environment, with 95 % intervals.",
+    "train": "Train a language model on an environment and write a report.",
+}
+USAGE_ERROR, INTERRUPTED = 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: The words after ``turngym``; those of this process unless given.
+
+    Returns:
+        The exit status: 0 done, 1 a check failed, 2 wrong usage or a known error, 130 interrupted.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    debug = bool(words) and words[0] == "--debug"
+    words = words[1:] if debug else words
+    try:
+        return _dispatch(words)
+    except TurngymError as error:
+        if debug:
+            traceback.print_exc()
+        print(f"error: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        sys.stderr.close()
+        return 0
+    except SystemExit as end:  # the parser's way of saying that it has printed help or an error
+        return end.code if isinstance(end.code, int) else 0
+
+
+def _dispatch(words: Sequence[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        return _help()
+    if words[0] == "--version":
+        from turngym import __version__
+
+        print(f"turngym {__version__}")
+        return 0
+    name = words[0]
+    if name not in COMMANDS:
+        raise UnknownName(f"no command named {name!r}. {nearest(name, COMMANDS)} `turngym --help` lists them.")
+    module = importlib.import_module(f"turngym.benchmarks.commands.{name}")
+    return int(module.main(words[1:]))
+
+
+def _help() -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print("usage: turngym [--debug] COMMAND [OPTIONS]\n", markup=False)
+    console.print("Multi-turn environments, agents and trainers for language-model agents.\n")
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 2))
+    for name, sentence in COMMANDS.items():
+        table.add_row(f"[bold]{name}[/bold]", sentence)
+    console.print(table)
+    console.print("\n`turngym COMMAND --help` shows the options of a command, `turngym --version` the version.")
+    console.print("--debug shows where an error came from.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

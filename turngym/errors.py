@@ -1,0 +1,71 @@
+"""The errors that turngym raises on purpose: each says what was given, what was expected and the way out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TurngymError(Exception):
+    """Base of every error that turngym defines."""
+
+
+class ConfigError(TurngymError, ValueError):
+    """A setting is outside of what is allowed, or two settings contradict each other."""
+
+
+class UnknownName(TurngymError, KeyError):
+    """A name that no registered component carries."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class MissingExtra(TurngymError, ImportError):
+    """An optional package, or a program such as Java, is needed and absent."""
+
+
+class EpisodeOver(TurngymError, RuntimeError):
+    """``step`` was called on an environment whose episode has ended, or has not begun."""
+
+
+class SnapshotUnsupported(TurngymError, RuntimeError):
+    """An environment whose exact state can neither be saved nor replayed."""
+
+
+class CheckpointError(TurngymError, RuntimeError):
+    """A checkpoint is empty, damaged, or belongs to another configuration."""
+
+
+class RunFolderExists(TurngymError, FileExistsError):
+    """A run folder already holds a run; nothing a user made is overwritten."""
+
+
+class ModelError(TurngymError, RuntimeError):
+    """A path or name is no usable language model, or its tokenizer lacks what is needed."""
+
+
+class DivergenceError(TurngymError, RuntimeError):
+    """Training produced a number that is not finite."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the second half of an unknown-name message: the nearest name, or all of them.
+
+    >>> nearest("gipgo", ["gigpo", "grpo"])
+    "Did you mean 'gigpo'?"
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(names)}."
+
+
+def missing_extra(feature: str, package: str, extra: str) -> MissingExtra:
+    """Return the one-sentence error for an optional package that is not installed.
+
+    >>> str(missing_extra("training", "torch", "train"))
+    'training needs the package torch, which is not installed: pip install "turngym[train]".'
+    """
+    return MissingExtra(
+        f'{feature} needs the package {package}, which is not installed: pip install "turngym[{extra}]".'
+    )

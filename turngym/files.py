@@ -1,0 +1,44 @@
+"""Writing files so that a kill at any moment leaves the old file or the new one, never half of one."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def write_atomic(path: Path, content: bytes | str) -> None:
+    """Write a file under a temporary name, flush it to disk, and rename it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    data = content.encode() if isinstance(content, str) else content
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a value as indented JSON, atomically."""
+    write_atomic(path, json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a JSON-lines file; a last line that a kill cut short is left out.
+
+    Raises:
+        ValueError: A line that is not the last is no JSON.
+    """
+    if not path.exists():
+        return []
+    lines = path.read_text("utf8").removesuffix("\n").split("\n")  # splitlines would also cut inside of strings
+    records = []
+    for number, line in enumerate(lines):
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            if number + 1 < len(lines):
+                raise ValueError(f"line {number + 1} of {path} is no JSON: the file is damaged.") from None
+    return records

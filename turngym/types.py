@@ -1,0 +1,40 @@
+"""Types that more than one layer uses."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, TypedDict
+
+Split: TypeAlias = Literal["train", "dev", "test"]
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+
+JSONValue: TypeAlias = Any  # a value that json.dumps accepts; the recursive type is not worth its noise
+
+
+class Info(TypedDict):
+    """The ``info`` of every environment: every key always present, every type fixed."""
+
+    anchor: str
+    """Canonical text of what the agent can know now: no hidden fact, no turn counter."""
+    legal_actions: tuple[str, ...]
+    """The actions that are legal now; empty where there is no list."""
+    action_is_valid: bool
+    """Whether the last action text was understood and legal; True after a reset."""
+    success: int
+    """-1 while the episode runs, then 1 if the task was solved and 0 if not."""
+    progress: float
+    """How much of the task is done, in [0, 1]; nan where that is unknown."""
+    score: float
+    """The benchmark's number for the episode so far."""
+    fault: str
+    """What broke, empty if nothing did."""
+
+
+INFO_TYPES: dict[str, type] = {
+    "anchor": str,
+    "legal_actions": tuple,
+    "action_is_valid": bool,
+    "success": int,
+    "progress": float,
+    "score": float,
+    "fault": str,
+}

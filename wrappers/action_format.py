@@ -1,0 +1,135 @@
+"""Finding the action in what a model wrote: named formats, each with its instruction and its parser."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import gymnasium
+
+from turngym.errors import UnknownName, nearest
+from turngym.wrappers import WRAPPERS
+
+
+@dataclass(frozen=True)
+class ActionFormat:
+    """How an action is written inside of a completion.
+
+    Args:
+        name: Name of the format.
+        instruction: What the model is told about it.
+        parse: Completion to action text; None where there is no action.
+        write: Action text to the shortest completion that carries it.
+    """
+
+    name: str
+    instruction: str
+    parse: Callable[[str], str | None]
+    write: Callable[[str], str]
+
+    def action_of(self, completion: str) -> str:
+        """Return the action text, or a text that no environment takes for an action and that says what is wrong."""
+        action = self.parse(completion)
+        return action if action is not None else f"(no action found: {self.instruction})"
+
+
+_TAG = re.compile(r"<action>(.*?)</action>", re.DOTALL)
+
+
+def parse_tag(completion: str) -> str | None:
+    """Return what the last ``<action>`` element holds.
+
+    >>> parse_tag("The box is above me. <action> up </action>")
+    'up'
+    """
+    found = _TAG.findall(completion)
+    return found[-1].strip() if found else None
+
+
+def parse_boxed(completion: str) -> str | None:
+    r"""Return what the last ``\boxed{}`` holds, inner braces balanced.
+
+    >>> parse_boxed(r"so \boxed{move {1} 3}")
+    'move {1} 3'
+    """
+    start = completion.rfind("\\boxed{")
+    if start < 0:
+        return None
+    depth = 0
+    for position in range(start + len("\\boxed"), len(completion)):
+        depth += {"{": 1, "}": -1}.get(completion[position], 0)
+        if depth == 0:
+            return completion[start + len("\\boxed{") : position].strip()
+    return None
+
+
+def parse_json(completion: str) -> str | None:
+    r"""Return the ``action`` of the last JSON object on a line of its own.
+
+    >>> parse_json('I go up.\n{"action": "up"}')
+    'up'
+    """
+    for line in reversed(completion.splitlines()):
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(content, dict) and isinstance(content.get("action"), str):
+            return str(content["action"]).strip()
+    return None
+
+
+def parse_plain(completion: str) -> str | None:
+    """Return the whole completion, stripped; None where nothing is left.
+
+    >>> parse_plain(" up ")
+    'up'
+    """
+    return completion.strip() or None
+
+
+_ALL = (
+    ActionFormat("tag", "write the action as <action>...</action>.", parse_tag, lambda a: f"<action>{a}</action>"),
+    ActionFormat("boxed", "write the action as \\boxed{...}.", parse_boxed, lambda a: f"\\boxed{{{a}}}"),
+    ActionFormat(
+        "json",
+        'write the action as one line of JSON: {"action": "..."}.',
+        parse_json,
+        lambda a: json.dumps({"action": a}, ensure_ascii=False),
+    ),
+    ActionFormat("plain", "write the action and nothing else.", parse_plain, lambda a: a),
+)
+FORMATS: Mapping[str, ActionFormat] = MappingProxyType({item.name: item for item in _ALL})
+
+
+def action_format(name: str) -> ActionFormat:
+    """Return the format of that name.
+
+    Raises:
+        UnknownName: There is none.
+    """
+    if name not in FORMATS:
+        raise UnknownName(f"no action format named {name!r}. {nearest(name, FORMATS)}")
+    return FORMATS[name]
+
+
+@WRAPPERS.register("parse_action")
+class ParseAction(gymnasium.ActionWrapper[Any, str, str]):
+    """Takes whole completions and passes the action inside of them on to the environment.
+
+    Args:
+        env: An environment whose actions are text.
+        format: Name of the format: tag, boxed, json or plain.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, str], format: str = "tag") -> None:
+        super().__init__(env)
+        self.format = action_format(format)
+
+    def action(self, action: str) -> str:
+        """Return the action text inside of a completion."""
+        return self.format.action_of(action)
