@@ -1,0 +1,46 @@
+"""A hash of an environment's behaviour: two versions of a game with equal hashes played alike where it was tried."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+
+from turngym.envs.spaces import Unicode
+from turngym.seeding import stream
+
+_EPISODES, _MAX_TURNS = 3, 20
+
+
+def ruleset_hash(env_id: str, options: Mapping[str, Any]) -> str:
+    """Return a hash of what the environment says in a few short episodes of fixed random actions.
+
+    It covers rules text, observations, rewards, ends and legal actions, so that a refactoring keeps it and a changed
+    rule, prompt or generator of instances does not.
+    """
+    env = gymnasium.make(env_id, **options)
+    try:
+        seen: list[Any] = [env_id, env.get_wrapper_attr("settings"), env.get_wrapper_attr("instructions")]
+        for episode in range(_EPISODES):
+            seen += _play(env, episode)
+    finally:
+        env.close()
+    return hashlib.sha256(json.dumps(seen, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
+
+
+def _play(env: gymnasium.Env[Any, Any], episode: int) -> list[Any]:
+    observation, info = env.reset(seed=episode)
+    seen: list[Any] = [str(observation)]
+    for turn in range(_MAX_TURNS):
+        generator = stream("ruleset", episode, turn)
+        legal = info["legal_actions"]
+        action = legal[generator.integers(len(legal))] if legal else Unicode(generator).sample()
+        observation, reward, terminated, truncated, info = env.step(action)
+        seen.append([str(observation), reward, terminated, truncated, info["action_is_valid"], info["success"]])
+        seen.append([info["score"], list(info["legal_actions"])])
+        if terminated or truncated:
+            break
+    return seen
