@@ -1,12 +1,13 @@
 """Token generation with a transformers model: every distinct prefix goes through the network once.
 
 Rows of a batch that have the same prompt and the same tokens so far share one row of the network's batch; a row
-splits off when its sampled token differs. The result is that of row-by-row sampling, token for token.
+splits off when its sampled token differs. A memo keeps the distributions of prefixes for later calls, which pays
+where states repeat and the vocabulary is small. The result is that of row-by-row sampling, token for token.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +58,42 @@ def choose(logprobs: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
     return torch.minimum(index, probabilities.shape[-1] - 1 - last)
 
 
+class Memo:
+    """Next-token distributions of prefixes, for one temperature, until the network's weights change.
+
+    Args:
+        max_bytes: Once the memo holds that much it takes in no more; a large vocabulary fills it at once.
+    """
+
+    def __init__(self, max_bytes: int = 64 * 2**20) -> None:
+        self.max_bytes = max_bytes
+        self._rows: dict[tuple[int, ...], Tensor] = {}
+        self._bytes = 0
+        self._state: tuple[object, ...] = ()
+
+    def prepare(self, model: PreTrainedModel, temperature: float) -> None:
+        """Forget everything if the weights or the temperature are no longer those that it was computed with."""
+        state = (temperature, *((id(p), p._version) for p in model.parameters()))
+        if state != self._state:
+            self._rows, self._bytes, self._state = {}, 0, state
+
+    def get(self, prefix: tuple[int, ...]) -> Tensor | None:
+        """Return the log-probabilities of the token after ``prefix``, ``[vocab]``."""
+        return self._rows.get(prefix)
+
+    def add(self, prefixes: Iterable[tuple[int, ...]], logprobs: Tensor) -> None:
+        """Keep the log-probabilities of some prefixes, ``[prefix, vocab]``."""
+        for prefix, row in zip(prefixes, logprobs, strict=True):
+            size = row.numel() * row.element_size()
+            if self._bytes + size > self.max_bytes:
+                return
+            self._rows[prefix] = row
+            self._bytes += size
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
 def generate(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
@@ -64,6 +101,7 @@ def generate(
     sampling: Sampling,
     stop_ids: frozenset[int],
     max_rows: int = 512,
+    memo: Memo | None = None,
 ) -> list[Completion]:
     """Sample one completion for each prompt.
 
@@ -73,87 +111,122 @@ def generate(
         uniforms: One array of at least ``max_new_tokens`` numbers for each prompt.
         sampling: Temperature, top-p, length limit.
         stop_ids: Tokens that end a completion; the one sampled is part of it.
-        max_rows: Distinct prompts that go through the network together.
+        max_rows: Rows that are sampled together.
+        memo: Distributions known from earlier calls with the same weights; new ones are added.
     """
+    memo = Memo(0) if memo is None else memo  # an empty memo is falsy
+    memo.prepare(model, sampling.temperature)
     order = sorted(range(len(prompts)), key=lambda i: (len(prompts[i]), tuple(prompts[i])))
-    results: list[Completion | None] = [None] * len(prompts)
-    chunk: list[int] = []
-    distinct: set[tuple[int, ...]] = set()
-    for i in order:
-        key = tuple(prompts[i])
-        if key not in distinct and len(distinct) == max_rows:
-            _generate_chunk(model, prompts, uniforms, sampling, stop_ids, chunk, results)
-            chunk, distinct = [], set()
-        distinct.add(key)
-        chunk.append(i)
-    if chunk:
-        _generate_chunk(model, prompts, uniforms, sampling, stop_ids, chunk, results)
-    return [completion for completion in results if completion is not None]
+    results: dict[int, Completion] = {}
+    for start in range(0, len(order), max_rows):
+        chunk = order[start : start + max_rows]
+        rows = [_Row(tuple(prompts[i]), uniforms[i]) for i in chunk]
+        _sample(model, rows, sampling, stop_ids, memo)
+        results.update((i, Completion(row.ids, tuple(row.logprobs))) for i, row in zip(chunk, rows, strict=True))
+    return [results[i] for i in range(len(prompts))]
+
+
+class _Row:
+    """One completion in the making."""
+
+    __slots__ = ("draws", "ids", "logprobs", "prompt")
+
+    def __init__(self, prompt: tuple[int, ...], draws: NDArray[np.float64]) -> None:
+        self.prompt = prompt
+        self.draws = draws
+        self.ids: tuple[int, ...] = ()
+        self.logprobs: list[float] = []
 
 
 @torch.inference_mode()
-def _generate_chunk(
-    model: PreTrainedModel,
-    prompts: Sequence[Sequence[int]],
-    uniforms: Sequence[NDArray[np.float64]],
-    sampling: Sampling,
-    stop_ids: frozenset[int],
-    members: list[int],
-    results: list[Completion | None],
+def _sample(
+    model: PreTrainedModel, rows: Sequence[_Row], sampling: Sampling, stop_ids: frozenset[int], memo: Memo
 ) -> None:
-    device = model.device
-    states: dict[tuple[int, ...], int] = {}
-    state_of = [states.setdefault(tuple(prompts[i]), len(states)) for i in members]
-    prefix = _Prefix(model, list(states))
-    draws = torch.from_numpy(np.stack([uniforms[i][: sampling.max_new_tokens] for i in members])).to(device)
-    ids: list[list[int]] = [[] for _ in members]
-    logprobs: list[list[float]] = [[] for _ in members]
-    running = list(range(len(members)))
+    """Let every row grow token by token until it stops."""
+    blocks: list[_Block] = []
+    running = list(rows)
     for position in range(sampling.max_new_tokens):
-        rows = torch.tensor([state_of[r] for r in running], device=device)
-        distribution = sampling_logprobs(prefix.logits, sampling.temperature)[rows]
-        tokens = choose(distribution, draws[running, position], sampling)
+        prefixes = [row.prompt + row.ids for row in running]
+        blocks, known = _distributions(model, prefixes, blocks, sampling.temperature, memo)
+        distribution = torch.stack([known[prefix] for prefix in prefixes])
+        draws = torch.tensor([row.draws[position] for row in running], dtype=torch.float64, device=distribution.device)
+        tokens = choose(distribution, draws, sampling)
         chosen = distribution.gather(-1, tokens[:, None]).squeeze(-1).tolist()
-        for r, token, logprob in zip(running, tokens.tolist(), chosen, strict=True):
-            ids[r].append(token)
-            logprobs[r].append(logprob)
-        running = [r for r in running if ids[r][-1] not in stop_ids]
-        if not running or position + 1 == sampling.max_new_tokens:
+        for row, token, logprob in zip(running, tokens.tolist(), chosen, strict=True):
+            row.ids += (token,)
+            row.logprobs.append(logprob)
+        running = [row for row in running if row.ids[-1] not in stop_ids]
+        if not running:
             break
-        children: dict[tuple[int, int], int] = {}
-        for r in running:
-            state_of[r] = children.setdefault((state_of[r], ids[r][-1]), len(children))
-        prefix.extend([parent for parent, _ in children], [token for _, token in children])
-    for r, i in enumerate(members):
-        results[i] = Completion(tuple(ids[r]), tuple(logprobs[r]))
 
 
-class _Prefix:
-    """The network's state for a set of distinct prefixes: its cache, and the logits of each one's next token."""
+def _distributions(
+    model: PreTrainedModel,
+    prefixes: Sequence[tuple[int, ...]],
+    blocks: Sequence[_Block],
+    temperature: float,
+    memo: Memo,
+) -> tuple[list[_Block], dict[tuple[int, ...], Tensor]]:
+    """Return log-probabilities for every prefix, asking the network for those that the memo does not have.
 
-    def __init__(self, model: PreTrainedModel, prompts: list[tuple[int, ...]]) -> None:
+    A prefix whose beginning is in the cache of one of ``blocks`` goes on from there; the others start afresh.
+    """
+    known = {}
+    missing = []
+    for prefix in dict.fromkeys(prefixes):
+        row = memo.get(prefix)
+        if row is None:
+            missing.append(prefix)
+        else:
+            known[prefix] = row
+    fresh = missing
+    advanced = []
+    for block in blocks:
+        mine = [prefix for prefix in fresh if prefix[:-1] in block.index]
+        fresh = [prefix for prefix in fresh if prefix[:-1] not in block.index]
+        if mine:
+            block.extend(mine)
+            advanced.append(block)
+    if fresh:
+        advanced.append(_Block(model, fresh))
+    for block in advanced:
+        logprobs = sampling_logprobs(block.logits, temperature)
+        known.update(zip(block.index, logprobs, strict=True))
+        memo.add(block.index, logprobs)
+    return advanced, known
+
+
+class _Block:
+    """The network's cache for some distinct prefixes, and the logits of each one's next token.
+
+    Args:
+        model: A causal language model.
+        prefixes: Token ids; padded on the left to one length.
+    """
+
+    def __init__(self, model: PreTrainedModel, prefixes: Sequence[tuple[int, ...]]) -> None:
         self.model = model
-        longest = max(map(len, prompts))
+        self.index = {prefix: row for row, prefix in enumerate(prefixes)}
+        longest = max(map(len, prefixes))
         device = model.device
-        ids = torch.tensor([[0] * (longest - len(p)) + list(p) for p in prompts], device=device)
-        lengths = torch.tensor([len(p) for p in prompts], device=device)
-        self.mask = (torch.arange(longest, device=device)[None, :] >= longest - lengths[:, None]).long()
-        self.lengths = lengths
+        ids = torch.tensor([(0,) * (longest - len(p)) + p for p in prefixes], device=device)
+        self.lengths = torch.tensor([len(p) for p in prefixes], device=device)
+        self.mask = (torch.arange(longest, device=device)[None, :] >= longest - self.lengths[:, None]).long()
         self.cache = DynamicCache(config=model.config)
-        positions = (self.mask.cumsum(-1) - 1).clamp(min=0)
-        self.logits = self._forward(ids, positions)
+        self.logits = self._forward(ids, (self.mask.cumsum(-1) - 1).clamp(min=0))
 
-    def extend(self, parents: list[int], tokens: list[int]) -> None:
-        """Go on from ``parents`` with one more token each."""
+    def extend(self, prefixes: Sequence[tuple[int, ...]]) -> None:
+        """Go on to prefixes that are one token longer than those in the cache."""
         device = self.model.device
-        index = torch.tensor(parents, device=device)
-        if parents != list(range(len(self.mask))):
-            self.cache.batch_select_indices(index)
-            self.mask, self.lengths = self.mask[index], self.lengths[index]
-        positions = self.lengths[:, None]
-        self.lengths = self.lengths + 1
+        parents = torch.tensor([self.index[prefix[:-1]] for prefix in prefixes], device=device)
+        if parents.tolist() != list(range(len(self.index))):
+            self.cache.batch_select_indices(parents)
+            self.mask, self.lengths = self.mask[parents], self.lengths[parents]
+        self.index = {prefix: row for row, prefix in enumerate(prefixes)}
         self.mask = torch.cat([self.mask, torch.ones_like(self.mask[:, :1])], dim=-1)
-        self.logits = self._forward(torch.tensor(tokens, device=device)[:, None], positions)
+        tokens = torch.tensor([[prefix[-1]] for prefix in prefixes], device=device)
+        self.logits = self._forward(tokens, self.lengths[:, None])
+        self.lengths = self.lengths + 1
 
     def _forward(self, ids: Tensor, positions: Tensor) -> Tensor:
         padded = bool((self.mask == 0).any())

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small import small_model
 
-from turngym.agents.generate import Completion, choose, generate, sampling_logprobs
+from turngym.agents.generate import Completion, Memo, choose, generate, sampling_logprobs
 from turngym.agents.models import LanguageModel
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.errors import ConfigError
@@ -113,3 +113,46 @@ def test_every_part_of_the_sampling_key_counts(key: tuple[int, int, int, int]) -
 def test_sampling_settings_out_of_range_are_refused(settings_: dict[str, float], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Sampling(**settings_)  # type: ignore[arg-type]
+
+
+def test_a_memo_changes_no_token_and_saves_the_network(model: LanguageModel) -> None:
+    memo, sampling = Memo(), Sampling(max_new_tokens=5)
+    prompts = prompts_of(model)
+    calls: list[int] = []
+    handle = model.network.register_forward_pre_hook(lambda *_: calls.append(1))
+    for repeat in range(3):
+        uniforms = [turn_uniforms(repeat, 0, episode, 0, 5) for episode in range(5)]
+        with_memo = generate(model.network, prompts, uniforms, sampling, model.stop_ids, memo=memo)
+        without = generate(model.network, prompts, uniforms, sampling, model.stop_ids)
+        assert [c.ids for c in with_memo] == [c.ids for c in without]
+        for a, b in zip(with_memo, without, strict=True):
+            assert a.logprobs == pytest.approx(b.logprobs, abs=1e-5)
+    calls.clear()
+    generate(model.network, prompts, uniforms, sampling, model.stop_ids, memo=memo)
+    handle.remove()
+    assert not calls, "everything asked for was known already"
+
+
+def test_new_weights_or_another_temperature_empty_the_memo() -> None:
+    """A stale distribution would let the policy act as it did before the update."""
+    model, memo = small_model(), Memo()
+    prompts, uniforms = prompts_of(model)[:1], uniforms_of(1, 2)
+
+    def logprobs(temperature: float = 1.0) -> tuple[float, ...]:
+        sampling = Sampling(temperature, max_new_tokens=1)
+        return generate(model.network, prompts, uniforms, sampling, frozenset(), memo=memo)[0].logprobs
+
+    first = logprobs()
+    assert logprobs() == first
+    assert logprobs(3.0) != first
+    with torch.no_grad():
+        for parameter in model.network.parameters():
+            parameter.mul_(1.5)
+    assert logprobs() != first
+
+
+def test_a_full_memo_takes_in_no_more(model: LanguageModel) -> None:
+    row = 340 * 4
+    memo = Memo(max_bytes=3 * row)
+    generate(model.network, prompts_of(model), uniforms_of(5, 4), Sampling(max_new_tokens=4), frozenset(), memo=memo)
+    assert len(memo) == 3

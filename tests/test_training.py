@@ -163,7 +163,7 @@ def test_a_damaged_checkpoint_is_named(damage: str, tmp_path: Path) -> None:
         from safetensors.torch import save_file
 
         save_file({"strange": torch.zeros(2)}, checkpoint / "policy.safetensors")
-    with pytest.raises(CheckpointError, match="is empty or damaged|belongs to another model"):
+    with pytest.raises(CheckpointError, match=r"is empty or damaged|belongs to another model"):
         train(config, folder, resume=True)
 
 
@@ -296,7 +296,9 @@ def test_adapters_train_few_weights_and_leave_the_rest() -> None:
     total = sum(p.numel() for p in model.network.parameters())
     frozen = {name: value.clone() for name, value in model.network.state_dict().items()}
     adapted = add_adapters(model, 2)
-    learner = build_learner(replace(SMALL, algorithm="grpo"), adapted, build_algorithm(replace(SMALL, algorithm="grpo")))
+    learner = build_learner(
+        replace(SMALL, algorithm="grpo"), adapted, build_algorithm(replace(SMALL, algorithm="grpo"))
+    )
     assert 0 < sum(p.numel() for p in learner.policy_parameters) < total / 3
     learner.update([single_turn(adapted, "up", 1.0, 0), single_turn(adapted, "down", 0.0, 1)], 0)
     for name, value in adapted.network.state_dict().items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import importlib.util
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
@@ -65,8 +66,17 @@ class Registry(Mapping[str, T], Generic[T]):
                 raise
             self._missing[name.rpartition(".")[2]] = root
 
+    def _import_alone(self, name: str) -> None:
+        """Import the module of that name, if there is one: most are named as their component, and others are heavy."""
+        module = f"{self.package}.{name}"
+        if name.isidentifier() and importlib.util.find_spec(module) is not None:
+            self._import(module)
+
     def __getitem__(self, name: str) -> T:
-        self._discover()
+        if not self._discovered:
+            self._import_alone(name)
+        if name not in self._items:
+            self._discover()
         if name in self._items:
             return self._items[name]
         if name in self._missing:

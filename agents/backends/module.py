@@ -23,13 +23,19 @@ def make(argument: str, settings: AgentSettings) -> Agent:
     """
     path, _, name = argument.replace(":", ".").rpartition(".")
     if not path:
-        raise ConfigError(f"the backend module needs a dotted path, got {argument!r}: write module:PACKAGE.MODULE.NAME.")
+        raise ConfigError(
+            f"the backend module needs a dotted path, got {argument!r}: write module:PACKAGE.MODULE.NAME."
+        )
     try:
         module = importlib.import_module(path)
     except ModuleNotFoundError as error:
-        raise UnknownName(f"no module named {error.name!r}, which module:{argument} needs: check the spelling.") from error
+        raise UnknownName(
+            f"no module named {error.name!r}, which module:{argument} needs: check the spelling."
+        ) from error
     if not hasattr(module, name):
-        raise UnknownName(f"{path} has no {name!r}. {nearest(name, [n for n in vars(module) if not n.startswith('_')])}")
+        raise UnknownName(
+            f"{path} has no {name!r}. {nearest(name, [n for n in vars(module) if not n.startswith('_')])}"
+        )
     agent = getattr(module, name)(settings)
     if not isinstance(agent, Agent):
         raise ConfigError(f"module:{argument} must make a turngym.agents.core.Agent, got {type(agent).__name__}.")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turngym.agents.backends import BACKENDS, AgentSettings
-from turngym.agents.generate import generate
+from turngym.agents.generate import Completion, Memo, generate
 from turngym.agents.model_agent import ModelAgent
 from turngym.agents.models import LanguageModel, load_model
 from turngym.agents.prompts import PromptConfig
@@ -15,9 +18,16 @@ from turngym.errors import ConfigError
 
 def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
     """Return an agent that plays with a model that is already loaded."""
+    memo = Memo()
+
+    def complete(
+        prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
+    ) -> list[Completion]:
+        return generate(model.network, prompts, uniforms, sampling, model.stop_ids, memo=memo)
+
     return ModelAgent(
         model,
-        partial(_generate, model),
+        complete,
         prompt=PromptConfig(**settings.prompt),
         sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
         format=settings.format,
@@ -26,16 +36,9 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
     )
 
 
-def _generate(model: LanguageModel, prompts, uniforms, sampling):  # type: ignore[no-untyped-def]
-    return generate(model.network, prompts, uniforms, sampling, model.stop_ids)
-
-
 @BACKENDS.register("transformers")
 def make(argument: str, settings: AgentSettings) -> ModelAgent:
     """Return an agent that plays with the model at a path or of a name."""
     if not argument:
         raise ConfigError("the backend transformers needs a model: write transformers:PATH_OR_NAME.")
     return transformers_agent(load_model(argument), settings)
-
-
-BACKENDS.register("hf")(make)

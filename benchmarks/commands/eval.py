@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from rich import box
 from rich.console import Console
@@ -21,9 +21,10 @@ from turngym.agents.backends import AgentSettings, make_agent
 from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent
+from turngym.agents.evaluate import EvaluationResult
 from turngym.agents.intervals import Estimate
 from turngym.benchmarks.commands.parsing import Pairs, find_env, key_values, make_text_env, parse
-from turngym.benchmarks.submission import Played, require_free, results, write_submission
+from turngym.benchmarks.submission import Played, normalised, require_free, results, write_submission
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry, SuiteResult, evaluate_suite
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers.action_format import action_format
@@ -90,7 +91,8 @@ def main(argv: Sequence[str]) -> int:
     if arguments.json:
         print(json.dumps(results(played), indent=2, sort_keys=True, ensure_ascii=False))
         return 0
-    console.print(results_table(played))
+    for table in results_tables(played):
+        console.print(table)
     if arguments.out is not None:
         console.print(f"written to {arguments.out}", markup=False)
     return 0
@@ -119,7 +121,9 @@ def chosen_suite(arguments: Arguments) -> Suite:
     """
     if arguments.target in SUITES:
         if arguments.option or arguments.split != "test":
-            raise ConfigError(f"the suite {arguments.target!r} has its own options and split: leave out --option and --split.")
+            raise ConfigError(
+                f"the suite {arguments.target!r} has its own options and split: leave out --option and --split."
+            )
         return SUITES[arguments.target]
     env_id = find_env(arguments.target, SUITES, "suite or environment")
     options = {"split": arguments.split, **key_values(arguments.option, "--option")}
@@ -160,29 +164,30 @@ def _play(suite: Suite, agent: Agent, settings: AgentSettings, arguments: Argume
     """Play all episodes behind a progress bar."""
     execution = {"num_envs": arguments.num_envs, "backend": arguments.backend, "schedule": arguments.schedule}
     started = _now()
-    agents: dict[str, Agent] = {"": agent}
-    if arguments.baselines:
-        agents |= {"random": RandomAgent(arguments.seed), "expert": ExpertAgent()}
     seeds = [entry.find_seeds(arguments.episodes) for entry in suite.entries]
-    found: dict[str, SuiteResult] = {}
+    baselines: dict[str, SuiteResult] = {}
     with _progress(console, is_silent=arguments.agent.partition(":")[0] == "human") as progress:
-        for name, player in agents.items():
-            task = progress.add_task(name or "episodes", total=sum(map(len, seeds)))
-            found[name] = evaluate_suite(
+
+        def evaluated(name: str, player: Agent) -> SuiteResult:
+            task = progress.add_task(name, total=sum(map(len, seeds)))
+            return evaluate_suite(
                 suite,
                 player,
                 seeds,
                 num_envs=arguments.num_envs,
                 backend=arguments.backend,
                 schedule=arguments.schedule,
-                on_episode=_advance(progress, task),
+                on_episode=lambda trajectory: progress.advance(task),
             )
-    result = found.pop("")
-    return Played(result, seeds, arguments.agent, agent, settings, execution, started, _now(), found)
 
-
-def _advance(progress: Progress, task: Any) -> Callable[[object], None]:
-    return lambda trajectory: progress.advance(task)
+        result = evaluated("episodes", agent)
+        if arguments.baselines:
+            baselines["random"] = evaluated("random", RandomAgent(arguments.seed))
+            try:
+                baselines["expert"] = evaluated("expert", ExpertAgent())
+            except ConfigError as error:  # no solver: there is no upper baseline
+                console.print(f"without the expert baseline: {error}", markup=False)
+    return Played(result, seeds, arguments.agent, agent, settings, execution, started, _now(), baselines)
 
 
 def _now() -> str:
@@ -194,33 +199,50 @@ def _progress(console: Console, *, is_silent: bool) -> Progress:
     return Progress(*columns, console=console, transient=True, disable=is_silent or console.quiet)
 
 
-def results_table(played: Played) -> Table:
-    """Return one line an environment, the mean of a suite below."""
-    suite = played.result.suite
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption="in brackets: 95 % interval", caption_justify="left")
-    for name in ("environment", "success %", "score", "return", "turns", "invalid %", "faults", "episodes"):
-        table.add_column(name, justify="left" if name == "environment" else "right")
-    shown: list[tuple[str, SuiteResult]] = [(played.agent_name, played.result), *played.baselines.items()]
-    for agent_name, found in shown:
-        if played.baselines:
-            table.add_row(f"[bold]{escape(agent_name)}[/bold]")
-        for entry, result in zip(suite.entries, found.results, strict=True):
-            table.add_row(
-                escape(entry.label.removesuffix(" split=test")),
-                _interval(result.success, 100, 1),
-                _interval(result.score, 1, 2),
-                _interval(result.reward_sum, 1, 2),
-                _interval(result.turns, 1, 1),
-                f"{100 * result.invalid_actions:.1f}",
-                str(result.faults),
-                str(len(result.episodes)),
-            )
-        if len(found.results) > 1:
-            scale, digits = (100, 1) if suite.metric == "success" else (1, 2)
-            table.add_row(f"[bold]mean {suite.metric}, equal weights[/bold]", _interval(found.mean, scale, digits))
+def results_tables(played: Played) -> Iterator[Table]:
+    """Yield one table an environment, and one for the mean of a suite; the baselines have columns of their own."""
+    suite, others = played.result.suite, played.baselines
+    shares = normalised(played)
+    for index, entry in enumerate(suite.entries):
+        table = _empty_table(entry.label, played)
+        own = _metric_rows(played.result.results[index])
+        beside = [_metric_rows(found.results[index]) for found in others.values()]
+        for metric, (value, interval) in own.items():
+            table.add_row(metric, value, interval, *[column[metric][0] for column in beside])
+        if entry.label in shares:
+            table.add_row("normalised", f"{shares[entry.label]:.1f}", "", "0.0", "100.0")
+        yield table
+    if len(suite.entries) > 1:
+        table = _empty_table(f"{suite.name}, version {suite.version}: mean with equal weights", played)
+        scale, metric = (100, "success %") if suite.metric == "success" else (1, "score")
+        table.add_row(
+            metric,
+            *_numbers(played.result.mean, scale, 1),
+            *[_numbers(found.mean, scale, 1)[0] for found in others.values()],
+        )
+        yield table
+
+
+def _empty_table(title: str, played: Played) -> Table:
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("metric", min_width=17)
+    for name in (played.agent_name, "95 % interval", *played.baselines):
+        table.add_column(escape(name), justify="right", min_width=9)
     return table
 
 
-def _interval(estimate: Estimate, scale: float, digits: int) -> str:
+def _metric_rows(result: EvaluationResult) -> dict[str, tuple[str, str]]:
+    """Return metric -> mean and interval, as text."""
+    return {
+        "success %": _numbers(result.success, 100, 1),
+        "score": _numbers(result.score, 1, 3),
+        "return": _numbers(result.reward_sum, 1, 3),
+        "turns": _numbers(result.turns, 1, 2),
+        "invalid actions %": (f"{100 * result.invalid_actions:.1f}", ""),
+        "faults": (f"{result.faults} of {len(result.episodes)}", ""),
+    }
+
+
+def _numbers(estimate: Estimate, scale: float, digits: int) -> tuple[str, str]:
     value, low, high = (f"{scale * number:.{digits}f}" for number in (estimate.value, estimate.low, estimate.high))
-    return f"{value} \\[{low}, {high}]"
+    return value, f"{low} to {high}"

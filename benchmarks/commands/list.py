@@ -144,17 +144,20 @@ def _registered(registry: Registry[Any]) -> list[Row]:
 
 
 def _summary(item: Any) -> str:
-    """Return the first line of a component's docstring."""
-    return (inspect.getdoc(item) or "").partition("\n")[0]
+    """Return the first line of a component's docstring, of a function what it returns."""
+    line = (inspect.getdoc(item) or "").partition("\n")[0].removeprefix("Return ")
+    return line[:1].upper() + line[1:]
 
 
 def _table(kind: str, rows: Sequence[Row]) -> Table:
     table = Table(title=kind, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("name", no_wrap=True)
     table.add_column("what it is", ratio=1)
-    table.add_column("needs", no_wrap=True)
+    has_needs = any(row["extra"] for row in rows)
+    if has_needs:
+        table.add_column("needs", max_width=24)
     for row in rows:
-        table.add_row(row["name"], row["summary"], _needs(row))
+        table.add_row(row["name"], row["summary"], *([_needs(row)] if has_needs else []))
     return table
 
 

@@ -24,7 +24,9 @@ Pairs: TypeAlias = Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.co
 def parse(arguments: type[ArgumentsT], argv: Sequence[str], command: str) -> ArgumentsT:
     """Return the command line as the dataclass that describes it; prints help or an error and exits where asked to."""
     plain = (tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName)
-    return tyro.cli(relaxed(arguments), args=list(argv), prog=f"turngym {command}", config=plain)
+    kind: Any = arguments
+    found = tyro.cli(relaxed(kind), args=list(argv), prog=f"turngym {command}", config=plain)
+    return cast("ArgumentsT", found)
 
 
 def _accept(self: object) -> None:
@@ -32,7 +34,7 @@ def _accept(self: object) -> None:
 
 
 @cache
-def relaxed(kind: type[ArgumentsT]) -> type[ArgumentsT]:
+def relaxed(kind: Any) -> Any:
     """Return a subclass of a configuration class, and of those inside of it, that accepts any value.
 
     The parser would catch an error of the class itself and print it in a form of its own. So it fills this one, and
@@ -41,13 +43,12 @@ def relaxed(kind: type[ArgumentsT]) -> type[ArgumentsT]:
     hints = get_type_hints(kind, include_extras=True)
     inner = [
         (field.name, relaxed(hints[field.name]), field)
-        for field in dataclasses.fields(cast("Any", kind))
+        for field in dataclasses.fields(kind)
         if dataclasses.is_dataclass(hints[field.name])
     ]
     doc = (kind.__doc__ or "").replace("``", "`")
     namespace = {"__post_init__": _accept, "__doc__": doc, "__module__": kind.__module__}
-    made = dataclasses.make_dataclass(kind.__name__, inner, bases=(kind,), namespace=namespace, frozen=True)
-    return cast("type[ArgumentsT]", made)
+    return dataclasses.make_dataclass(kind.__name__, inner, bases=(kind,), namespace=namespace, frozen=True)
 
 
 def loosened(value: Any) -> Any:
@@ -58,7 +59,7 @@ def loosened(value: Any) -> Any:
     return relaxed(type(value))(**values)
 
 
-def strict(value: Any, kind: type[Any]) -> Any:
+def strict(value: Any, kind: Any) -> Any:
     """Return what the parser filled as the real configuration class, checked.
 
     Raises:
@@ -158,13 +159,14 @@ def make_text_env(env_id: str, options: dict[str, Any]) -> TextEnv[Any]:
     Raises:
         ConfigError: It is no text environment, or an option is wrong.
     """
-    entry_point = gymnasium.spec(env_id).entry_point
-    if isinstance(entry_point, str):
-        entry_point = gymnasium.envs.registration.load_env_creator(entry_point)
-    if isinstance(entry_point, type) and not issubclass(entry_point, TextEnv):
-        raise ConfigError(f"{env_id} is no text environment of turngym: `turngym list environments` shows those.")
-    env = gymnasium.make(env_id, **options).unwrapped
-    if not isinstance(env, TextEnv):
+    refusal = f"{env_id} is no text environment of turngym: `turngym list environments` shows those."
+    creator: Any = gymnasium.spec(env_id).entry_point
+    if isinstance(creator, str):
+        creator = gymnasium.envs.registration.load_env_creator(creator)
+    if isinstance(creator, type) and not issubclass(creator, TextEnv):
+        raise ConfigError(refusal)
+    env = gymnasium.make(env_id, **options)
+    if not isinstance(env.unwrapped, TextEnv):
         env.close()
-        raise ConfigError(f"{env_id} is no text environment of turngym: `turngym list environments` shows those.")
-    return env
+        raise ConfigError(refusal)
+    return env.unwrapped

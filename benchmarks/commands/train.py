@@ -1,0 +1,194 @@
+"""``turngym train``: every field of the training settings as an option."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import tyro
+
+from turngym.benchmarks.commands.parsing import as_pairs, find_env, key_values, loosened, relaxed, strict
+from turngym.errors import ConfigError, missing_extra
+
+if TYPE_CHECKING:
+    from turngym.trainers.config import TrainConfig
+
+_INTERRUPTED = 130
+_OWN_LINES = """
+        run_dir: Folder of the run; `runs/ENVIRONMENT-ALGORITHM-seedSEED` unless given.
+        resume: Go on with the run in that folder, with the settings that it has.
+"""
+_ENV_OPTIONS = Annotated[
+    tuple[str, ...],
+    tyro.conf.arg(
+        metavar="[KEY=VALUE ...]",
+        help="Options of the environment, such as view=grid max_turns=20; those of another environment start empty.",
+    ),
+]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Train; an interrupted run keeps a checkpoint and says how to go on."""
+    from rich.console import Console
+
+    config, run_dir, resume = parse_train(argv)
+    with _training_packages():
+        from turngym.trainers.job import train
+    console = Console(highlight=False)
+    result = train(config, run_dir, resume)
+    if result.finished:
+        console.print(f"report: {result.report}", markup=False, soft_wrap=True)
+        return 0
+    console.print(
+        f"interrupted: `turngym train --resume --run-dir {result.path}` goes on", markup=False, soft_wrap=True
+    )
+    return _INTERRUPTED
+
+
+def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
+    """Return the settings, the run folder, and whether to resume.
+
+    The options depend on the algorithm and the defaults on the environment, so these are looked at first. With
+    ``--resume`` the settings of the run are the defaults, and nothing may differ from them.
+
+    Raises:
+        UnknownName: There is no such algorithm or environment.
+        ConfigError: A setting is wrong, or differs from those of the run that is resumed.
+        CheckpointError: There is no run to resume.
+        MissingExtra: The packages that training needs are not installed.
+    """
+    with _training_packages():
+        from turngym.trainers.config import QUICKSTART_ENV, TrainConfig
+        from turngym.trainers.run_folder import RunFolder
+    env = _given(argv, "env")
+    start = TrainConfig() if env in (None, QUICKSTART_ENV) else TrainConfig(env=env, env_options={})
+    start = dataclasses.replace(start, algorithm=_given(argv, "algorithm") or start.algorithm)
+    is_help = "--help" in argv or "-h" in argv
+    if "--resume" in argv and not is_help:
+        stored = RunFolder.open(_run_dir(argv, start)).config()
+        config, _ = _parsed(argv, stored)
+        _require_same(config, stored)
+        return stored, _run_dir(argv, stored), True
+    config, run_dir = _parsed(argv, start)
+    find_env(config.env)
+    return config, run_dir or default_run_dir(config), False
+
+
+def default_run_dir(config: TrainConfig) -> Path:
+    """Return the folder of a run that was given none."""
+    name = config.env.rpartition("/")[2].rpartition("-v")[0] or config.env
+    safe = "".join(character if character.isalnum() or character in "+_-" else "-" for character in name)
+    return Path("runs") / f"{safe}-{config.algorithm}-seed{config.seed}".lower()
+
+
+def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path | None]:
+    """Return the settings on the command line, and the run folder if it is there too."""
+    from turngym.trainers.algorithms import build, parts
+    from turngym.trainers.config import TrainConfig
+
+    kinds = dict(parts(start.algorithm))
+    methods = {name: kind(**start.algorithm_options.get(name, {})) for name, kind in kinds.items()}
+    default = _default_arguments(start, methods)
+    found = tyro.cli(type(default), default=default, args=list(argv), prog="turngym train")
+    values = {
+        field.name: getattr(found, field.name)
+        for field in dataclasses.fields(TrainConfig)
+        if hasattr(found, field.name)
+    }
+    values["env_options"] = key_values(found.env_options, "--env-options")
+    for name, hint in get_type_hints(TrainConfig).items():
+        if dataclasses.is_dataclass(hint):
+            values[name] = strict(values[name], hint)
+    chosen = {name: strict(getattr(found, name), kind) for name, kind in kinds.items()}
+    config = TrainConfig(**values, algorithm_options=_differences(chosen))
+    build(config.algorithm, config.algorithm_options)
+    return config, found.run_dir
+
+
+def _default_arguments(start: TrainConfig, methods: Mapping[str, Any]) -> Any:
+    """Return an object of a class made for this command line: its fields are the options, its values the defaults."""
+    hints = get_type_hints(type(start))
+    kinds: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(start):
+        value = getattr(start, field.name)
+        if field.name == "env_options":
+            kinds[field.name], values[field.name] = _ENV_OPTIONS, as_pairs(dict(value))
+        elif field.name != "algorithm_options":
+            is_nested = dataclasses.is_dataclass(value)
+            kinds[field.name] = relaxed(hints[field.name]) if is_nested else hints[field.name]
+            values[field.name] = loosened(value)
+    for name, method in methods.items():
+        kind: Any = type(method)
+        kinds[name], values[name] = relaxed(kind), loosened(method)
+    kinds |= {"run_dir": Path | None, "resume": tyro.conf.FlagCreatePairsOff[bool]}
+    values |= {"run_dir": None, "resume": False}
+    doc = (type(start).__doc__ or "").rstrip().replace("``", "`") + _OWN_LINES
+    doc = "Train a language model on an environment" + doc.partition("A training run")[2]
+    made = dataclasses.make_dataclass("Arguments", list(kinds.items()), namespace={"__doc__": doc}, frozen=True)
+    return made(**values)
+
+
+def _differences(chosen: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return part -> the settings that differ from the defaults of that part."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, config in chosen.items():
+        default = type(config)()
+        values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+        changed = {key: value for key, value in values.items() if value != getattr(default, key)}
+        if changed:
+            found[name] = changed
+    return found
+
+
+def _require_same(config: TrainConfig, stored: TrainConfig) -> None:
+    """Refuse settings beside ``--resume`` that differ from those of the run."""
+    for field in dataclasses.fields(stored):
+        asked, has = getattr(config, field.name), getattr(stored, field.name)
+        if asked != has:
+            raise ConfigError(
+                f"--resume goes on with the settings of the run, whose {field.name} is {has!r} and not {asked!r}: "
+                f"leave that option out, or start a new run in another --run-dir."
+            )
+
+
+def _run_dir(argv: Sequence[str], config: TrainConfig) -> Path:
+    """Return the run folder before the command line is parsed."""
+    given = _given(argv, "run-dir")
+    if given is not None:
+        return Path(given)
+    seed = _given(argv, "seed") or ""
+    return default_run_dir(dataclasses.replace(config, seed=int(seed)) if seed.isdecimal() else config)
+
+
+def _given(argv: Sequence[str], option: str) -> str | None:
+    """Return what an option is set to, the last time that it occurs.
+
+    >>> _given(["--algorithm", "ppo", "--run_dir=x"], "run-dir")
+    'x'
+    """
+    found = None
+    for position, word in enumerate(argv):
+        name, sign, value = word.partition("=")
+        if name.replace("_", "-") != f"--{option}":
+            continue
+        if sign:
+            found = value
+        elif position + 1 < len(argv):
+            found = argv[position + 1]
+    return found
+
+
+@contextmanager
+def _training_packages() -> Iterator[None]:
+    """Name the extra where a package is absent; an absent module of turngym itself is a bug and stays as it is."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "turngym"):
+            raise
+        raise missing_extra("training", package, "train") from error

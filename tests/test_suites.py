@@ -1,0 +1,149 @@
+"""Suites: fixed tasks, a number that weighs every environment the same, and the suite of text games."""
+
+import math
+
+import gymnasium
+import numpy as np
+import pytest
+
+from turngym.agents.backends.expert import ExpertAgent
+from turngym.agents.backends.random import RandomAgent
+from turngym.agents.evaluate import EvaluationResult
+from turngym.agents.intervals import Estimate
+from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry, SuiteResult, equal_weight_mean, evaluate_suite
+from turngym.envs.core import TextEnv, split_of
+from turngym.errors import ConfigError, UnknownName
+from turngym.seeding import stream
+
+
+def instances(entry: SuiteEntry, seeds: tuple[int, ...]) -> list[str]:
+    env = gymnasium.make(entry.env_id, **entry.env_kwargs).unwrapped
+    assert isinstance(env, TextEnv)
+    found = []
+    for seed in seeds:
+        env.reset(seed=seed)
+        found.append(env.instance)
+    return found
+
+
+def estimate(value: float, stderr: float) -> Estimate:
+    return Estimate(value, stderr, value - 2 * stderr, value + 2 * stderr, 10, 10, "")
+
+
+def test_textgames_plays_every_instance_of_small_games_and_held_out_ones_of_the_others() -> None:
+    suite = SUITES["textgames"]
+    assert len({entry.env_id for entry in suite.entries}) == 4
+    for entry in suite.entries:
+        seeds = entry.find_seeds()
+        found = instances(entry, seeds)
+        assert len(seeds) == len(set(found)) == entry.episodes, "no instance twice"
+        env = gymnasium.make(entry.env_id, **entry.env_kwargs).unwrapped
+        assert isinstance(env, TextEnv)
+        if env.finite_instances is None:
+            assert {split_of(instance) for instance in found} == {"test"}
+        else:
+            assert entry.episodes == env.finite_instances
+        assert entry.find_seeds() == seeds, "the seeds are fixed"
+
+
+def test_the_seeds_of_a_shorter_run_are_the_first_of_the_whole_one() -> None:
+    for entry in SUITES["textgames"].entries:
+        assert entry.find_seeds(7) == entry.find_seeds()[:7]
+        assert entry.find_seeds(10_000) == entry.find_seeds()
+
+
+def test_another_seed_of_an_entry_gives_other_tasks() -> None:
+    first, second = (SuiteEntry("turngym/Sokoban-v0", episodes=5, seed=seed) for seed in (0, 1))
+    assert not set(first.find_seeds()) & set(second.find_seeds())
+
+
+def test_seeds_that_are_given_are_played_as_they_are() -> None:
+    entry = SuiteEntry("turngym/GuessTheNumber-v0", seeds=(5, 3, 5))
+    assert entry.find_seeds() == (5, 3, 5) and entry.find_seeds(2) == (5, 3)
+
+
+def test_an_entry_with_too_few_instances_raises_unless_it_takes_fewer() -> None:
+    options = {"high": 4}
+    with pytest.raises(ConfigError, match="has 4 instances, fewer than the 10 asked for"):
+        SuiteEntry("turngym/GuessTheNumber-v0", options, 10).find_seeds()
+    assert len(SuiteEntry("turngym/GuessTheNumber-v0", options, 10, takes_fewer=True).find_seeds()) == 4
+
+
+def test_the_expert_solves_textgames_and_the_random_agent_some_of_it() -> None:
+    suite = SUITES["textgames"]
+    seeds = [entry.find_seeds(25) for entry in suite.entries]
+    expert = evaluate_suite(suite, ExpertAgent(), seeds)
+    assert expert.mean.value == 1.0 and expert.mean.stderr == 0.0
+    random = evaluate_suite(suite, RandomAgent(), seeds)
+    assert 0.05 < random.mean.value < 0.6
+    assert random.mean.value == pytest.approx(np.mean([result.success.value for result in random.results]))
+    assert [len(played) for played in random.trajectories] == [25] * 4
+    assert [result.env_id for result in random.results] == [entry.env_id for entry in suite.entries]
+
+
+def test_every_episode_is_reported_once() -> None:
+    suite = SUITES["textgames"]
+    seeds = [entry.find_seeds(3) for entry in suite.entries]
+    seen: list[tuple[str, int]] = []
+    evaluate_suite(suite, RandomAgent(), seeds, on_episode=lambda t: seen.append((t.env_id, t.spec.seed)))
+    wanted = [(entry.env_id, seed) for entry, row in zip(suite.entries, seeds, strict=True) for seed in row]
+    assert sorted(seen) == sorted(wanted)
+
+
+def test_the_mean_weighs_environments_and_not_episodes() -> None:
+    suite = Suite(
+        "two", 1, "Two.", (SuiteEntry("turngym/GuessTheNumber-v0"), SuiteEntry("turngym/TowerOfHanoi-v0")), "score"
+    )
+
+    def result(score: float, episodes: int) -> EvaluationResult:
+        number = Estimate(score, 0.0, score, score, episodes, episodes, "")
+        nothing = estimate(0.0, 0.0)
+        return EvaluationResult("", nothing, number, nothing, nothing, 0.0, 0, ())
+
+    found = SuiteResult(suite, (result(1.0, 900), result(0.0, 100)), ((), ()))
+    assert found.mean.value == 0.5 and found.mean.count == 1000
+
+
+def test_the_standard_error_of_the_mean_is_that_of_simulated_suites() -> None:
+    # Draw each environment's mean from its normal distribution many times: the spread of their average is the oracle.
+    errors = [0.02, 0.05, 0.1, 0.0]
+    draws = stream("suites").normal(size=(200_000, 4)) * errors
+    assert equal_weight_mean([estimate(0.5, error) for error in errors]).stderr == pytest.approx(
+        draws.mean(1).std(), rel=0.01
+    )
+
+
+def test_the_mean_of_one_environment_is_its_own_estimate() -> None:
+    only = estimate(0.3, 0.1)
+    assert equal_weight_mean([only]) is only
+    with pytest.raises(ValueError, match="at least one estimate"):
+        equal_weight_mean([])
+
+
+def test_the_interval_of_a_mean_holds_1_96_standard_errors_on_both_sides() -> None:
+    mean = equal_weight_mean([estimate(0.2, 0.1), estimate(0.6, 0.1)])
+    assert mean.high - mean.value == pytest.approx(1.96 * 0.1 / math.sqrt(2), rel=1e-4)
+    assert mean.value - mean.low == pytest.approx(mean.high - mean.value)
+
+
+def test_a_label_names_what_differs_from_the_default() -> None:
+    assert SuiteEntry("A-v0").label == SuiteEntry("A-v0", {"split": "test"}).label == "A-v0"
+    assert SuiteEntry("A-v0", {"size": 3, "split": "dev"}).label == "A-v0 split=dev size=3"
+
+
+@pytest.mark.parametrize("entries", [(), (SuiteEntry("A-v0"), SuiteEntry("A-v0", {"split": "test"}))])
+def test_a_suite_without_entries_or_with_one_twice_is_refused(entries: tuple[SuiteEntry, ...]) -> None:
+    with pytest.raises(ConfigError, match="needs entries that differ"):
+        Suite("bad", 1, "Bad.", entries)
+
+
+def test_a_suite_with_another_metric_and_an_entry_without_episodes_are_refused() -> None:
+    with pytest.raises(ConfigError, match="success or score, got 'reward'"):
+        Suite("bad", 1, "Bad.", (SuiteEntry("A-v0"),), "reward")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="episodes of A-v0 must be at least 1, got 0"):
+        SuiteEntry("A-v0", episodes=0)
+
+
+def test_an_unknown_suite_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match=r"no suite named 'textgame'\. Did you mean 'textgames'"):
+        SUITES["textgame"]
