@@ -32,7 +32,7 @@ def ask(model: LanguageModel, question: str) -> str:
     )
     ids = torch.tensor([model.tokenizer.encode(str(text), add_special_tokens=False)])
     with torch.no_grad():
-        found = model.network.generate(ids, max_new_tokens=12, do_sample=False)
+        found = model.network.generate(ids, max_new_tokens=12, do_sample=False)  # type: ignore[operator]
     return str(model.tokenizer.decode(found[0, ids.shape[1] :], skip_special_tokens=True))
 
 

@@ -28,6 +28,7 @@ from turngym.trainers.sft import SupervisedConfig, SupervisedLearner, demonstrat
 from turngym.trainers.trainer import Trainer, rollout_metrics
 
 SMALL = TrainConfig(
+    max_seconds=0,
     env_options={"view": "coordinates", "max_turns": 6, "max_moves": 2},
     iterations=6,
     checkpoint_every=2,

@@ -36,7 +36,7 @@ class RolloutConfig:
         prompt: What goes into a prompt.
     """
 
-    groups: int = 32
+    groups: int = 64
     group_size: int = 8
     num_envs: int = 0
     backend: str = "sync"
@@ -68,7 +68,7 @@ class EvaluationConfig:
     """
 
     episodes: int = 200
-    every: int = 25
+    every: int = 20
     curve_episodes: int = 100
 
     def __post_init__(self) -> None:
@@ -88,6 +88,7 @@ class TrainConfig:
         model: ``embedded``, a model folder, a hub name, or a GGUF file.
         iterations: Cycles of rollouts followed by updates.
         max_seconds: Stop training after that time, between iterations; 0 for no limit.
+        max_environment_turns: Stop training after that many turns, between iterations; 0 for no limit.
         seed: Seed of everything.
         threads: Threads of torch; 0 leaves torch's own choice.
         control: Train a second copy of the warm start for the same time on the same demonstrations, supervised.
@@ -105,21 +106,22 @@ class TrainConfig:
     algorithm: str = "gigpo"
     algorithm_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     model: str = EMBEDDED
-    iterations: int = 250
-    max_seconds: float = 0.0
+    iterations: int = 120
+    max_seconds: float = 300.0
+    max_environment_turns: int = 0
     seed: int = 0
     threads: int = 1
     control: bool = True
-    checkpoint_every: int = 25
+    checkpoint_every: int = 20
     lora_rank: int = 0
     embedded: EmbeddedConfig = field(default_factory=EmbeddedConfig)
     warmup: SupervisedConfig = field(default_factory=lambda: SupervisedConfig(epochs=9))
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
-    update: UpdateConfig = field(default_factory=lambda: UpdateConfig(minibatches=2))
+    update: UpdateConfig = field(default_factory=lambda: UpdateConfig(learning_rate=5e-4, minibatches=4))
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "max_seconds", "threads", "lora_rank"):
+        for name in ("iterations", "max_seconds", "max_environment_turns", "threads", "lora_rank"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}.")
         if self.checkpoint_every < 1:

@@ -184,7 +184,7 @@ class _Job:
             policy_agent(self.config, model),
             seeds=self._curve_seeds,
             env_kwargs=self._evaluation_options("dev"),
-            num_envs=_EVALUATION_SLOTS,
+            num_envs=self.config.rollout.num_envs or _EVALUATION_SLOTS,
             backend=self.config.rollout.backend,
         )
         success = result.success
@@ -221,7 +221,7 @@ class _Job:
             policy_agent(self.config, model, temperature=temperature),
             seeds=seeds,
             env_kwargs=self._evaluation_options("test"),
-            num_envs=_EVALUATION_SLOTS,
+            num_envs=self.config.rollout.num_envs or _EVALUATION_SLOTS,
             backend=self.config.rollout.backend,
         )
         self.folder.write_evaluation(name, result)

@@ -75,7 +75,7 @@ class Trainer:
     def run(self, on_iteration: Callable[[Mapping[str, Any]], None] = lambda record: None) -> None:
         """Run the remaining iterations; an interrupt stops cleanly after the current one, with a checkpoint."""
         with MetricLog(self.folder) as log, self._stop_on_interrupt():
-            while not self._is_done():
+            while not (self.stop_requested or self._has_reached_limit()):
                 record = self._one_iteration()
                 log.write(record)
                 on_iteration(record)
@@ -83,9 +83,10 @@ class Trainer:
                     self.save()
             self.save()
 
-    def _is_done(self) -> bool:
+    def _has_reached_limit(self) -> bool:
         out_of_time = 0 < self.config.max_seconds <= self.seconds_total
-        return self.iteration >= self.config.iterations or out_of_time or self.stop_requested
+        out_of_turns = 0 < self.config.max_environment_turns <= self.turns_total
+        return out_of_time or out_of_turns or self.iteration >= self.config.iterations
 
     @contextmanager
     def _stop_on_interrupt(self) -> Iterator[None]:
@@ -124,7 +125,7 @@ class Trainer:
         record.update(_timing(start, gathered, done, turns, self.seconds_total))
         self.iteration += 1
         every = self.config.evaluation.every
-        if every and (self.iteration % every == 0 or self.iteration == self.config.iterations):
+        if every and (self.iteration % every == 0 or self._has_reached_limit()):
             record.update(self.evaluate())
             self.folder.write_samples(f"iteration-{self.iteration:06d}", trajectories[:_SAMPLES])
         return record

@@ -1,0 +1,45 @@
+"""ppo, turn_ppo, grpo and gigpo on the quickstart's task at equal environment turns, three seeds each.
+
+Arms, written down before they ran: every method with its default settings and the quickstart's learning rate and
+batch; 150,000 environment turns; warm start equal for equal seeds; no control arm.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from run_queue import RESULTS, mean_and_range, run_all, summary, write_results
+
+from turngym.trainers.curve import write_curves
+
+METHODS = ("ppo", "turn_ppo", "grpo", "gigpo")
+SEEDS = (0, 1, 2)
+TURNS = 150_000
+COMMON = ["--no-control", "--max-environment-turns", str(TURNS), "--max-seconds", "480", "--evaluation.every", "5"]
+ARMS = {
+    f"compare-{method}-seed{seed}": ["--algorithm", method, "--seed", str(seed), *COMMON]
+    for seed in SEEDS
+    for method in METHODS
+}
+
+
+def main() -> int:
+    """Run what is missing, print the table, write ``benchmarks/results/compare.json`` and the picture."""
+    folders = run_all(ARMS, at_once=2)
+    runs = {name: summary(folder) for name, folder in folders.items()}
+    write_results("compare", {"arms": ARMS, "runs": runs})
+    by_method = {m: [folders[f"compare-{m}-seed{s}"] for s in SEEDS] for m in METHODS}
+    write_curves(by_method, RESULTS / "compare.png", f"Sokoban 6x6, one box, {TURNS:,} environment turns")
+    print("success % on 200 held-out rooms: mean (smallest to largest of the seeds)")
+    for method in METHODS:
+        mine = [runs[f"compare-{method}-seed{seed}"] for seed in SEEDS]
+        cells = []
+        for key in ("warmup-sampled", "final-sampled", "warmup-greedy", "final-greedy"):
+            cells.append(f"{key} {mean_and_range([run['evaluations'][key]['success']['value'] for run in mine])}")
+        seconds = [run["training_seconds"] for run in mine]
+        print(f"{method:9} {'  '.join(cells)}  {min(seconds):.0f} to {max(seconds):.0f} s of training")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
