@@ -87,7 +87,7 @@ class Memo:
             size = row.numel() * row.element_size()
             if self._bytes + size > self.max_bytes:
                 return
-            self._rows[prefix] = row
+            self._rows[prefix] = row.clone()  # a view would keep the whole block alive
             self._bytes += size
 
     def __len__(self) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -70,7 +72,15 @@ def load_model(source: str) -> LanguageModel:
         )
     if tokenizer.eos_token_id is None:
         raise ModelError(f"the tokenizer of {source} has no end token: set eos_token and save the folder again.")
+    missing = {"past_key_values", "logits_to_keep"} - set(inspect.signature(type(network).forward).parameters)
+    if missing:
+        raise ModelError(
+            f"{source} is a {type(network).__name__}, whose forward takes no {' and no '.join(sorted(missing))}: use a "
+            "transformer with a key-value cache."
+        )
     network.eval()
+    if torch.cuda.is_available():
+        torch.nn.Module.to(network, "cuda")
     return LanguageModel(network, tokenizer, source)
 
 

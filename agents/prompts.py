@@ -27,7 +27,7 @@ class PromptConfig:
         history: In window mode, how many earlier turns are shown.
         instructions: Whether the rules and the answer format are told.
         legal_actions: Whether the legal actions are listed with each observation.
-        max_prompt_tokens: A conversation that grows beyond this is cut off by the caller.
+        max_prompt_tokens: A longer prompt is an error; lower it to what the model and the memory can hold.
     """
 
     mode: Literal["window", "conversation"] = "window"
@@ -82,7 +82,20 @@ class PromptBuilder:
             self._check_prefix_preserving()
 
     def prompt(self, memory: Memory, observation: str, info: Mapping[str, Any], instructions: str) -> tuple[int, ...]:
-        """Return the prompt for the next completion."""
+        """Return the prompt for the next completion.
+
+        Raises:
+            ConfigError: It is longer than ``max_prompt_tokens``.
+        """
+        ids = self._build(memory, observation, info, instructions)
+        if len(ids) > self.config.max_prompt_tokens:
+            raise ConfigError(
+                f"a prompt has {len(ids)} tokens, more than max_prompt_tokens={self.config.max_prompt_tokens}: raise "
+                "it, lower the environment's max_turns, or use prompt mode 'window' with a short history."
+            )
+        return ids
+
+    def _build(self, memory: Memory, observation: str, info: Mapping[str, Any], instructions: str) -> tuple[int, ...]:
         shown = self._shown(observation, info)
         if self.config.mode == "window":
             recent = memory.turns[-self.config.history :] if self.config.history else []

@@ -126,7 +126,7 @@ def test_the_control_arm_learns_for_as_long_as_training_took(tmp_path: Path) -> 
     train(replace(SMALL, control=True, iterations=2), tmp_path / "run")
     summary = json.loads((tmp_path / "run" / "control" / "summary.json").read_text())
     trained = RunFolder(tmp_path / "run").metrics()[-1]["time/seconds_total"]
-    assert trained <= summary["seconds"]
+    assert trained <= summary["seconds"] < trained + 5
     assert summary["epochs"] >= 1
     assert "control-sampled" in RunFolder(tmp_path / "run").evaluations()
 
@@ -208,7 +208,8 @@ def test_settings_out_of_range_are_refused() -> None:
 
 
 def learner_of(model: LanguageModel, name: str = "grpo", rate: float = 1e-3) -> Learner:
-    return Learner(model, build_algorithm(replace(SMALL, algorithm=name)), UpdateConfig(learning_rate=rate))
+    algorithm = build_algorithm(replace(SMALL, algorithm=name, algorithm_options={name: {"entropy_coef": 0.0}}))
+    return Learner(model, algorithm, UpdateConfig(learning_rate=rate))
 
 
 def single_turn(model: LanguageModel, completion: str, reward: float, number: int) -> Trajectory:
@@ -296,7 +297,7 @@ def test_adapters_train_few_weights_and_leave_the_rest() -> None:
     model = small_model()
     total = sum(p.numel() for p in model.network.parameters())
     frozen = {name: value.clone() for name, value in model.network.state_dict().items()}
-    adapted = add_adapters(model, 2)
+    adapted = add_adapters(model, 2, 0)
     learner = build_learner(
         replace(SMALL, algorithm="grpo"), adapted, build_algorithm(replace(SMALL, algorithm="grpo"))
     )

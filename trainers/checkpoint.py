@@ -64,8 +64,11 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
         keep: Checkpoints to keep.
     """
     target = folder / f"{iteration:06d}"
+    if target.exists():
+        return target  # the same iteration was saved already
+    for left_over in folder.glob(".*.tmp"):
+        shutil.rmtree(left_over)
     temporary = folder / f".{target.name}.{os.getpid()}.tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     for name, module in _modules(learner).items():
         save_file(_untied(module), temporary / f"{name}.safetensors")
@@ -77,10 +80,11 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
         "extra": dict(extra),
     }
     write_json(temporary / "state.json", state)
-    shutil.rmtree(target, ignore_errors=True)
     temporary.replace(target)
     for old in all_checkpoints(folder)[:-keep]:
-        shutil.rmtree(old)
+        removed = old.with_name(f".{old.name}.tmp")  # a kill while it is deleted leaves no half checkpoint
+        old.replace(removed)
+        shutil.rmtree(removed)
     return target
 
 

@@ -73,8 +73,8 @@ class ClippedConfig:
     """What an importance ratio is taken over: a token, the product over a turn, or the geometric mean over a turn."""
     normalisation: Normalisation = "token"
     """Over what the policy loss is averaged."""
-    entropy_coef: float = 0.0
-    """Weight of the entropy that the loss rewards; above 0 the entropy is computed with gradients."""
+    entropy_coef: float = 0.01
+    """Weight of the entropy that the loss rewards. Most papers use 0; small models then stop exploring early."""
     kl_coef: float = 0.0
     """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
     kl_estimator: F.KLEstimator = "k3"

@@ -36,7 +36,7 @@ class RolloutConfig:
         prompt: What goes into a prompt.
     """
 
-    groups: int = 64
+    groups: int = 32
     group_size: int = 8
     num_envs: int = 0
     backend: str = "sync"
@@ -68,7 +68,7 @@ class EvaluationConfig:
     """
 
     episodes: int = 200
-    every: int = 20
+    every: int = 40
     curve_episodes: int = 100
 
     def __post_init__(self) -> None:
@@ -106,18 +106,18 @@ class TrainConfig:
     algorithm: str = "gigpo"
     algorithm_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     model: str = EMBEDDED
-    iterations: int = 120
+    iterations: int = 240
     max_seconds: float = 300.0
     max_environment_turns: int = 0
     seed: int = 0
     threads: int = 1
     control: bool = True
-    checkpoint_every: int = 20
+    checkpoint_every: int = 40
     lora_rank: int = 0
     embedded: EmbeddedConfig = field(default_factory=EmbeddedConfig)
-    warmup: SupervisedConfig = field(default_factory=lambda: SupervisedConfig(epochs=9))
+    warmup: SupervisedConfig = field(default_factory=lambda: SupervisedConfig(epochs=18))
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
-    update: UpdateConfig = field(default_factory=lambda: UpdateConfig(learning_rate=5e-4, minibatches=4))
+    update: UpdateConfig = field(default_factory=lambda: UpdateConfig(minibatches=4))
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from turngym.agents.models import LanguageModel, load_model
 from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError
 from turngym.trainers.config import EMBEDDED, TrainConfig
-from turngym.trainers.control import ControlArm
+from turngym.trainers.control import ControlArm, is_done
 from turngym.trainers.curve import write_curve
 from turngym.trainers.report import write_report
 from turngym.trainers.run_folder import RunFolder
@@ -27,12 +27,14 @@ from turngym.trainers.setup import (
     initial_model,
     policy_agent,
     training_vector,
+    without_adapters,
 )
 from turngym.trainers.sft import SupervisedLearner, demonstrations
 from turngym.trainers.trainer import Trainer
 
 _EVALUATION_SLOTS = 256
 _CURVE_SEED, _FINAL_SEED = 1, 0
+_CURVE_SAMPLING, _FINAL_SAMPLING = -2, -1  # keys of the sampling streams; training uses 0 and more
 
 
 @dataclass(frozen=True)
@@ -63,13 +65,12 @@ def train(config: TrainConfig, run_dir: Path, resume: bool = False, console: Con
         RunFolderExists: The folder holds a run and ``resume`` is False.
         CheckpointError: There is nothing to resume, or it is damaged.
     """
+    if resume:
+        config = RunFolder.open(run_dir).config()
     algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
     vector = training_vector(config)
     try:
         folder = RunFolder.open(run_dir) if resume else RunFolder.create(run_dir, config)
-        if resume:
-            config = folder.config()
-            algorithm = build_algorithm(config)
         job = _Job(config, folder, vector, console or Console())
         return job.run(algorithm, resume)
     finally:
@@ -91,27 +92,33 @@ class _Job:
     def run(self, algorithm: Any, resume: bool) -> JobResult:
         model = self.warm_start()
         if self.config.lora_rank:
-            model = add_adapters(model, self.config.lora_rank)
+            model = add_adapters(model, self.config.lora_rank, self.config.seed)
         learner = build_learner(self.config, model, algorithm)
         trainer = Trainer(self.config, model, learner, self.vector, self.folder, lambda: self.point_of_curve(model))
         if resume:
             trainer.resume()
-        control = ControlArm(self.folder) if self.has_control else None
+        control = ControlArm(self.folder) if self.has_control and not is_done(self.folder) else None
         try:
-            self.train(trainer)
-        except BaseException:
+            self.train(trainer, control)
+            finished = not trainer.stop_requested
+            if finished:
+                self.finish(model, trainer, control)
+        finally:
             if control is not None:
                 control.stop()
-            raise
-        finished = not trainer.stop_requested
-        if finished:
-            self.console.print(f"trained for {trainer.seconds_total:.0f} s on {trainer.turns_total} turns")
-            has_control = control is not None and control.finish(trainer.seconds_total)
-            self.evaluate_all(model, trainer.instances, has_control)
-        elif control is not None:
-            control.stop()
         write_curve(self.folder)
-        return JobResult(self.folder.path, write_report(self.folder), finished)
+        report = write_report(self.folder)
+        if finished:
+            (self.folder.path / "done").touch()
+        return JobResult(self.folder.path, report, finished)
+
+    def finish(self, model: LanguageModel, trainer: Trainer, control: ControlArm | None) -> None:
+        """Save the trained model, let the control catch up, evaluate everything."""
+        self.console.print(f"trained for {trainer.seconds_total:.0f} s on {trainer.turns_total} turns")
+        without_adapters(model).save(self.folder.path / "model")
+        if control is not None:
+            control.finish(trainer.seconds_total)
+        self.evaluate_all(model)
 
     @property
     def has_control(self) -> bool:
@@ -145,6 +152,7 @@ class _Job:
         data = demonstrations(self.vector, policy_agent(self.config, model), settings.demonstrations, self.config.seed)
         if not data:
             raise ConfigError(f"{self.config.env} gave no demonstration: pass --warmup.demonstrations 0 to go without.")
+        self.folder.write_instances({trajectory.instance for trajectory in data})
         learner = SupervisedLearner(model.network, data, settings, self.config.seed)
         with _progress(self.console) as progress:
             task = progress.add_task("warm-up", total=settings.epochs, note="")
@@ -152,12 +160,14 @@ class _Job:
                 loss = learner.run_epoch()
                 progress.update(task, advance=1, note=f"loss {loss:.3f}")
 
-    def train(self, trainer: Trainer) -> None:
+    def train(self, trainer: Trainer, control: ControlArm | None) -> None:
         """Run the training loop with a progress bar."""
         with _progress(self.console) as progress:
             task = progress.add_task("train", total=self.config.iterations, completed=trainer.iteration, note="")
 
             def show(record: Mapping[str, Any]) -> None:
+                if control is not None:
+                    control.allow(trainer.seconds_total)
                 success, speed = record["rollout/success"], record["time/turns_per_second"]
                 note = f"success {100 * success:.0f} %, {speed:.0f} turns/s"
                 if "eval/success" in record:
@@ -181,7 +191,7 @@ class _Job:
             self._curve_seeds = self._held_out_seeds("dev", self.config.evaluation.curve_episodes, _CURVE_SEED)
         result, _ = evaluate(
             self.config.env,
-            policy_agent(self.config, model),
+            policy_agent(self.config, model, iteration=_CURVE_SAMPLING),
             seeds=self._curve_seeds,
             env_kwargs=self._evaluation_options("dev"),
             num_envs=self.config.rollout.num_envs or _EVALUATION_SLOTS,
@@ -195,7 +205,7 @@ class _Job:
             "eval/reward_sum": result.reward_sum.value,
         }
 
-    def evaluate_all(self, model: LanguageModel, seen: set[str], has_control: bool) -> None:
+    def evaluate_all(self, model: LanguageModel) -> None:
         """Evaluate before, after and control on the same held-out instances, sampled and greedy."""
         if not self.config.evaluation.episodes:
             return
@@ -203,9 +213,9 @@ class _Job:
         candidates: dict[str, Callable[[], LanguageModel]] = {"final": lambda: model}
         if (self.folder.path / "warmup" / "done").exists():
             candidates["warmup"] = lambda: load_model(str(self.folder.path / "warmup"))
-        elif not self.config.lora_rank:
+        else:
             candidates["warmup"] = lambda: load_model(self.config.model)
-        if has_control:
+        if is_done(self.folder):
             candidates["control"] = lambda: load_model(str(self.folder.path / "control" / "model"))
         with _progress(self.console) as progress:
             task = progress.add_task("evaluate", total=2 * len(candidates), note="")
@@ -218,7 +228,7 @@ class _Job:
     def _evaluate_one(self, model: LanguageModel, name: str, seeds: list[int], temperature: float | None) -> None:
         result, trajectories = evaluate(
             self.config.env,
-            policy_agent(self.config, model, temperature=temperature),
+            policy_agent(self.config, model, iteration=_FINAL_SAMPLING, temperature=temperature),
             seeds=seeds,
             env_kwargs=self._evaluation_options("test"),
             num_envs=self.config.rollout.num_envs or _EVALUATION_SLOTS,

@@ -95,6 +95,7 @@ class Learner:
         self.seed = seed
         self.merge_rows = merge_rows
         self.updates = 0
+        self._trains_policy = True
         self.critic = Critic(model.network) if Need.VALUES in algorithm.needs else None
         self.reference = self._frozen_copy() if Need.REFERENCE_LOGPROBS in algorithm.needs else None
         policy = [p for p in self.network.parameters() if p.requires_grad]
@@ -129,6 +130,7 @@ class Learner:
         table = self._with_values(batch, table)
         credit = self.algorithm.advantages(table)
         columns = self._columns(batch, table, credit)
+        self._trains_policy = self.algorithm.trains_policy(iteration)
         metrics = {f"credit/{name}": float(value) for name, value in credit.metrics.items()}
         metrics.update(self._run_epochs(batch, columns, iteration))
         metrics["train/updates"] = float(self.updates)
@@ -177,11 +179,12 @@ class Learner:
         totals: dict[str, float] = defaultdict(float)
         first_gap = 0.0
         count = 0
+        scored = [i for i, row in enumerate(batch.sequences) if any(read.token >= 0 for read in row.reads)]
         for epoch in range(self.config.epochs):
-            order = stream("minibatches", self.seed, iteration, epoch).permutation(len(batch.sequences))
-            parts = [order[k :: self.config.minibatches] for k in range(self.config.minibatches)]
-            for part in [p for p in parts if len(p)]:
-                metrics = self._one_update(batch, columns, [int(s) for s in part])
+            order = stream("minibatches", self.seed, iteration, epoch).permutation(scored)
+            parts = [order[k :: self.config.minibatches] for k in range(min(self.config.minibatches, len(scored)))]
+            for part in parts:
+                metrics = self._one_update(batch, columns, [int(s) for s in part], scale=float(len(parts)))
                 gap = metrics.pop("train/logprob_gap")
                 first_gap = gap if count == 0 else first_gap
                 count += 1
@@ -190,10 +193,13 @@ class Learner:
         averages = {name: value / count for name, value in totals.items()}
         return {**averages, "train/logprob_gap": first_gap}
 
-    def _one_update(self, batch: Batch, columns: _Columns, sequences: Sequence[int]) -> dict[str, float]:
+    def _one_update(self, batch: Batch, columns: _Columns, sequences: Sequence[int], scale: float) -> dict[str, float]:
+        """Make one update on a minibatch.
+
+        Every sequence is in one of ``scale`` minibatches, drawn at random, so its terms times ``scale`` are an unbiased
+        estimate of the whole batch's, whatever they are normalised over and however many rows repeat it.
+        """
         parts = micro_batches(batch, sequences, self._token_limit)
-        num_rows = sum(len(part.rows) for part in parts)
-        scale = len(batch.sequence_of) / num_rows  # a minibatch stands for the whole batch
         self.optimizer.zero_grad(set_to_none=True)
         metrics: dict[str, float] = defaultdict(float)
         probes: dict[str, list[Tensor]] = {}
@@ -263,7 +269,7 @@ class Learner:
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.policy_parameters]
         changed = self.algorithm.transform_gradients(gradients, probes, metrics)
         for parameter, gradient in zip(self.policy_parameters, changed, strict=True):
-            parameter.grad = gradient
+            parameter.grad = gradient if self._trains_policy else None
         limit = self.config.max_grad_norm or float("inf")
         norm = torch.nn.utils.clip_grad_norm_(self.policy_parameters, limit)
         if self.other_parameters:

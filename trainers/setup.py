@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from transformers import PreTrainedModel
@@ -81,7 +82,7 @@ def build_embedded(config: TrainConfig, vector: TextVectorEnv) -> LanguageModel:
     return LanguageModel(network, tokenizer, EMBEDDED)
 
 
-def add_adapters(model: LanguageModel, rank: int) -> LanguageModel:
+def add_adapters(model: LanguageModel, rank: int, seed: int) -> LanguageModel:
     """Put low-rank adapters (LoRA) on every linear layer and freeze everything else."""
     try:
         from peft import LoraConfig, inject_adapter_in_model
@@ -89,15 +90,37 @@ def add_adapters(model: LanguageModel, rank: int) -> LanguageModel:
         raise missing_extra("low-rank adapters", "peft", "train") from error
     settings = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
     network = model.network.requires_grad_(False)
-    adapted = cast("PreTrainedModel", inject_adapter_in_model(settings, network))
+    with torch.random.fork_rng():
+        torch.manual_seed(stream_seed("adapters", seed) % 2**31)
+        adapted = cast("PreTrainedModel", inject_adapter_in_model(settings, network))
     return LanguageModel(adapted, model.tokenizer, model.name)
+
+
+def without_adapters(model: LanguageModel) -> LanguageModel:
+    """Return a model whose weights have the adapters merged in; the model itself where it has none."""
+    try:
+        from peft.tuners.tuners_utils import BaseTunerLayer
+    except ImportError:
+        return model
+    names = [name for name, module in model.network.named_modules() if isinstance(module, BaseTunerLayer)]
+    if not names:
+        return model
+    network = copy.deepcopy(model.network)
+    for name in names:
+        layer: Any = network.get_submodule(name)
+        layer.merge()
+        parent, _, child = name.rpartition(".")
+        setattr(network.get_submodule(parent), child, layer.get_base_layer())
+    return LanguageModel(network, model.tokenizer, model.name)
 
 
 def initial_model(config: TrainConfig, vector: TextVectorEnv) -> LanguageModel:
     """Return the model before the warm-up."""
     if config.model == EMBEDDED:
         return build_embedded(config, vector)
-    return load_model(config.model)
+    model = load_model(config.model)
+    model.network.float()  # an optimiser on 16-bit weights loses small updates
+    return model
 
 
 def build_learner(config: TrainConfig, model: LanguageModel, algorithm: Algorithm[object]) -> Learner:

@@ -54,7 +54,7 @@ class Trainer:
         self.iteration = 0
         self.turns_total = 0
         self.seconds_total = 0.0
-        self.instances: set[str] = set()
+        self.instances = folder.instances()
         self.stop_requested = False
 
     def resume(self) -> None:
@@ -63,7 +63,6 @@ class Trainer:
         if found:
             self.iteration, extra = load_checkpoint(found[-1], self.learner)
             self.turns_total, self.seconds_total = int(extra["turns_total"]), float(extra["seconds_total"])
-        self.instances = self.folder.instances()
         self.folder.keep_metrics(self.iteration)
 
     def save(self) -> None:
@@ -115,7 +114,7 @@ class Trainer:
         metrics = self.learner.update(trajectories, self.iteration)
         done = time.perf_counter()
         algorithm.observe(metrics)
-        self.instances.update(trajectory.instance for trajectory in trajectories)
+        self.instances.update(trajectory.instance for trajectory in trajectories if trajectory.instance)
         turns = sum(len(trajectory.turns) for trajectory in trajectories)
         self.turns_total += turns
         self.seconds_total += done - start

@@ -27,7 +27,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 def is_finished(folder: Path) -> bool:
     """Return whether a run has been evaluated."""
-    return (folder / "evaluations" / "final-greedy.json").exists()
+    return (folder / "done").exists()
 
 
 def run_one(name: str, arguments: Sequence[str]) -> Path:

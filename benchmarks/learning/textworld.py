@@ -1,7 +1,7 @@
 """A world that nobody here wrote: the embedded model on TextWorld-Express's map reader, three seeds.
 
 Arms, written down before they ran: GiGPO with the defaults, seeds 0, 1, 2; three rooms, no distractors, twelve turns;
-the goal is told only once, so the prompt is the whole conversation; one JVM for each of eight slots in worker processes.
+the goal is told only once, so the prompt is the whole conversation; one JVM for each of eight slots in workers.
 """
 
 from __future__ import annotations
