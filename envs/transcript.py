@@ -75,6 +75,8 @@ def replay(text: str) -> str:
         actions = [json.loads(line.removeprefix(_ACTION)) for line in lines if line.startswith(_ACTION)]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ConfigError(f"no transcript: the first line must be its JSON header, got {head[:80]!r}.") from error
+    if env_id not in gymnasium.registry:  # never a "module:id", which would import what the text names
+        raise ConfigError(f"this transcript is of {env_id!r}, which is not registered: import its module first.")
     env = gymnasium.make(env_id, **settings)
     try:
         return transcript(env, seed, actions, options)

@@ -96,7 +96,7 @@ def control_sentence(run: RunData) -> str:
     verdicts: Mapping[Verdict, str] = {
         "better": "Training did better than the control",
         "worse": "Training did worse than the control",
-        "unclear": "Training and the control cannot be told apart",
+        "unclear": "Training cannot be told apart from the control",
     }
     reason = f"; {why_unclear(difference)}" if difference.verdict == "unclear" else ""
     return (

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from turngym.agents.evaluate import distinct_instances, evaluate
 from turngym.agents.models import LanguageModel, load_model
 from turngym.envs.vector import TextVectorEnv
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, TurngymError
 from turngym.trainers.config import EMBEDDED, TrainConfig
 from turngym.trainers.control import ControlArm, is_done
 from turngym.trainers.curve import write_curve
@@ -72,7 +72,11 @@ def train(config: TrainConfig, run_dir: Path, resume: bool = False, console: Con
     try:
         folder = RunFolder.open(run_dir) if resume else RunFolder.create(run_dir, config)
         job = _Job(config, folder, vector, console or Console())
-        return job.run(algorithm, resume)
+        try:
+            return job.run(algorithm, resume)
+        except TurngymError:
+            folder.remove_if_nothing_happened()
+            raise
     finally:
         vector.close()
 

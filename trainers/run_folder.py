@@ -63,6 +63,12 @@ class RunFolder:
                 f"{self.path / 'config.json'} is damaged ({error}): restore it, or start a new run."
             ) from error
 
+    def remove_if_nothing_happened(self) -> None:
+        """Remove the folder if it holds nothing but its settings, so that a corrected command can use its name."""
+        if [path.name for path in self.path.iterdir()] == ["config.json"]:
+            (self.path / "config.json").unlink()
+            self.path.rmdir()
+
     @property
     def checkpoints(self) -> Path:
         """Where checkpoints lie."""

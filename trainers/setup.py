@@ -32,13 +32,16 @@ _TOKENIZER_EPISODES = 200
 def training_vector(config: TrainConfig) -> TextVectorEnv:
     """Return the vector that trajectories are gathered from: the train split, no autoreset."""
     settings = config.rollout
+    if "split" in config.env_options:
+        raise ConfigError("training draws from the split train and evaluation from dev and test: leave out split.")
     return make_vec(
         config.env,
         settings.num_envs or settings.groups * settings.group_size,
         backend=settings.backend,
         num_workers=settings.num_workers or None,
         autoreset_mode="disabled",
-        **{"split": "train", **config.env_options},
+        split="train",
+        **config.env_options,
     )
 
 

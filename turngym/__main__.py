@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -31,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     debug = bool(words) and words[0] == "--debug"
     words = words[1:] if debug else words
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # a console script does not look there: my_module:MyEnv-v0 shall be found
     try:
         return _dispatch(words)
     except TurngymError as error:

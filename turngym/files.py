@@ -12,7 +12,8 @@ def write_atomic(path: Path, content: bytes | str) -> None:
     """Write a file under a temporary name, flush it to disk, and rename it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    data = content.encode() if isinstance(content, str) else content
+    # a lone surrogate, which an action may hold, becomes its escape: in JSON that is the same string
+    data = content.encode("utf8", "backslashreplace") if isinstance(content, str) else content
     with temporary.open("wb") as file:
         file.write(data)
         file.flush()

@@ -6,6 +6,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import pkgutil
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
@@ -55,7 +56,10 @@ class Registry(Mapping[str, T], Generic[T]):
         for module in pkgutil.walk_packages(package.__path__, self.package + "."):
             self._import(module.name)
         for plugin in importlib.metadata.entry_points(group=PLUGIN_GROUP):
-            plugin.load()
+            try:
+                plugin.load()
+            except Exception as error:  # the boundary to code of third parties
+                warnings.warn(f"the plugin {plugin.value} could not be loaded: {error!r}", stacklevel=2)
 
     def _import(self, name: str) -> None:
         try:

