@@ -147,7 +147,7 @@ def test_a_loss_is_called_a_loss(tmp_path: Path) -> None:
 
 def test_the_control_is_compared_as_honestly(tmp_path: Path) -> None:
     same = run_folder(tmp_path / "same", {"final-sampled": AFTER, "control-sampled": AFTER})
-    assert control_sentence(read_run(same)).startswith("Training and the control cannot be told apart")
+    assert control_sentence(read_run(same)).startswith("Training cannot be told apart from the control")
     worse = run_folder(tmp_path / "worse", {"final-sampled": [0] * 40, "control-sampled": AFTER})
     assert control_sentence(read_run(worse)).startswith("Training did worse than the control")
     better = run_folder(tmp_path / "better", {"final-sampled": [1] * 40, "control-sampled": AFTER})
