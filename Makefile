@@ -11,7 +11,7 @@ PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 .PHONY: quickstart test test-integration check format clean
 
 $(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit("turngym needs Python 3.11 or newer: make PYTHON=python3.11 ..." * (sys.version_info < (3, 11)))'
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("turngym needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV) || (rm -rf $(VENV); echo "python3-venv is missing: apt-get install python3-venv"; false)
 
 TAG = $(subst /,-,$(CONSTRAINTS))
