@@ -177,7 +177,7 @@ def test_minibatches_weigh_every_row_the_same_however_often_it_repeats() -> None
         ) -> None:
             for sum_, parameter in zip(total, learner.policy_parameters, strict=True):
                 sum_ += 0 if parameter.grad is None else parameter.grad
-            own[2](probes, metrics)
+            original(probes, metrics)
 
         learner._apply = add  # type: ignore[method-assign]
         learner.update(trajectories, 0)
