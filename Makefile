@@ -8,7 +8,7 @@ JOBS ?= 2
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-.PHONY: quickstart test test-integration check format clean
+.PHONY: quickstart test test-integration check format coverage clean
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("turngym needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -48,6 +48,12 @@ format: $(VENV)/.dev$(TAG)
 
 test-integration: $(VENV)/.dev$(TAG) .venvs/smollm2
 	$(PYTEST) -q -m integration
+
+coverage: $(VENV)/.dev$(TAG)
+	$(VENV)/bin/coverage erase
+	OMP_NUM_THREADS=1 $(VENV)/bin/coverage run -m pytest -q tests/test_algorithm_*.py tests/test_functional_*.py
+	$(VENV)/bin/coverage combine --quiet
+	$(VENV)/bin/coverage report --include="trainers/algorithms/*,trainers/functional/*" --fail-under=95
 
 clean:
 	rm -rf $(VENV) .venvs build *.egg-info
