@@ -49,6 +49,17 @@ def test_every_episode_is_what_playing_it_alone_gives(schedule: str, slots: int)
         )
 
 
+@pytest.mark.parametrize("schedule", ["lockstep", "continuous"])
+def test_worker_processes_change_no_transcript(schedule: str) -> None:
+    specs = [EpisodeSpec(i, 50 + i, i) for i in range(12)]
+    found = []
+    for backend in ("sync", "process"):
+        vector = make_vec("turngym/Sokoban-v0", 4, backend=backend, autoreset_mode="disabled", max_turns=6)
+        found.append(rollout(vector, make_agent("random"), specs, schedule=schedule))  # type: ignore[arg-type]
+        vector.close()
+    assert [signature(t) for t in found[0]] == [signature(t) for t in found[1]]
+
+
 @pytest.mark.parametrize("slots", [2, 5])
 def test_slots_do_not_change_what_a_model_samples(slots: int) -> None:
     """Sampling depends on episode and turn, not on the batch: a shared generator would fail here."""
