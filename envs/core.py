@@ -11,15 +11,14 @@ import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 import gymnasium
 import numpy as np
 
 from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError, EpisodeOver, nearest
-from turngym.types import SPLITS, Info, JSONValue, Split
+from turngym.types import SPLITS, JSONValue, Split
 
 ObsT = TypeVar("ObsT")
 InstanceT = TypeVar("InstanceT")
@@ -28,8 +27,7 @@ _MAX_DRAWS = 10_000
 _SNAPSHOT_FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome(Generic[ObsT]):
+class Outcome(NamedTuple, Generic[ObsT]):
     """What one action led to.
 
     Args:
@@ -224,26 +222,28 @@ class TextEnv(gymnasium.Env[ObsT, str], ABC):
             raise EpisodeOver(f"step() of {self.env_id} after the episode {state}: call reset() first.")
         if not isinstance(action, str):
             raise TypeError(f"an action of {self.env_id} is text, got {type(action).__name__}: pass a str.")
-        outcome = self._advance(action)
+        observation, reward, terminated, success, self._action_is_valid = self._advance(action)
+        self._observation = observation
         self.turn += 1
-        truncated = not outcome.terminated and self.turn >= self.max_turns
-        self._running = not (outcome.terminated or truncated)
-        self._success = -1 if self._running else int(outcome.terminated and outcome.success)
-        self._action_is_valid = outcome.action_is_valid
-        self._observation = outcome.observation
-        return outcome.observation, float(outcome.reward), outcome.terminated, truncated, self._info()
+        if terminated:
+            truncated = self._running = False
+            self._success = int(success)
+        elif self.turn >= self.max_turns:
+            truncated, self._running, self._success = True, False, 0
+        else:
+            truncated = False
+        return observation, float(reward), terminated, truncated, self._info()
 
     def _info(self) -> dict[str, Any]:
-        info = Info(
-            anchor=self._anchor(),
-            legal_actions=self._legal_actions() if self._running else (),
-            action_is_valid=self._action_is_valid,
-            success=self._success,
-            progress=float(self._progress()),
-            score=float(self._score()),
-            fault="",
-        )
-        return cast("dict[str, Any]", info)
+        return {
+            "anchor": self._anchor(),
+            "legal_actions": self._legal_actions() if self._running else (),
+            "action_is_valid": self._action_is_valid,
+            "success": self._success,
+            "progress": float(self._progress()),
+            "score": float(self._score()),
+            "fault": "",
+        }
 
     def render(self) -> str | None:
         """Return the current picture as text, or None without a render mode."""

@@ -76,6 +76,7 @@ class GuessTheNumber(TextEnv[str]):
             )
         self.low, self.high = low, high
         self.step_reward, self.solve_reward = step_reward, solve_reward
+        self._log_width = math.log(count + 1)
         self.finite_instances = count
         self._shows_interval = view == "interval"
         self._choices = tuple(map(str, range(low, high + 1))) if count <= _LIST_LIMIT else ()
@@ -121,7 +122,7 @@ class GuessTheNumber(TextEnv[str]):
         if self._success == 1:
             return 1.0
         low, high = self._known
-        return 1 - math.log(high - low + 2) / math.log(self.high - self.low + 2)
+        return 1 - math.log(high - low + 2) / self._log_width
 
     def _state(self) -> JSONValue:
         return {"hidden": self._hidden, "known": list(self._known)}

@@ -7,6 +7,7 @@ disc lies on peg C.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,8 +24,12 @@ Each line shows a peg and its discs from bottom to top; 1 is the smallest disc.
 Answer with two pegs, from and to, for example: A C"""
 _UNKNOWN = "Unknown action: answer with two pegs, for example A C."
 
+_EXACT = {f"{a} {b}": (source, target) for source, a in enumerate(PEGS) for target, b in enumerate(PEGS)}
+
 Discs = tuple[int, ...]
 """The peg (0, 1, 2) of each disc, smallest disc first."""
+
+_remembered = lru_cache(maxsize=1 << 16)  # eight discs have 6,561 placements and nine moves in each
 
 
 def top(discs: Discs, peg: int) -> int | None:
@@ -36,6 +41,7 @@ def top(discs: Discs, peg: int) -> int | None:
     return discs.index(peg) if peg in discs else None
 
 
+@_remembered
 def transition(discs: Discs, source: int, target: int) -> Discs | str:
     """Return the discs after a move, or one sentence that says why it is not legal.
 
@@ -54,6 +60,7 @@ def transition(discs: Discs, source: int, target: int) -> Discs | str:
     return (*discs[:moved], target, *discs[moved + 1 :])
 
 
+@_remembered
 def solution(discs: Discs) -> tuple[int, tuple[int, int] | None]:
     """Return the fewest moves that bring all discs to the last peg, and the first of them; None when all are there.
 
@@ -73,6 +80,17 @@ def solution(discs: Discs) -> tuple[int, tuple[int, int] | None]:
     return moves, first
 
 
+@_remembered
+def legal_moves(discs: Discs) -> tuple[str, ...]:
+    """Return the legal moves as action texts.
+
+    >>> legal_moves((0, 0))
+    ('A B', 'A C')
+    """
+    return tuple([move for move, pegs in _EXACT.items() if not isinstance(transition(discs, *pegs), str)])
+
+
+@_remembered
 def pegs_text(discs: Discs) -> str:
     """Return one line a peg, its discs from bottom to top.
 
@@ -85,6 +103,11 @@ def pegs_text(discs: Discs) -> str:
         "".join([f" {disc + 1}" for disc in reversed(range(len(discs))) if discs[disc] == peg]) for peg in range(3)
     ]
     return f"A:{stacks[0]}\nB:{stacks[1]}\nC:{stacks[2]}"
+
+
+def _pegs_of(action: str) -> tuple[int, int] | None:
+    match = _MOVE.fullmatch(action)
+    return (PEGS.index(match[1].upper()), PEGS.index(match[2].upper())) if match else None
 
 
 class TowerOfHanoi(TextEnv[str]):
@@ -137,6 +160,7 @@ class TowerOfHanoi(TextEnv[str]):
                 f"pass max_turns={longest} or more, or fewer discs."
             )
         self.num_discs, self.start = discs, start
+        self._finished = (2,) * discs
         self.step_reward, self.solve_reward = step_reward, solve_reward
         self.finite_instances = 1 if start == "tower" else 3**discs - 1
         self.instructions = _RULES
@@ -153,15 +177,15 @@ class TowerOfHanoi(TextEnv[str]):
         return tuple(number // 3**disc % 3 for disc in range(self.num_discs))
 
     def _advance(self, action: str) -> Outcome[str]:
-        match = _MOVE.fullmatch(action)
-        if not match:
+        pegs = _EXACT.get(action) or _pegs_of(action)
+        if pegs is None:
             return self._refusal(_UNKNOWN)
-        after = transition(self._discs, PEGS.index(match[1].upper()), PEGS.index(match[2].upper()))
+        after = transition(self._discs, *pegs)
         if isinstance(after, str):
             return self._refusal(after)
         self._discs = after
-        if all(peg == 2 for peg in after):
-            return Outcome(pegs_text(after), self.step_reward + self.solve_reward, terminated=True, success=True)
+        if after == self._finished:
+            return Outcome(pegs_text(after), self.step_reward + self.solve_reward, True, True)
         return Outcome(pegs_text(after), self.step_reward)
 
     def _refusal(self, note: str) -> Outcome[str]:
@@ -171,10 +195,7 @@ class TowerOfHanoi(TextEnv[str]):
         return pegs_text(self._discs)
 
     def _legal_actions(self) -> tuple[str, ...]:
-        tops = [top(self._discs, peg) for peg in range(3)]
-        sizes = [len(self._discs) if disc is None else disc for disc in tops]  # an empty peg takes any disc, gives none
-        pairs = [(source, target) for source in range(3) for target in range(3)]
-        return tuple([f"{PEGS[a]} {PEGS[b]}" for a, b in pairs if sizes[a] < sizes[b]])
+        return legal_moves(self._discs)
 
     def _progress(self) -> float:
         return 1 - solution(self._discs)[0] / ((1 << self.num_discs) - 1)
