@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
-from gymnasium.vector import VectorEnv
+import numpy as np
 
 from turngym.types import Info
 
@@ -32,17 +33,54 @@ def fault_info(fault: str, *, running: bool) -> dict[str, Any]:
     return {**info}
 
 
-class _Columns(VectorEnv[Any, Any, Any]):
-    """Gymnasium's own way to turn rows into columns, for any number of rows."""
+def columns(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the infos of several slots as columns, in the order and with the types of Gymnasium's own vectors.
 
-    def __init__(self, num_rows: int) -> None:
-        self.num_envs = num_rows
+    The type of the first value of a column is that of the column; where a row lacks it stands 0 or None. An info that
+    is a dict becomes a dict of columns.
 
-    def build(self, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        columns: dict[str, Any] = {}
-        for index, row in enumerate(rows):
-            columns = self._add_info(columns, row, index)
-        return columns
+    >>> columns([{}, {"score": 1.5}])
+    {'score': array([0. , 1.5]), '_score': array([False,  True])}
+    """
+    found: dict[str, Any] = {}
+    for key in dict.fromkeys(chain.from_iterable(rows)):
+        try:
+            values, present = [row[key] for row in rows], None
+        except KeyError:
+            present = [slot for slot, row in enumerate(rows) if key in row]
+            values = [rows[slot][key] for slot in present]
+        found[key] = _column(key, values, present, len(rows))
+        mask = np.full(len(rows), present is None)
+        if present is not None:
+            mask[present] = True
+        found[f"_{key}"] = mask
+    return found
+
+
+def _column(key: str, values: list[Any], present: list[int] | None, num_rows: int) -> Any:
+    """Return one column; ``values`` are those of the rows ``present``, None for all rows."""
+    first = values[0]
+    kind = type(first)
+    if key == "final_obs":
+        kind = object
+    elif isinstance(first, dict):
+        nested: list[dict[str, Any]] = [{} for _ in range(num_rows)]
+        for slot, value in zip(range(num_rows) if present is None else present, values, strict=True):
+            nested[slot] = value
+        return columns(nested)
+    if kind in (int, float, bool) or issubclass(kind, np.number):
+        if present is None:
+            return np.array(values, dtype=kind)
+        column = np.zeros(num_rows, dtype=kind)
+    elif issubclass(kind, np.ndarray) and kind is not object:
+        column = np.zeros((num_rows, *first.shape), dtype=first.dtype)
+    elif present is None:
+        return np.fromiter(values, dtype=object, count=num_rows)
+    else:
+        column = np.full(num_rows, None, dtype=object)
+    for slot, value in zip(range(num_rows) if present is None else present, values, strict=True):
+        column[slot] = value
+    return column
 
 
 def _after_building(name: str) -> Callable[..., Any]:
@@ -84,7 +122,7 @@ class Infos(dict[str, Any]):
         """Build the columns, once."""
         if not self._built:
             self._built = True
-            super().update(_Columns(len(self.rows)).build(self.rows))
+            super().update(columns(self.rows))
 
     def __iter__(self) -> Iterator[str]:  # defined, so that dict(infos) does not bypass the columns
         self.build()
