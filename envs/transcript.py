@@ -21,6 +21,9 @@ from turngym.types import INFO_TYPES
 Policy: TypeAlias = Callable[[Any, Mapping[str, Any]], str]
 """From observation and info to the next action text."""
 
+Rewrap: TypeAlias = Callable[[gymnasium.Env[Any, str], Sequence[Mapping[str, Any]]], gymnasium.Env[Any, str]]
+"""Puts wrappers around an environment that a header names, the first innermost."""
+
 _FORMAT = "turngym transcript 1"
 _ACTION = "action: "
 
@@ -58,11 +61,16 @@ def transcript(
     return "\n".join(parts)
 
 
-def replay(text: str) -> str:
+def replay(text: str, wrap: Rewrap | None = None) -> str:
     """Play the episode of a transcript again, from its first line and its actions, and return the new transcript.
 
+    Args:
+        text: The transcript.
+        wrap: Puts the wrappers that the first line names around the environment;
+            :func:`turngym.wrappers.replay.rewrap` does.
+
     Raises:
-        ConfigError: The text is no transcript.
+        ConfigError: The text is no transcript, or one of a wrapped environment and there is no ``wrap``.
     """
     head, *lines = text.split("\n")
     try:
@@ -72,13 +80,20 @@ def replay(text: str) -> str:
                 f"this transcript has the format {header['format']!r}, expected {_FORMAT!r}: record it anew."
             )
         env_id, settings, seed, options = (header[key] for key in ("env_id", "settings", "seed", "options"))
+        wrappers = header.get("wrappers", [])
         actions = [json.loads(line.removeprefix(_ACTION)) for line in lines if line.startswith(_ACTION)]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ConfigError(f"no transcript: the first line must be its JSON header, got {head[:80]!r}.") from error
     if env_id not in gymnasium.registry:  # never a "module:id", which would import what the text names
         raise ConfigError(f"this transcript is of {env_id!r}, which is not registered: import its module first.")
+    if wrappers and wrap is None:
+        raise ConfigError(
+            "this transcript was played under wrappers: pass wrap=turngym.wrappers.replay.rewrap to put them on again."
+        )
     env = gymnasium.make(env_id, **settings)
     try:
+        if wrap is not None:
+            env = wrap(env, wrappers)
         return transcript(env, seed, actions, options)
     finally:
         env.close()
@@ -86,14 +101,17 @@ def replay(text: str) -> str:
 
 def header_text(env: gymnasium.Env[Any, str], seed: int, options: Mapping[str, Any] | None = None) -> str:
     """Return the first line of a transcript, with its line break."""
-    header = {
-        "format": _FORMAT,
-        "env_id": env.get_wrapper_attr("env_id"),
-        "settings": dict(env.get_wrapper_attr("settings")),
-        "seed": seed,
-        "options": dict(options or {}),
-    }
+    header = {"format": _FORMAT, **made_of(env), "seed": seed, "options": dict(options or {})}
     return json.dumps(header, ensure_ascii=True, sort_keys=True) + "\n"
+
+
+def made_of(env: gymnasium.Env[Any, str]) -> dict[str, Any]:
+    """Return what an environment can be made from again: its id, its options, and the wrappers of turngym, if any."""
+    if not env.has_wrapper_attr("origin"):
+        return {"env_id": env.get_wrapper_attr("env_id"), "settings": dict(env.get_wrapper_attr("settings"))}
+    env_id, settings = env.get_wrapper_attr("origin")
+    wrappers = env.get_wrapper_attr("wrappers")
+    return {"env_id": env_id, "settings": dict(settings), **({"wrappers": wrappers} if wrappers else {})}
 
 
 def reset_text(observation: Any, info: Mapping[str, Any]) -> str:
@@ -142,7 +160,7 @@ def _seen_text(observation: Any, info: Mapping[str, Any]) -> str:
         if name != "anchor":
             value = kind(info[name])
             lines.append(f"{name}: {json.dumps(value) if kind in (str, tuple) else repr(value)}")
-    lines += [f"info.{name}: {_json(info[name])}" for name in sorted(info.keys() - INFO_TYPES.keys())]
+    lines += [f"info.{name}: {plain_json(info[name])}" for name in sorted(info.keys() - INFO_TYPES.keys())]
     return "\n".join(lines) + "\n"
 
 
@@ -158,10 +176,11 @@ def _printable(line: str) -> str:
 
 def _plain(value: Any) -> str:
     """Return text as it is and everything else as JSON."""
-    return value if isinstance(value, str) else _json(value)
+    return value if isinstance(value, str) else plain_json(value)
 
 
-def _json(value: Any) -> str:
+def plain_json(value: Any) -> str:
+    """Return a value as JSON with sorted keys; an array is told by type, shape and hash."""
     return json.dumps(value, default=_named, sort_keys=True)
 
 

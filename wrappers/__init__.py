@@ -1,5 +1,5 @@
 """Wrappers that change one thing about an environment, and the formats that action texts are written in."""
 
-from turngym.registry import Registry
+from turngym.wrappers.wrapping import WRAPPERS, Wrapping, wrap, wrapping
 
-WRAPPERS: Registry[type] = Registry("wrapper", "turngym.wrappers")
+__all__ = ["WRAPPERS", "Wrapping", "wrap", "wrapping"]

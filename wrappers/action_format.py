@@ -7,12 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
-
-import gymnasium
 
 from turngym.errors import UnknownName, nearest
-from turngym.wrappers import WRAPPERS
 
 
 @dataclass(frozen=True)
@@ -37,11 +33,11 @@ class ActionFormat:
         return action if action is not None else f"(no action found: {self.instruction})"
 
 
-_TAG = re.compile(r"<action>(.*?)</action>", re.DOTALL)
+_TAG = re.compile(r"<action>((?:(?!<action>).)*?)</action>", re.DOTALL)
 
 
 def parse_tag(completion: str) -> str | None:
-    """Return what the last ``<action>`` element holds.
+    """Return what the last ``<action>`` element holds; of elements inside of one another, the inner one.
 
     >>> parse_tag("The box is above me. <action> up </action>")
     'up'
@@ -73,7 +69,7 @@ def parse_json(completion: str) -> str | None:
     >>> parse_json('I go up.\n{"action": "up"}')
     'up'
     """
-    for line in reversed(completion.splitlines()):
+    for line in reversed(completion.split("\n")):  # splitlines() also cuts at U+2028, which JSON texts may hold
         try:
             content = json.loads(line)
         except (ValueError, RecursionError):
@@ -115,21 +111,3 @@ def action_format(name: str) -> ActionFormat:
     if name not in FORMATS:
         raise UnknownName(f"no action format named {name!r}. {nearest(name, FORMATS)}")
     return FORMATS[name]
-
-
-@WRAPPERS.register("parse_action")
-class ParseAction(gymnasium.ActionWrapper[Any, str, str]):
-    """Takes whole completions and passes the action inside of them on to the environment.
-
-    Args:
-        env: An environment whose actions are text.
-        format: Name of the format: tag, boxed, json or plain.
-    """
-
-    def __init__(self, env: gymnasium.Env[Any, str], format: str = "tag") -> None:
-        super().__init__(env)
-        self.format = action_format(format)
-
-    def action(self, action: str) -> str:
-        """Return the action text inside of a completion."""
-        return self.format.action_of(action)

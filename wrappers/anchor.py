@@ -1,0 +1,147 @@
+"""Which turns count as taken from the same state: equal, equal up to how it is written, or similar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import Any, ClassVar
+
+import gymnasium
+
+from turngym.errors import ConfigError, nearest
+from turngym.wrappers import WRAPPERS
+from turngym.wrappers.core import Begun, Played, TextWrapper
+from turngym.wrappers.observation import text_of
+
+MODES = ("exact", "normalised", "similarity")
+SOURCES = ("anchor", "observation")
+
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
+
+
+def normalised(text: str, *, numbers: bool = False) -> str:
+    r"""Return a text without case, without superfluous white space and, if asked, without the values of its numbers.
+
+    >>> normalised("Box at\t3,  wall at 12 \n"), normalised("Box at 3", numbers=True)
+    ('box at 3, wall at 12', 'box at #')
+    """
+    plain = " ".join(text.casefold().split())
+    return _NUMBER.sub("#", plain) if numbers else plain
+
+
+def similar(text: str, earlier: Sequence[str], threshold: float) -> int | None:
+    """Return the position of the first of the earlier texts that is similar enough, None if none is.
+
+    Similarity is ``difflib.SequenceMatcher(None, one, text, autojunk=False).ratio()``: twice the number of characters
+    in matching blocks over the length of both texts.
+
+    >>> similar("the box is at 3", ["a wall", "the box is at 2"], 0.9)
+    1
+    """
+    matcher = SequenceMatcher(None, "", text, autojunk=False)  # it prepares its second text once
+    bounds = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)  # the cheap upper bounds end most pairs
+    for position, one in enumerate(earlier):
+        matcher.set_seq1(one)
+        if one == text or all(bound() >= threshold for bound in bounds):
+            return position
+    return None
+
+
+def cluster(texts: Sequence[str], threshold: float) -> list[int]:
+    """Return for each text the position of the text that stands for it: the first one that is similar enough.
+
+    This is the similarity grouping of GiGPO (Feng et al. 2025): walk through the texts, join the first cluster whose
+    first member is similar enough, or open a new one. Applied to the anchors of all turns of a group, in the order of
+    the table, it gives members of different episodes one key, which no wrapper of a single environment can.
+
+    Args:
+        texts: Anchors, in a fixed order; another order may give other clusters.
+        threshold: Smallest similarity within a cluster, in (0, 1]; 1 groups equal texts alone.
+
+    >>> cluster(["a red box", "a wall", "a red fox", "a red box"], 0.8)
+    [0, 1, 0, 0]
+    """
+    firsts: list[int] = []
+    known: dict[str, int] = {}
+    for position, text in enumerate(texts):
+        if text not in known:
+            found = similar(text, [texts[first] for first in firsts], threshold)
+            if found is None:
+                firsts.append(position)
+            known[text] = position if found is None else firsts[found]
+    return [known[text] for text in texts]
+
+
+@WRAPPERS.register("anchor")
+class Anchor(TextWrapper):
+    """Replaces the anchor, so that states that are written differently, or are similar, count as one.
+
+    With ``"similarity"`` a turn gets the text of the first state of the same episode that is similar enough. That
+    depends on this episode alone, so it is the same whatever other slots do; for groups over several episodes keep
+    the anchors exact and give all of them to :func:`cluster`.
+
+    Args:
+        env: The environment.
+        mode: ``"exact"``, ``"normalised"`` (case and white space do not count) or ``"similarity"``.
+        source: ``"anchor"``, or ``"observation"`` for the text of the observation, as some papers do; then whatever
+            changes from turn to turn in it keeps equal states apart.
+        threshold: Smallest similarity, in (0, 1].
+        numbers: Whether the values of numbers do not count either, in mode ``"normalised"``.
+
+    >>> import gymnasium, turngym
+    >>> env = Anchor(gymnasium.make("turngym/GuessTheNumber-v0", low=1, high=10), numbers=True)
+    >>> env.reset(seed=0)[1]["anchor"]
+    'from # to #'
+    """
+
+    name: ClassVar[str] = "anchor"
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, str],
+        mode: str = "normalised",
+        source: str = "anchor",
+        threshold: float = 0.95,
+        numbers: bool = False,
+    ) -> None:
+        super().__init__(env)
+        for option, value, known in (("mode", mode, MODES), ("source", source, SOURCES)):
+            if value not in known:
+                raise ConfigError(f"the wrapper anchor has no {option} {value!r}. {nearest(str(value), known)}")
+        self._require("threshold", threshold, 1e-9, 1)
+        self.mode = mode
+        self.source = source
+        self.threshold = threshold
+        self.numbers = numbers
+
+    def _fresh(self) -> dict[str, Any]:
+        return {"firsts": [], "now": 0}
+
+    def _started(self, begun: Begun) -> None:
+        self._assign(begun.observation, begun.info)
+
+    def _turn(self, played: Played) -> tuple[float, bool]:
+        self._assign(played.observation, played.info)
+        return played.reward, False
+
+    def _assign(self, observation: Any, info: dict[str, Any]) -> None:
+        """Find the cluster of the state that was reached."""
+        if self.mode != "similarity":
+            return
+        text, firsts = self._text(observation, info), self._episode["firsts"]
+        found = similar(text, firsts, self.threshold)
+        if found is None:
+            firsts.append(text)
+        self._episode["now"] = len(firsts) - 1 if found is None else found
+
+    def _text(self, observation: Any, info: dict[str, Any]) -> str:
+        return text_of(observation) if self.source == "observation" else str(info["anchor"])
+
+    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
+        if self.mode == "similarity":
+            info["anchor"] = self._episode["firsts"][self._episode["now"]]
+        else:
+            text = self._text(observation, info)
+            info["anchor"] = normalised(text, numbers=self.numbers) if self.mode == "normalised" else text
+        return observation

@@ -1,0 +1,285 @@
+"""The base of every wrapper: what a wrapper remembers is declared, cleared by a reset and kept in snapshots.
+
+A wrapper keeps what it remembers of an episode in ``self._episode``, a dict of values that JSON can hold, which
+``_fresh`` declares. Every reset makes it anew, so nothing of an earlier episode can show. What shall outlast an
+episode, such as a running mean, is in ``self._lasting``. Snapshots hold both. In a vector, a slot whose environment
+breaks begins anew and loses what lasted there; slots that only shared its worker go on with theirs.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
+
+import gymnasium
+from gymnasium.utils import RecordConstructorArgs
+
+from turngym.errors import ConfigError, EpisodeOver, nearest
+from turngym.types import JSONValue
+from turngym.wrappers.passing import Passing
+from turngym.wrappers.snapshots import FORMAT, has_shape, parsed, plain, told, wrappers_in, written
+
+Reset: TypeAlias = tuple[int | None, dict[str, Any] | None]
+"""Seed and options of a reset."""
+
+
+class Begun(NamedTuple):
+    """A reset: what came from inside, and what it was called with."""
+
+    observation: Any
+    info: dict[str, Any]
+    seed: int | None
+    options: Mapping[str, Any]
+
+
+class Played(NamedTuple):
+    """A turn: the action text that reached the wrapper, and what came from inside."""
+
+    action: str
+    observation: Any
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the episode ended inside."""
+        return self.terminated or self.truncated
+
+
+_NEEDED = ("env_id", "instructions", "settings", "snapshot")
+
+
+class TextWrapper(Passing, RecordConstructorArgs):
+    """An environment around a :class:`turngym.envs.core.TextEnv` that changes one thing and keeps its promises.
+
+    Subclasses set ``name``, register under it, and override the hooks that they need: ``_fresh``, ``_task``,
+    ``_started``, ``_passed``, ``_turn``, ``_shown``, ``_restored``, ``_sentence`` and ``_completion``. A wrapper that
+    keeps something over resets sets ``_lasting`` in ``__init__``.
+
+    Args:
+        env: An environment whose actions are text, wrapped or not.
+
+    Raises:
+        ConfigError: An option does not exist, or the environment is none of turngym.
+    """
+
+    name: ClassVar[str] = ""
+    """The name that the wrapper is registered under."""
+    is_transparent: ClassVar[bool] = False
+    """Whether all that passes through is left as it is, so that snapshots are the same with and without it."""
+    unchecked: ClassVar[frozenset[str]] = frozenset()
+    """Options that may differ between the wrapper that took a snapshot and the one that restores it."""
+    options: Mapping[str, Any]
+    """The options of this wrapper, defaults included."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Record the options, so that a snapshot or a transcript can tell which wrappers were on."""
+        self = super().__new__(cls)
+        signature = inspect.signature(cls)
+        known = set(signature.parameters) - {"env"}
+        for key in kwargs:
+            if key not in known and (args or key != "env"):
+                raise ConfigError(
+                    f"the wrapper {cls.name or cls.__name__} has no option {key!r}. {nearest(key, known)}"
+                )
+        bound = signature.bind_partial(*args, **kwargs)
+        bound.apply_defaults()
+        self.options = {key: value for key, value in bound.arguments.items() if key != "env"}
+        self._saved_kwargs = dict(self.options)  # what makes env.spec complete
+        return self
+
+    def __init__(self, env: gymnasium.Env[Any, str]) -> None:
+        super().__init__(env)
+        missing = [name for name in _NEEDED if not isinstance(env, Passing) and not env.has_wrapper_attr(name)]
+        if missing:
+            raise ConfigError(
+                f"the wrapper {self.name} needs an environment of turngym, but {env} has no {missing[0]!r}: "
+                "adapt it with turngym.envs.adapters first."
+            )
+        self._episode: dict[str, Any] = self._fresh()
+        self._lasting: dict[str, Any] = {}
+        self._is_running = False
+        self._has_cut = False
+
+    # What a wrapper may do, given by the subclass.
+
+    def _fresh(self) -> dict[str, Any]:
+        """Return what is remembered of an episode that begins: names and first values, JSON only, no option read."""
+        return {}
+
+    def _task(self, seed: int | None, options: dict[str, Any] | None) -> Reset:
+        """Return the seed and the options that the reset goes on with; the last episode is still in ``_episode``."""
+        return seed, options
+
+    def _started(self, begun: Begun) -> None:
+        """Take note of a reset."""
+
+    def _passed(self, action: str) -> str:
+        """Return what is passed on for an action text."""
+        return action
+
+    def _turn(self, played: Played) -> tuple[float, bool]:
+        """Take note of a turn; return the reward, and whether to cut the episode off here unless it is over."""
+        return played.reward, False
+
+    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
+        """Return the observation to show, a function of ``_episode``; entries of ``info`` may be replaced."""
+        return observation
+
+    def _restored(self) -> None:
+        """Take note that ``_episode`` and ``_lasting`` have been replaced by those of a snapshot."""
+
+    def _sentence(self) -> str:
+        """Return what is added to the instructions; empty for nothing."""
+        return ""
+
+    def _completion(self, action: str) -> str:
+        """Return what must be passed to ``step`` for the environment inside to get ``action``."""
+        return action
+
+    # The promises, kept here.
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin a new episode, as :meth:`turngym.envs.core.TextEnv.reset` does."""
+        inner_seed, inner_options = self._task(seed, options)
+        observation, info = self.env.reset(seed=inner_seed, options=inner_options)
+        self._episode = self._fresh()
+        self._has_cut = False
+        self._is_running = True
+        self._started(Begun(observation, info, seed, options or {}))
+        return self._shown(observation, info), info
+
+    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take one turn, as :meth:`turngym.envs.core.TextEnv.step` does.
+
+        Raises:
+            EpisodeOver: The episode has ended or has not begun.
+            TypeError: The action is no text.
+        """
+        if not self._is_running:
+            raise EpisodeOver(f"step() of {self.env_id} when no episode is running: call reset() first.")
+        if not isinstance(action, str):
+            raise TypeError(f"an action of {self.env_id} is text, got {type(action).__name__}: pass a str.")
+        observation, reward, terminated, truncated, info = self.env.step(self._passed(action))
+        played = Played(action, observation, float(reward), terminated, truncated, info)
+        reward, is_cut = self._turn(played)
+        # Gymnasium's TimeLimit cuts an episode off without a word in its info
+        is_untold = truncated and info["success"] < 0 and not self.is_transparent
+        if is_untold or (is_cut and not played.is_over):
+            truncated = self._has_cut = True
+            _mark_cut(info)
+        self._is_running = not (terminated or truncated)
+        return self._shown(observation, info), float(reward), terminated, truncated, info
+
+    def snapshot(self) -> bytes:
+        """Return the exact state of the environment and of everything around it, as JSON.
+
+        Raises:
+            EpisodeOver: No episode has begun.
+            SnapshotUnsupported: The environment inside cannot save its state.
+        """
+        inner = bytes(self._inner("snapshot")())
+        own = {
+            "format": FORMAT,
+            "env_id": self.env_id,
+            "settings": {"wrapper": self._checked},
+            "state": self._episode,
+            "lasting": self._lasting,
+            "is_running": self._is_running,
+            "has_cut": self._has_cut,
+        }
+        return written(own)[:-1] + b', "inner": ' + inner + b"}"
+
+    def restore(self, snapshot: bytes) -> tuple[Any, dict[str, Any]]:
+        """Bring back a state that ``snapshot`` saved, in this or another process.
+
+        Returns:
+            The observation and info as they were.
+
+        Raises:
+            ConfigError: The bytes are no snapshot, or one of another environment or other wrappers.
+        """
+        return self._adopt(parsed(snapshot))
+
+    def _adopt(self, content: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Take over what a snapshot holds, from the inside to the outside."""
+        self._require_whole(content)
+        observation, info = self._adopt_inside(content["inner"])
+        self._episode, self._lasting = content["state"], content["lasting"]
+        self._is_running, self._has_cut = content["is_running"], content["has_cut"]
+        if self._has_cut:
+            _mark_cut(info)
+        self._restored()
+        return self._shown(observation, info), info
+
+    def _adopt_inside(self, content: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        if isinstance(self.env, TextWrapper):
+            return self.env._adopt(content)
+        return cast("tuple[Any, dict[str, Any]]", self._inner("restore")(written(content)))
+
+    def _require_whole(self, content: Mapping[str, Any]) -> None:
+        """Raise unless the content belongs here and everything is there."""
+        found, own = wrappers_in(content), [layer._checked for layer in layers_of(self) if not layer.is_transparent]
+        if found != own:
+            raise ConfigError(
+                f"this snapshot of {content.get('env_id')} was taken under the wrappers {told(found)}, not under "
+                f"{told(own)}: wrap the environment as it was wrapped then."
+            )
+        parts: dict[str, dict[str, Any]] = {"state": self._fresh(), "lasting": self._lasting}
+        is_whole = has_shape(content, {**parts, "is_running": False, "has_cut": False, "inner": {}})
+        if not is_whole or not all(has_shape(content[key], part) for key, part in parts.items()):
+            raise ConfigError(f"restore() of {self.env_id} got a damaged snapshot: take a new one.")
+
+    @cached_property
+    def _checked(self) -> dict[str, JSONValue]:
+        """What a snapshot must agree with: the name, and those of the options that matter."""
+        return {"name": self.name, "options": plain({k: v for k, v in self.options.items() if k not in self.unchecked})}
+
+    @property
+    def has_lasting(self) -> bool:
+        """Whether this wrapper, or one inside of it, keeps something over resets."""
+        return any(layer._lasting for layer in layers_of(self))
+
+    @property
+    def wrappers(self) -> list[dict[str, JSONValue]]:
+        """The wrappers from the innermost to this one, as names and options; no transparent ones."""
+        kinds = [layer for layer in layers_of(self) if not layer.is_transparent]
+        return [{"name": layer.name, "options": plain(layer.options)} for layer in kinds]
+
+    @property
+    def instructions(self) -> str:
+        """Rules and answer format, and what this wrapper adds to them."""
+        inner, own = super().instructions, self._sentence()
+        return f"{inner}\n{own}".strip() if own else inner
+
+    def expert_action(self) -> str:
+        """Return a solver's next action, as this wrapper wants it written."""
+        return self._completion(super().expert_action())
+
+    # Tools for subclasses.
+
+    def _require(self, option: str, value: Any, low: float, high: float, *, whole: bool = False) -> None:
+        """Raise unless ``value`` is a number with ``low <= value <= high``."""
+        kinds = int if whole else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+            noun = "a whole number" if whole else "a number"
+            raise ConfigError(f"{option} of the wrapper {self.name} must be {noun} in [{low}, {high}], got {value!r}.")
+
+
+def layers_of(env: gymnasium.Env[Any, Any]) -> list[TextWrapper]:
+    """Return the wrappers of turngym around an environment, the innermost first."""
+    found: list[TextWrapper] = []
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, TextWrapper):
+            found.append(env)
+        env = env.env
+    return found[::-1]
+
+
+def _mark_cut(info: dict[str, Any]) -> None:
+    """Say in the info of a running environment that its episode was cut off."""
+    info["success"], info["legal_actions"] = 0, ()

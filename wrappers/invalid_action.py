@@ -1,0 +1,98 @@
+"""Punishes actions that were not understood or not legal, says so, and ends an episode that is full of them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium
+
+from turngym.errors import ConfigError, nearest
+from turngym.wrappers import WRAPPERS
+from turngym.wrappers.core import Played, TextWrapper
+from turngym.wrappers.observation import text_of, with_text
+
+FEEDBACK = ("none", "note", "legal")
+
+
+@WRAPPERS.register("invalid_action")
+class InvalidAction(TextWrapper):
+    """Takes a penalty off the reward of every invalid action and puts a note before the observation.
+
+    Invalid is what the environment marks with ``action_is_valid`` False; it has answered with what was wrong. The
+    note adds how many invalid actions are left before the episode is cut off, where there is a limit.
+
+    Args:
+        env: The environment.
+        penalty: Taken off the reward of an invalid action.
+        feedback: ``"none"``, ``"note"``, or ``"legal"`` for a note that lists the legal actions.
+        max_in_row: The episode is truncated after so many invalid actions in a row; None for no limit.
+        max_total: The same for all of an episode.
+
+    >>> import gymnasium, turngym
+    >>> env = InvalidAction(gymnasium.make("turngym/TowerOfHanoi-v0"), feedback="legal", max_in_row=2)
+    >>> _ = env.reset(seed=0)
+    >>> observation, reward, *_ = env.step("jump")
+    >>> reward, observation.split(chr(10))[:2]
+    (-0.1, ['(That was no valid action. After 1 more in a row the episode ends.)', '(Legal actions: A B, A C)'])
+    """
+
+    name: ClassVar[str] = "invalid_action"
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, str],
+        penalty: float = 0.1,
+        feedback: str = "note",
+        max_in_row: int | None = None,
+        max_total: int | None = None,
+    ) -> None:
+        super().__init__(env)
+        self._require("penalty", penalty, 0, 1e6)
+        if feedback not in FEEDBACK:
+            raise ConfigError(f"invalid_action has no feedback {feedback!r}. {nearest(str(feedback), FEEDBACK)}")
+        for option, limit in (("max_in_row", max_in_row), ("max_total", max_total)):
+            if limit is not None:
+                self._require(option, limit, 1, 1_000_000, whole=True)
+        self.penalty = penalty
+        self.feedback = feedback
+        self.max_in_row = max_in_row
+        self.max_total = max_total
+
+    def _fresh(self) -> dict[str, Any]:
+        return {"in_row": 0, "total": 0}
+
+    @property
+    def invalid_in_row(self) -> int:
+        """How many actions in a row were invalid, up to now."""
+        return int(self._episode["in_row"])
+
+    @property
+    def invalid_total(self) -> int:
+        """How many actions of this episode were invalid."""
+        return int(self._episode["total"])
+
+    def _turn(self, played: Played) -> tuple[float, bool]:
+        if played.info["action_is_valid"]:
+            self._episode["in_row"] = 0
+            return played.reward, False
+        self._episode["in_row"] += 1
+        self._episode["total"] += 1
+        left = self._left()
+        return played.reward - self.penalty, left is not None and left[0] <= 0
+
+    def _left(self) -> tuple[int, str] | None:
+        """Return how many more invalid actions end the episode, and of which kind; None without a limit."""
+        left = [(self.max_total - self._episode["total"], "")] if self.max_total is not None else []
+        if self.max_in_row is not None:
+            left.append((self.max_in_row - self._episode["in_row"], " in a row"))
+        return min(left, default=None)
+
+    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
+        if self.feedback == "none" or not self._episode["in_row"]:
+            return observation
+        left = self._left()
+        warning = f" After {left[0]} more{left[1]} the episode ends." if left and info["success"] < 0 else ""
+        lines = [f"(That was no valid action.{warning})"]
+        if self.feedback == "legal" and info["legal_actions"]:
+            lines.append(f"(Legal actions: {', '.join(info['legal_actions'])})")
+        return with_text(observation, "\n".join([*lines, text_of(observation)]))

@@ -1,0 +1,106 @@
+"""Divides rewards by the standard deviation of the discounted return, estimated while playing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import gymnasium
+
+from turngym.errors import ConfigError
+from turngym.wrappers import WRAPPERS
+from turngym.wrappers.core import Played, TextWrapper
+
+_SMALLEST = 1e-8
+
+
+class Moments(NamedTuple):
+    """How many numbers came one by one, their mean, and the sum of the squared differences from it."""
+
+    size: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def with_value(self, value: float) -> Moments:
+        """Return the moments with one more number (Welford 1962).
+
+        >>> Moments().with_value(1.0).with_value(2.0)
+        Moments(size=2, mean=1.5, squares=0.5)
+        """
+        size = self.size + 1
+        mean = self.mean + (value - self.mean) / size
+        return Moments(size, mean, self.squares + (value - self.mean) * (value - mean))
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation of the population; 1 where it does not exist or is next to nothing."""
+        deviation = math.sqrt(self.squares / self.size) if self.size > 1 else 0.0
+        return deviation if deviation > _SMALLEST else 1.0
+
+
+@WRAPPERS.register("normalize_reward")
+class NormalizeReward(TextWrapper):
+    """Divides every reward by the standard deviation of the discounted sums of rewards up to each turn.
+
+    The sum starts at 0 with each episode; the statistics go on from episode to episode, belong to this environment
+    alone, and are in its snapshots. So the reward of a turn depends on what was played before, by intention: freeze
+    the statistics where episodes must repeat, as in evaluation.
+
+    Args:
+        env: The environment.
+        gamma: Discount per turn, in [0, 1].
+        clip: Largest absolute value of a reward that is given; None for no limit.
+        frozen: Whether the statistics stay as they are; also an attribute that can be set at any time.
+
+    >>> import gymnasium, turngym
+    >>> env = NormalizeReward(gymnasium.make("turngym/FrozenLake-v0"), frozen=True)
+    >>> env.statistics = {"size": 2, "mean": 0.0, "squares": 0.5}
+    >>> env.scale
+    0.5
+    """
+
+    name: ClassVar[str] = "normalize_reward"
+    unchecked: ClassVar[frozenset[str]] = frozenset({"frozen"})
+
+    def __init__(
+        self, env: gymnasium.Env[Any, str], gamma: float = 0.99, clip: float | None = 10.0, frozen: bool = False
+    ) -> None:
+        super().__init__(env)
+        self._require("gamma", gamma, 0, 1)
+        if clip is not None:
+            self._require("clip", clip, 1e-6, 1e9)
+        self.gamma = gamma
+        self.clip = clip
+        self.frozen = frozen
+        self._lasting = Moments()._asdict()
+
+    def _fresh(self) -> dict[str, Any]:
+        return {"sum": 0.0}
+
+    @property
+    def statistics(self) -> dict[str, float]:
+        """Size, mean and squares of :class:`Moments`; can be set, to carry them over to another environment."""
+        return dict(self._lasting)
+
+    @statistics.setter
+    def statistics(self, value: Mapping[str, float]) -> None:
+        try:
+            moments = Moments(int(value["size"]), float(value["mean"]), float(value["squares"]))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ConfigError(f"statistics must hold size, mean and squares, got {value!r}.") from error
+        if moments.size < 0 or not math.isfinite(moments.mean) or not 0 <= moments.squares < math.inf:
+            raise ConfigError(f"statistics must be finite and not negative, got {value!r}.")
+        self._lasting = moments._asdict()
+
+    @property
+    def scale(self) -> float:
+        """What rewards are divided by now."""
+        return Moments(**self._lasting).scale
+
+    def _turn(self, played: Played) -> tuple[float, bool]:
+        self._episode["sum"] = self.gamma * self._episode["sum"] + played.reward
+        if not self.frozen:
+            self._lasting = Moments(**self._lasting).with_value(self._episode["sum"])._asdict()
+        reward = played.reward / self.scale
+        return (reward if self.clip is None else max(-self.clip, min(self.clip, reward))), False

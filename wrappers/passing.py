@@ -1,0 +1,79 @@
+"""A wrapper that shows the contract's attributes and methods of the environment inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import gymnasium
+
+
+class Passing(gymnasium.Wrapper[Any, str, Any, str]):
+    """Passes on what a :class:`turngym.envs.core.TextEnv` promises, which Gymnasium's wrappers do not.
+
+    Args:
+        env: The environment.
+    """
+
+    def _inner(self, name: str) -> Any:
+        """Return an attribute of the environment inside.
+
+        ``get_wrapper_attr`` looks every property up twice, which through many wrappers doubles again and again.
+        """
+        return getattr(self.env, name) if isinstance(self.env, Passing) else self.env.get_wrapper_attr(name)
+
+    @property
+    def instructions(self) -> str:
+        """Rules and answer format."""
+        return str(self._inner("instructions"))
+
+    @property
+    def env_id(self) -> str:
+        """The registered id of the environment inside."""
+        return str(self._inner("env_id"))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The options of the environment inside; those of the wrappers are in ``wrappers``."""
+        return cast("Mapping[str, Any]", self._inner("settings"))
+
+    @property
+    def origin(self) -> tuple[str, Mapping[str, Any]]:
+        """Id and options of the environment that the wrappers were put around."""
+        if isinstance(self.env, Passing) or self.env.has_wrapper_attr("origin"):
+            return cast("tuple[str, Mapping[str, Any]]", self._inner("origin"))
+        return self.env_id, self.settings
+
+    @property
+    def turn(self) -> int:
+        """How many turns of the episode were taken."""
+        return int(self._inner("turn"))
+
+    @property
+    def max_turns(self) -> int:
+        """Turns after which an unfinished episode is truncated."""
+        return int(self._inner("max_turns"))
+
+    @property
+    def instance_hash(self) -> str:
+        """The name of the current instance."""
+        return str(self._inner("instance_hash"))
+
+    def expert_action(self) -> str:
+        """Return a solver's next action."""
+        return str(self._inner("expert_action")())
+
+    def resample_hidden(self) -> bool:
+        """Replace what the agent cannot know; return whether anything changed."""
+        return bool(self._inner("resample_hidden")())
+
+    def tasks(self) -> tuple[str, ...]:
+        """Return the names of the instances where there is a data set."""
+        return tuple(self._inner("tasks")())
+
+    def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
+        """Set an attribute where it lives: one that is only passed on here is set inside."""
+        own = getattr(type(self), name, None)
+        if isinstance(own, property) and own.fset is None:
+            return self.env.set_wrapper_attr(name, value, force=force)
+        return super().set_wrapper_attr(name, value, force=force)

@@ -1,0 +1,77 @@
+"""Rewards progress without changing which policy is best (Ng, Harada and Russell 1999, potential-based shaping)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import gymnasium
+
+from turngym.errors import ConfigError, nearest
+from turngym.wrappers import WRAPPERS
+from turngym.wrappers.core import Begun, Played, TextWrapper
+
+ZERO_WHEN = ("terminated", "over", "never")
+
+
+def potential(progress: float, scale: float) -> float:
+    """Return the potential of a state: its progress times ``scale``, 0 where the progress is unknown.
+
+    >>> potential(0.5, 2.0), potential(float("nan"), 2.0)
+    (1.0, 0.0)
+    """
+    return 0.0 if math.isnan(progress) else scale * progress
+
+
+@WRAPPERS.register("progress_reward")
+class ProgressReward(TextWrapper):
+    """Adds ``gamma * phi(next) - phi(current)`` to every reward, where phi is ``scale`` times ``info["progress"]``.
+
+    The potential of a state in which the rules ended the episode is 0. Then the discounted sum of what is added is
+    ``-phi(start)`` for every policy, so that no policy becomes better than another by it. The potential of a
+    truncated state is its progress, which fits a critic that bootstraps there. Methods that take a truncated episode
+    for a finished one, such as GRPO, keep the order of policies with ``zero_when="over"``. With ``"never"`` the
+    added rewards add up to the progress that was made; that is a bonus, and it may change which policy is best.
+
+    A limit that a wrapper further out sets cannot be seen here: put ``turn_limit`` inside.
+
+    Args:
+        env: The environment.
+        gamma: The discount per turn that the trainer uses, in [0, 1].
+        scale: Potential of a solved task, at least 0.
+        zero_when: When the potential after a turn is 0: ``"terminated"``, ``"over"`` or ``"never"``.
+
+    >>> import gymnasium, turngym
+    >>> env = ProgressReward(gymnasium.make("turngym/GuessTheNumber-v0", low=1, high=3))
+    >>> _ = env.reset(seed=1)
+    >>> progress = env.step("5")[4]["progress"]  # an invalid guess, no progress
+    >>> progress, env.step("5")[1]
+    (0.0, 0.0)
+    """
+
+    name: ClassVar[str] = "progress_reward"
+
+    def __init__(
+        self, env: gymnasium.Env[Any, str], gamma: float = 1.0, scale: float = 1.0, zero_when: str = "terminated"
+    ) -> None:
+        super().__init__(env)
+        self._require("gamma", gamma, 0, 1)
+        self._require("scale", scale, 0, 1e6)
+        if zero_when not in ZERO_WHEN:
+            raise ConfigError(f"progress_reward has no zero_when {zero_when!r}. {nearest(str(zero_when), ZERO_WHEN)}")
+        self.gamma = gamma
+        self.scale = scale
+        self.zero_when = zero_when
+
+    def _fresh(self) -> dict[str, Any]:
+        return {"potential": 0.0}
+
+    def _started(self, begun: Begun) -> None:
+        self._episode["potential"] = potential(begun.info["progress"], self.scale)
+
+    def _turn(self, played: Played) -> tuple[float, bool]:
+        before = self._episode["potential"]
+        is_zero = {"terminated": played.terminated, "over": played.is_over, "never": False}[self.zero_when]
+        after = 0.0 if is_zero else potential(played.info["progress"], self.scale)
+        self._episode["potential"] = after
+        return played.reward + self.gamma * after - before, False

@@ -1,0 +1,105 @@
+"""Choosing tasks that are neither solved always nor never, as DAPO's dynamic sampling does (Yu et al. 2025)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from turngym.errors import ConfigError
+from turngym.seeding import stream
+
+Task: TypeAlias = int | str
+"""A seed, or the name of an instance of a data set."""
+
+
+class TaskSampler:
+    """Draws tasks whose share of solved episodes lies in an interval; a task with too few episodes counts as inside.
+
+    What is drawn depends on ``seed``, on the number of draws, and on what was recorded; nothing else. Trainers record
+    every member of a group.
+
+    Args:
+        tasks: What to draw from; at least one, all different.
+        low: Smallest share, in [0, 1].
+        high: Largest share, in [``low``, 1].
+        window: How many of the latest episodes of a task count, at least 1.
+        min_episodes: With fewer episodes a task is drawn whatever came out, at least 1.
+        explore: Probability with which a draw is from all tasks, so that a task outside can come back.
+        seed: Seed of the draws.
+
+    Raises:
+        ConfigError: An option is out of its range.
+
+    >>> sampler = TaskSampler([1, 2], min_episodes=1, explore=0.0)
+    >>> sampler.record(1, True)
+    >>> sampler.eligible(), sampler.sample()
+    ([2], 2)
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        low: float = 0.1,
+        high: float = 0.9,
+        *,
+        window: int = 8,
+        min_episodes: int = 2,
+        explore: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        self.tasks = tuple(tasks)
+        if not self.tasks or len(set(map(str, self.tasks))) != len(self.tasks):
+            raise ConfigError(f"a task sampler needs tasks that are all different, got {len(self.tasks)}.")
+        if not 0 <= low <= high <= 1:
+            raise ConfigError(f"low and high of a task sampler need 0 <= low <= high <= 1, got {low} and {high}.")
+        if not all(isinstance(n, int) for n in (min_episodes, window)) or not 1 <= min_episodes <= window:
+            raise ConfigError(
+                f"a task sampler needs whole numbers with 1 <= min_episodes <= window, got {min_episodes} and {window}."
+            )
+        if not 0 <= explore <= 1:
+            raise ConfigError(f"explore of a task sampler must lie in [0, 1], got {explore}.")
+        self.low, self.high = low, high
+        self.window, self.min_episodes, self.explore = window, min_episodes, explore
+        self._known = frozenset(self.tasks)
+        self.memory: dict[str, Any] = {"seed": seed, "draws": 0, "results": {}}
+        """Everything that changes, as JSON values: save it and put it back to go on."""
+
+    def __contains__(self, task: object) -> bool:
+        """Return whether a task is one of those that are drawn from."""
+        return task in self._known
+
+    def reseed(self, seed: int) -> None:
+        """Begin the draws anew from another seed; what was recorded stays."""
+        self.memory["seed"], self.memory["draws"] = seed, 0
+
+    def record(self, task: Task, solved: bool) -> None:
+        """Note how an episode of a task came out; other tasks than those of the sampler are ignored."""
+        if task in self:
+            results = self.memory["results"]
+            results[str(task)] = [*results.get(str(task), []), int(solved)][-self.window :]
+
+    def rate(self, task: Task) -> float:
+        """Return the share of the latest episodes that were solved, nan without any."""
+        results = self.memory["results"].get(str(task), [])
+        return sum(results) / len(results) if results else float("nan")
+
+    def rates(self) -> Mapping[Task, float]:
+        """Return the shares of all tasks."""
+        return {task: self.rate(task) for task in self.tasks}
+
+    def is_eligible(self, task: Task) -> bool:
+        """Return whether a task is neither too easy nor too hard, as far as is known."""
+        results = self.memory["results"].get(str(task), [])
+        return len(results) < self.min_episodes or self.low <= sum(results) / len(results) <= self.high
+
+    def eligible(self) -> list[Task]:
+        """Return the tasks that are drawn from."""
+        return [task for task in self.tasks if self.is_eligible(task)]
+
+    def sample(self) -> Task:
+        """Draw a task; from all of them if none is eligible."""
+        generator = stream("task sampler", self.memory["seed"], self.memory["draws"])
+        self.memory["draws"] += 1
+        explores = bool(generator.random() < self.explore)
+        pool = self.tasks if explores else (self.eligible() or self.tasks)
+        return pool[int(generator.integers(len(pool)))]

@@ -1,0 +1,118 @@
+"""A budget for what the agent writes: per turn and per episode."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import gymnasium
+
+from turngym.errors import ConfigError, nearest
+from turngym.wrappers import WRAPPERS
+from turngym.wrappers.core import Played, TextWrapper
+
+_WORD = re.compile(r"\S+")
+
+COUNTERS: Mapping[str, Callable[[str], int]] = MappingProxyType(
+    {
+        "characters": len,
+        "estimate": lambda text: -(-len(text) // 4),
+        "words": lambda text: len(_WORD.findall(text)),
+    }
+)
+"""Ways to count without a tokenizer; ``estimate`` takes four characters for a token, rounded up."""
+
+
+def longest_prefix(text: str, budget: int, count: Callable[[str], int]) -> str:
+    """Return the longest prefix whose count is within the budget, given that a longer text never counts less.
+
+    >>> longest_prefix("go up and up", 2, COUNTERS["words"])
+    'go up '
+    """
+    if count(text) <= budget:
+        return text
+    low, high = 0, len(text) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(text[:middle]) <= budget:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low]
+
+
+@WRAPPERS.register("token_limit")
+class TokenLimit(TextWrapper):
+    """Cuts what the agent writes where its budget ends, as a sampler would.
+
+    An action text over the budget of its turn, or over what is left of the episode's, is passed on up to there; the
+    environment answers what is left of it. The episode is truncated when its budget is used up, unless the rules end
+    it with that turn. It counts what reaches it: outside of ``parse_action`` whole completions.
+
+    Args:
+        env: The environment.
+        per_turn: Budget of a turn, at least 1; None for none.
+        per_episode: Budget of an episode, at least 1; None for none.
+        count: ``"estimate"``, ``"words"``, ``"characters"``, or a function from text to a whole number that gives no
+            less for a longer text, such as ``lambda text: len(tokenizer.encode(text))``.
+
+    >>> import gymnasium, turngym
+    >>> env = TokenLimit(gymnasium.make("turngym/TowerOfHanoi-v0"), per_turn=2, per_episode=5, count="words")
+    >>> _ = env.reset(seed=0)
+    >>> env.step("A C or not")[4]["action_is_valid"], env.tokens_left
+    (True, 3)
+    """
+
+    name: ClassVar[str] = "token_limit"
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, str],
+        per_turn: int | None = 1024,
+        per_episode: int | None = 16_384,
+        count: str | Callable[[str], int] = "estimate",
+    ) -> None:
+        super().__init__(env)
+        for option, budget in (("per_turn", per_turn), ("per_episode", per_episode)):
+            if budget is not None:
+                self._require(option, budget, 1, 1_000_000_000, whole=True)
+        if not callable(count) and count not in COUNTERS:
+            raise ConfigError(
+                f"token_limit cannot count by {count!r}. {nearest(str(count), COUNTERS)} A function from text to a "
+                "whole number works too."
+            )
+        self.per_turn = per_turn
+        self.per_episode = per_episode
+        self._count = count if callable(count) else COUNTERS[count]
+
+    def _fresh(self) -> dict[str, Any]:
+        return {"used": 0}
+
+    @property
+    def tokens_used(self) -> int:
+        """What the agent has written in this episode, cut texts counted up to their cut."""
+        return int(self._episode["used"])
+
+    @property
+    def tokens_left(self) -> int | None:
+        """What is left of the episode's budget; None without one."""
+        return None if self.per_episode is None else max(0, self.per_episode - self.tokens_used)
+
+    def _passed(self, action: str) -> str:
+        budgets = [budget for budget in (self.per_turn, self.tokens_left) if budget is not None]
+        needed = int(self._count(action))
+        allowed = min(budgets, default=needed)
+        self._episode["used"] += min(needed, allowed)  # a text that is cut uses up the budget that cuts it
+        return action if needed <= allowed else longest_prefix(action, allowed, self._count)
+
+    def _turn(self, played: Played) -> tuple[float, bool]:
+        return played.reward, self.tokens_left == 0
+
+    def _sentence(self) -> str:
+        turn = "" if self.per_turn is None else f"{self.per_turn} per turn"
+        episode = "" if self.per_episode is None else f"{self.per_episode} in all"
+        unit = self.options["count"] if self.options["count"] in ("characters", "words") else "tokens"
+        limits = " and ".join(filter(None, (turn, episode)))
+        return f"You may write at most this many {unit}: {limits}." if limits else ""

@@ -1,0 +1,48 @@
+"""Truncates episodes after fewer turns than the environment would."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium
+
+from turngym.wrappers import WRAPPERS
+from turngym.wrappers.core import Played, TextWrapper
+
+
+@WRAPPERS.register("turn_limit")
+class TurnLimit(TextWrapper):
+    """Truncates an episode after ``limit`` turns; one that the rules end with that turn is terminated.
+
+    Args:
+        env: The environment; its own limit stays where it is lower.
+        limit: Turns, at least 1.
+
+    >>> import gymnasium, turngym
+    >>> env = TurnLimit(gymnasium.make("turngym/TowerOfHanoi-v0"), limit=1)
+    >>> _ = env.reset(seed=0)
+    >>> env.step("A C")[2:4], env.max_turns
+    ((False, True), 1)
+    """
+
+    name: ClassVar[str] = "turn_limit"
+
+    def __init__(self, env: gymnasium.Env[Any, str], limit: int = 20) -> None:
+        super().__init__(env)
+        self._require("limit", limit, 1, 100_000, whole=True)
+        self.limit = limit
+
+    @property
+    def max_turns(self) -> int:
+        """Turns after which an unfinished episode is truncated."""
+        return min(self.limit, super().max_turns)
+
+    def _fresh(self) -> dict[str, Any]:
+        return {"turns": 0}
+
+    def _turn(self, played: Played) -> tuple[float, bool]:
+        self._episode["turns"] += 1
+        return played.reward, self._episode["turns"] >= self.limit
+
+    def _sentence(self) -> str:
+        return f"The episode ends after {self.max_turns} turns."

@@ -1,0 +1,124 @@
+"""Wrappers by name: for one environment, for every slot of a vector, and from the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+
+from turngym.errors import ConfigError
+from turngym.registry import Registry
+
+WRAPPERS: Registry[type] = Registry("wrapper", "turngym.wrappers")
+
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """A wrapper and its options, not yet around an environment; it can be pickled and sent to workers.
+
+    Args:
+        name: Name of the wrapper.
+        options: Its options.
+
+    >>> import gymnasium, turngym
+    >>> vector = turngym.make_vec("turngym/TowerOfHanoi-v0", 2, wrappers=[Wrapping("history", {"k": 4})])
+    """
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, text: str) -> Wrapping:
+        """Return what a specification such as ``history:k=4`` says.
+
+        A value is JSON where it can be read as JSON, else the text up to the next comma.
+
+        Raises:
+            ConfigError: An option has no value, or stands there twice.
+
+        >>> Wrapping.read('curriculum:levels=[{"discs": 2}, {"discs": 3}],raise_at=0.5').options["raise_at"]
+        0.5
+        >>> Wrapping.read("parse_action:format=boxed")
+        Wrapping(name='parse_action', options={'format': 'boxed'})
+        """
+        name, colon, rest = text.partition(":")
+        if colon and not rest:
+            raise ConfigError(f'the wrapper {text!r} ends after its colon: write "{name}" or "{name}:option=value".')
+        return cls(name.strip(), _read_options(rest, text))
+
+    def __call__(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+        """Put the wrapper around an environment."""
+        wrapped: gymnasium.Env[Any, Any] = WRAPPERS[self.name](env, **self.options)
+        return wrapped
+
+
+def wrap(env: gymnasium.Env[Any, Any], *wrappers: str | Wrapping, **options: Any) -> gymnasium.Env[Any, Any]:
+    """Put wrappers around an environment, the first innermost.
+
+    Args:
+        env: The environment.
+        *wrappers: Names, specifications such as ``"history:k=4"``, or :class:`Wrapping` objects.
+        **options: Options of the wrapper, where it is only one.
+
+    Raises:
+        UnknownName: There is no such wrapper.
+        ConfigError: A specification cannot be read, or an option is out of its range.
+
+    >>> import gymnasium, turngym
+    >>> env = wrap(gymnasium.make("turngym/TowerOfHanoi-v0"), "history", k=4)
+    >>> env = wrap(gymnasium.make("turngym/TowerOfHanoi-v0"), "parse_action:format=boxed", "history:k=4")
+    """
+    found = wrapping(*wrappers)
+    if options:
+        if len(found) != 1:
+            raise ConfigError(
+                f"wrap() got the options {sorted(options)} for {len(found)} wrappers: "
+                'pass one wrapper, or write them as "name:option=value".'
+            )
+        found = [Wrapping(found[0].name, {**found[0].options, **options})]
+    for each in found:
+        env = each(env)
+    return env
+
+
+def wrapping(*wrappers: str | Wrapping) -> list[Wrapping]:
+    """Return names and specifications as what ``make_vec(..., wrappers=...)`` takes.
+
+    >>> wrapping("history:k=4", "turn_limit")
+    [Wrapping(name='history', options={'k': 4}), Wrapping(name='turn_limit', options={})]
+    """
+    return [each if isinstance(each, Wrapping) else Wrapping.read(each) for each in wrappers]
+
+
+def _read_options(rest: str, text: str) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    while rest:
+        key, equals, rest = rest.partition("=")
+        key = key.strip()
+        if not equals or not key.isidentifier():
+            raise ConfigError(
+                f'the wrapper {text!r} cannot be read at {key!r}: write "name:option=value,option=value".'
+            )
+        if key in options:
+            raise ConfigError(f"the wrapper {text!r} sets {key!r} twice: leave one out.")
+        options[key], rest = _read_value(rest)
+    return options
+
+
+def _read_value(rest: str) -> tuple[Any, str]:
+    """Return the first value of a list of options, and what follows its comma."""
+    start = len(rest) - len(rest.lstrip())
+    try:
+        value, end = _DECODER.raw_decode(rest, start)
+    except (ValueError, RecursionError):
+        end = -1
+    following = rest[end:].lstrip() if end >= 0 else ""
+    if end < 0 or (following and not following.startswith(",")):
+        plain, _, following = rest.partition(",")
+        return plain.strip(), following
+    return value, following.removeprefix(",")
