@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-import gymnasium
-
-from turngym.envs.check_case import Case, Skipped
-from turngym.envs.check_rules import RULES
+from turngym.envs.checks.case import Case
+from turngym.envs.checks.elsewhere import elsewhere, stop_processes
+from turngym.envs.checks.rule import Finding, Rule, Skipped, raised
+from turngym.envs.checks.source import EnvOrMaker, source_of
+from turngym.envs.checks.table import RULES
 from turngym.envs.core import TextEnv
-from turngym.envs.vector.maker import find_spec
 from turngym.errors import ConfigError, TurngymError
 
-_SHOWN = 5
+SHOWN = 3
+"""Findings of one rule that are kept."""
 
-EnvOrMaker: TypeAlias = str | gymnasium.Env[Any, Any] | Callable[..., gymnasium.Env[Any, Any]]
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one rule.
+
+    Args:
+        rule: The rule.
+        status: Whether it holds, is broken, or could not be judged.
+        reason: Why it was skipped.
+        findings: What is wrong.
+        seconds: How long it took.
+    """
+
+    rule: Rule
+    status: Literal["passed", "failed", "skipped"]
+    reason: str = ""
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as a value that JSON can hold; :func:`Report.as_json` documents it."""
+        rule = self.rule
+        return {
+            "name": rule.name,
+            "status": self.status,
+            "promise": rule.promise,
+            "why": rule.why,
+            "mend": rule.mend,
+            "reason": self.reason,
+            "evidence": [asdict(finding) for finding in self.findings],
+            "seconds": round(self.seconds, 3),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +59,70 @@ class Report:
 
     Args:
         name: The environment.
-        passed: The promises that hold.
-        skipped: Promises that do not apply, with the reason.
-        findings: What is wrong, one sentence each.
+        seed: First of the seeds.
+        episodes: Episodes that most rules played.
+        results: One result for each rule, in the order in which they were judged.
     """
 
     name: str
-    passed: tuple[str, ...]
-    skipped: tuple[tuple[str, str], ...]
-    findings: tuple[str, ...]
+    seed: int
+    episodes: int
+    results: tuple[Result, ...]
+
+    @property
+    def passed(self) -> tuple[str, ...]:
+        """Names of the rules that hold."""
+        return tuple(result.rule.name for result in self.results if result.status == "passed")
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Names of the rules that are broken."""
+        return tuple(result.rule.name for result in self.results if result.status == "failed")
+
+    @property
+    def skipped(self) -> tuple[tuple[str, str], ...]:
+        """Names of the rules that could not be judged, with the reason."""
+        return tuple((result.rule.name, result.reason) for result in self.results if result.status == "skipped")
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What is wrong, a line each, with the name of the rule in front."""
+        return tuple(f"{result.rule.name}: {finding}" for result in self.results for finding in result.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as a value that JSON can hold.
+
+        Keys: ``name``, ``ok`` (no rule is broken), ``seed``, ``episodes``, ``rules``: for each rule ``name``,
+        ``status`` (passed, failed, skipped), ``promise``, ``why``, ``mend``, ``reason`` (of a skip), ``seconds`` and
+        ``evidence``: for each finding ``seen``, ``seed``, ``turn`` (both null where there is none), ``ours`` and
+        ``theirs`` (the differing texts).
+        """
+        return {
+            "name": self.name,
+            "ok": not self.failed,
+            "seed": self.seed,
+            "episodes": self.episodes,
+            "rules": [result.as_json() for result in self.results],
+        }
 
     def __str__(self) -> str:
-        lines = [f"ok    {promise}" for promise in self.passed]
-        lines += [f"skip  {promise}: {reason}" for promise, reason in self.skipped]
-        lines += [f"FAIL  {finding}" for finding in self.findings]
-        return "\n".join([self.name, *lines])
+        lines = [self.name]
+        for result in self.results:
+            rule = result.rule
+            if result.status == "passed":
+                lines.append(f"ok    {rule.name}: {rule.promise}")
+            elif result.status == "skipped":
+                lines.append(f"skip  {rule.name}: {result.reason}")
+            else:
+                lines.append(f"FAIL  {explained(result)}")
+        return "\n".join(lines)
+
+
+def explained(result: Result) -> str:
+    """Return a broken rule as text that teaches: the promise, what was seen, why it matters, how to mend it."""
+    rule = result.rule
+    seen = "\n".join(f"        seen: {finding}" for finding in result.findings)
+    return f"{rule.name}: {rule.promise}\n{seen}\n        why:  {rule.why}\n        mend: {rule.mend}"
 
 
 class CheckFailed(TurngymError, AssertionError):
@@ -54,88 +137,114 @@ class CheckFailed(TurngymError, AssertionError):
         self.report = report
 
     def __str__(self) -> str:
-        count = len(self.report.findings)
-        return f"{self.report.name} breaks {count} of its promises:\n" + "\n".join(
-            f"- {finding}" for finding in self.report.findings
-        )
+        broken = [explained(result) for result in self.report.results if result.status == "failed"]
+        return f"{self.report.name} breaks {len(broken)} of its promises:\n" + "\n".join(f"- {text}" for text in broken)
 
 
-def check(env: EnvOrMaker, *, seed: int = 0, episodes: int = 3) -> Report:
+def check(
+    env: EnvOrMaker,
+    *,
+    seed: int = 0,
+    episodes: int = 3,
+    options: Mapping[str, Any] | None = None,
+    in_process: bool = False,
+    on_start: Callable[[Rule], None] | None = None,
+    on_result: Callable[[Result], None] | None = None,
+) -> Report:
     """Check every promise of an environment and return what holds.
 
     Args:
-        env: A registered id (``"module:id"`` works), an environment, or a function that makes one and passes its
-            keyword arguments on. Fresh copies are made of it; a given environment is not touched.
+        env: An id (``"module:id"`` works), ``"module:Class"``, ``"path/to/file.py:Class"``, an environment, wrapped or
+            not, or a class or function that makes one and passes its keyword arguments on. Fresh copies are made of
+            it; a given environment is not touched.
         seed: First of the seeds that are tried; a failure repeats with the same seed.
-        episodes: How many episodes most checks play, at least 1.
+        episodes: How many episodes most rules play, at least 1.
+        options: Options of the constructor.
+        in_process: Whether to do without other processes: faster, and blind to what only another process shows.
+        on_start: Called with each rule before it is judged.
+        on_result: Called with each result as soon as there is one.
 
     Raises:
-        CheckFailed: Something is wrong; the message lists everything that was found.
+        CheckFailed: Something is wrong; the message lists everything that was found and how to mend it.
+        UnknownName: There is no environment of that name.
         ConfigError: It is no :class:`TextEnv`, or it cannot be made again.
 
-    >>> report = check("turngym/GuessTheNumber-v0")
-    >>> report.findings
+    >>> report = check("turngym/GuessTheNumber-v0", episodes=1, in_process=True)
+    >>> report.failed
     ()
     """
     if episodes < 1:
         raise ConfigError(f"episodes must be at least 1, got {episodes}.")
-    case = Case(maker_of(env), seed, episodes)
-    report = _run(_name_of(env, case), case)
-    if report.findings:
+    name, maker = source_of(env, options)
+    case = Case(maker, seed, episodes, in_process=in_process)
+    try:
+        broken = _cannot_be_made(case)
+        results = _judge(case, broken, on_start or _nothing, on_result or _nothing)
+    finally:
+        stop_processes(case)
+        case.close(kept=True)
+    report = Report(name, seed, episodes, results)
+    if report.failed:
         raise CheckFailed(report)
     return report
 
 
-def _run(name: str, case: Case) -> Report:
-    passed: list[str] = []
-    skipped: list[tuple[str, str]] = []
-    findings: list[str] = []
-    for promise, rule in RULES.items():
-        try:
-            found = list(rule(case))
-        except Skipped as reason:
-            skipped.append((promise, str(reason)))
-            continue
-        except Exception as error:  # the boundary that records it
-            found = [f"raised {type(error).__name__}: {error}"]
-        finally:
-            case.close()
-        distinct = list(dict.fromkeys(found))
-        findings += [f"{promise}: {text}" for text in distinct[:_SHOWN]]
-        if len(distinct) > _SHOWN:
-            findings.append(f"{promise}: {len(distinct) - _SHOWN} more of this kind")
-        if not found:
-            passed.append(promise)
-    return Report(name, tuple(passed), tuple(skipped), tuple(findings))
+def _nothing(_: Any) -> None:
+    """Stand for a callback that nobody wants."""
 
 
-def maker_of(env: EnvOrMaker) -> Callable[..., gymnasium.Env[Any, Any]]:
-    """Return a function that makes copies of an environment, with other options if they are passed.
-
-    Raises:
-        ConfigError: A wrapped environment does not know how it was made.
-    """
-    if isinstance(env, str):
-        spec = find_spec(env)
-        return lambda **options: gymnasium.make(spec, **options)
-    if not isinstance(env, gymnasium.Env):
-        return env
-    if env.spec is not None:
-        spec = env.spec
-        return lambda **options: gymnasium.make(spec, **options)
-    if isinstance(env, TextEnv):
-        kind, settings = type(env), dict(env.settings)
-        return lambda **options: kind(**{**settings, **options})
-    raise ConfigError(f"{env} does not know how it was made: pass its id or a function that makes it.")
-
-
-def _name_of(env: EnvOrMaker, case: Case) -> str:
-    """Return the environment's id, and refuse what is no :class:`TextEnv`."""
-    first = case.make()
-    if not isinstance(first.unwrapped, TextEnv):
+def _cannot_be_made(case: Case) -> str:
+    """Return why no copy can be made, empty if one can; refuse what is no :class:`TextEnv`."""
+    try:
+        found = case.env.unwrapped
+    except TurngymError:
+        raise
+    except Exception as error:  # the finding of the first rule
+        return raised(error)
+    if not isinstance(found, TextEnv):
         raise ConfigError(
-            f"check() is for turngym.envs.TextEnv and its wrappers, got {type(first.unwrapped).__name__}."
+            f"check() is for turngym.envs.TextEnv and its wrappers, got {type(found).__name__}: derive your class from "
+            f"TextEnv."
         )
-    name = env if isinstance(env, str) else first.unwrapped.env_id
-    case.close()
-    return name
+    return ""
+
+
+def _judge(
+    case: Case, broken: str, on_start: Callable[[Rule], None], on_result: Callable[[Result], None]
+) -> tuple[Result, ...]:
+    results: list[Result] = []
+    unjudged: dict[str, str] = {}
+    for rule in RULES.values():
+        on_start(rule)
+        began = time.monotonic()
+        causes = [unjudged[name] for name in ("plays", *rule.after) if name in unjudged]
+        if broken and rule.name == "plays":
+            found = Result(rule, "failed", findings=(Finding(f"making it raised {broken}"),))
+        elif causes:
+            unjudged[rule.name] = causes[0]
+            found = Result(rule, "skipped", f"judged once {causes[0]} holds")
+        else:
+            found = _judged(case, rule)
+        if found.status == "failed":
+            unjudged[rule.name] = rule.name
+        elif rule.name == "plays":
+            with suppress(Skipped):
+                elsewhere(case)  # started early: they play while the next rules are judged
+        results.append(Result(rule, found.status, found.reason, found.findings, time.monotonic() - began))
+        on_result(results[-1])
+    return tuple(results)
+
+
+def _judged(case: Case, rule: Rule) -> Result:
+    """Return what one rule finds; what it raises is a finding too."""
+    try:
+        found = list(dict.fromkeys(rule.test(case)))
+    except Skipped as reason:
+        return Result(rule, "skipped", str(reason))
+    except Exception as error:  # the boundary that records it
+        found = [Finding(f"raised {raised(error)}")]
+    finally:
+        case.close()
+    if len(found) > SHOWN:
+        found = [*found[:SHOWN], Finding(f"and {len(found) - SHOWN} more of this kind")]
+    return Result(rule, "failed" if found else "passed", findings=tuple(found))

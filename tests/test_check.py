@@ -1,382 +1,267 @@
-"""The check accepts what keeps the promises and names what breaks each of them."""
+"""The check as a whole: what can be checked, what the report says, and where the evidence points."""
 
+import json
 import os
-import random
+import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import faulty_envs
+import faulty_states
 import gymnasium
 import numpy as np
 import pytest
+from sound_env import Optional, Sound
 from toy_envs import Counter, Picture
 
 import turngym
-from turngym.envs.check import CheckFailed, Report, check
-from turngym.envs.check_case import canonical
-from turngym.envs.check_leaks import holdings
-from turngym.envs.check_rules import RULES
-from turngym.envs.core import Outcome
+from turngym.envs.check import CheckFailed, Report, Result, check
+from turngym.envs.checks.case import canonical, record, replay
+from turngym.envs.checks.hidden import _counters
+from turngym.envs.checks.leaks import holdings
+from turngym.envs.checks.rule import Finding, difference, excerpts, raised
+from turngym.envs.checks.source import FromFile, load_file, nearest_env, source_of
+from turngym.envs.checks.table import RULES
 from turngym.errors import ConfigError, SnapshotUnsupported, TurngymError, UnknownName
 
+quick = partial(check, episodes=1, in_process=True)
 
-class Hider(Counter):
-    """A counter beside a hidden number."""
 
-    def _begin(self, task: str | int | None) -> str:
-        self.hidden = 5
-        return super()._begin(task)
+class Harder(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
+    """Doubles the reward."""
 
-    def _state(self) -> Any:
-        return [self.count, self.hidden]
+    def __init__(self, env: gymnasium.Env[Any, Any], factor: float = 2.0) -> None:
+        gymnasium.utils.RecordConstructorArgs.__init__(self, factor=factor)
+        super().__init__(env)
+        self.factor = factor
 
-    def _load(self, state: Any) -> None:
-        self.count, self.hidden = state
+    def step(self, action: Any) -> Any:
+        observation, reward, *rest = self.env.step(action)
+        return observation, float(reward) * self.factor, *rest
 
-    def resample_hidden(self) -> bool:
-        self.hidden += 1
-        return True
 
+class Plain(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Does not know how it was made."""
 
-class UsesGlobalRandom(Counter):
-    def _noise(self) -> int:
-        return random.randrange(10**6)
 
+def test_an_environment_of_a_file_that_is_not_installed_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "boxes.py").write_text("TEXT = 'Open boxes. Answer with: open N'\n")
+    source = "from boxes import TEXT\nfrom sound_env import Sound\n\nclass Mine(Sound):\n    instructions = TEXT\n"
+    (tmp_path / "my_game.py").write_text(source)
+    report = check(f"{tmp_path / 'my_game.py'}:Mine", episodes=1)
+    assert not report.failed and "snapshot-elsewhere" in report.passed
+    assert report.name.endswith("my_game.py:Mine")
+    assert load_file(tmp_path / "my_game.py") is load_file(tmp_path / "my_game.py"), "executed once"
+    sys.modules.pop("boxes")
 
-class MovesNumpy(Counter):
-    def _noise(self) -> int:
-        np.random.seed(0)
-        return 0
 
+def test_a_file_that_cannot_be_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "half.py").write_text("import nothing_of_that_name\n")
+    before = set(sys.modules), list(sys.path)
+    with pytest.raises(ModuleNotFoundError):
+        source_of(f"{tmp_path / 'half.py'}:Mine")
+    assert (set(sys.modules), sys.path) == before
 
-class ReadsTheClock(Counter):
-    def _noise(self) -> int:
-        return int.from_bytes(os.urandom(4), "big")
 
-
-class SharesState(Counter):
-    turns: list[int] = []  # noqa: RUF012
-
-    def _begin(self, task: str | int | None) -> str:
-        self.turns.clear()
-        return super()._begin(task)
-
-    def _noise(self) -> int:
-        self.turns.append(0)
-        return len(self.turns)
-
-
-class RemembersTheLastEpisode(Counter):
-    episodes = 0
-
-    def _begin(self, task: str | int | None) -> str:
-        self.episodes += 1
-        return super()._begin(task) + " again" * (self.episodes > 1)
-
-
-class SpeaksNumbers(Counter):
-    def _begin(self, task: str | int | None) -> Any:
-        super()._begin(task)
-        return self.count
-
-
-class ForgetsInASnapshot(Counter):
-    def _load(self, state: Any) -> None:
-        self.count = 0
-
-
-class SeedsTheSnapshot(Counter):
-    def restore(self, snapshot: bytes) -> Any:
-        result = super().restore(snapshot)
-        self.np_random.random()
-        return result
-
-
-class MissesAKey(Counter):
-    def _info(self) -> dict[str, Any]:
-        return {key: value for key, value in super()._info().items() if key != "score"}
-
-
-class WrongType(Counter):
-    def _info(self) -> dict[str, Any]:
-        return {**super()._info(), "legal_actions": ["up"]}
-
-
-class EarlySuccess(Counter):
-    def _info(self) -> dict[str, Any]:
-        return {**super()._info(), "success": 0}
-
-
-class TooMuchProgress(Counter):
-    def _progress(self) -> float:
-        return 1.5
-
-
-class LiesAboutLegality(Counter):
-    def _legal_actions(self) -> tuple[str, ...]:
-        return ("jump",)
-
-
-class BothFlags(Counter):
-    def step(self, action: str) -> Any:
-        observation, reward, terminated, truncated, info = super().step(action)
-        return observation, reward, terminated or truncated, terminated or truncated, info
-
-
-class NeverEnds(Counter):
-    def step(self, action: str) -> Any:
-        self.turn = 0
-        self.count = 0
-        return super().step(action)
-
-
-class StepsOn(Counter):
-    def step(self, action: str) -> Any:
-        self._running = self._running or self.turn > 0
-        return super().step(action)
-
-
-class ClosesOnce(Counter):
-    closed = False
-
-    def close(self) -> None:
-        if self.closed:
-            raise RuntimeError("already closed")
-        self.closed = True
-
-
-class Picky(Counter):
-    def _advance(self, action: str) -> Outcome[str]:
-        action.encode("utf-16")  # a lone surrogate cannot be encoded
-        return super()._advance(action)
-
-
-class LeakyAnchor(Hider):
-    def _anchor(self) -> str:
-        return f"{self.count}, hidden {self.hidden}"
-
-
-class LeakyProgress(Hider):
-    def _progress(self) -> float:
-        return self.hidden % 10 / 10
-
-
-class LeakyActions(Hider):
-    def _legal_actions(self) -> tuple[str, ...]:
-        return ("up", "down") if self.hidden == 5 else ("down", "up")
-
-
-class HopelessExpert(Counter):
-    def expert_action(self) -> str:
-        return "down"
-
-
-class WrongExpert(Counter):
-    def expert_action(self) -> str:
-        return "jump" if self.turn % 2 else "up"
-
-
-class RestlessExpert(Counter):
-    def expert_action(self) -> str:
-        self._noise()
-        return "up"
-
-
-class OneTask(Counter):
-    def tasks(self) -> tuple[str, ...]:
-        return ("1", "2")
-
-
-class SharedSplits(Counter):
-    def _begin(self, task: str | int | None) -> str:
-        text = super()._begin(task)
-        self.instance = "the only one"
-        return text
-
-    def __init__(self, *, max_turns: int = 8, split: str = "train") -> None:
-        super().__init__(max_turns=max_turns, split=split)
-        self.finite_instances = None
-
-
-class LeavesFiles(Counter):
-    kept: list[Any] = []  # noqa: RUF012
-
-    def _begin(self, task: str | int | None) -> str:
-        self.kept.append(os.open(os.devnull, os.O_RDONLY))
-        return super()._begin(task)
-
-
-class LeavesChildren(Counter):
-    kept: list[Any] = []  # noqa: RUF012
-
-    def _begin(self, task: str | int | None) -> str:
-        self.kept.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
-        return super()._begin(task)
-
-
-class LeavesThreads(Counter):
-    kept: list[Any] = []  # noqa: RUF012
-    gate = threading.Event()
-
-    def _begin(self, task: str | int | None) -> str:
-        self.kept.append(threading.Thread(target=self.gate.wait))
-        self.kept[-1].start()
-        return super()._begin(task)
-
-
-BROKEN: list[tuple[Callable[..., Any], str, str]] = [
-    (UsesGlobalRandom, "the global generators stay untouched", "`random` has moved"),
-    (MovesNumpy, "the global generators stay untouched", "NumPy's global generator"),
-    (ReadsTheClock, "episodes repeat", "two copies with seed 0 differ at turn 0"),
-    (SharesState, "copies are isolated", "another copy playing in between"),
-    (RemembersTheLastEpisode, "nothing survives a reset", "after a whole other episode"),
-    (SpeaksNumbers, "Gymnasium accepts it", "not within the observation space"),
-    (ForgetsInASnapshot, "snapshots are exact", "returns"),
-    (SeedsTheSnapshot, "snapshots are exact", "a branch in a fresh environment"),
-    (MissesAKey, "the info table is kept", "info must have the keys"),
-    (WrongType, "the info table is kept", "info['legal_actions'] must be tuple, got list"),
-    (EarlySuccess, "the info table is kept", "success must be -1"),
-    (TooMuchProgress, "the info table is kept", "progress must lie in [0, 1]"),
-    (LiesAboutLegality, "the info table is kept", "the legal action 'jump'"),
-    (BothFlags, "the info table is kept", "never both True"),
-    (NeverEnds, "the info table is kept", "goes on after max_turns=8"),
-    (StepsOn, "the call order is kept", "after the end of the episode must raise"),
-    (ClosesOnce, "the call order is kept", "already closed"),
-    (Picky, "any text is answered", "raised UnicodeEncodeError"),
-    (LeakyAnchor, "hidden facts stay hidden", "anchor tells a hidden fact"),
-    (LeakyProgress, "hidden facts stay hidden", "progress tells a hidden fact"),
-    (LeakyActions, "hidden facts stay hidden", "legal_actions tells a hidden fact"),
-    (HopelessExpert, "the expert solves it", "solved none"),
-    (WrongExpert, "the expert solves it", "expert's action 'jump' is not valid"),
-    (RestlessExpert, "the expert solves it", "moves the generator"),
-    (OneTask, "tasks can be chosen", "task '1' is another instance"),
-    (SharedSplits, "splits share nothing", "belongs to train and to dev"),
-    (LeavesFiles, "nothing leaks", "open files"),
-    (LeavesChildren, "nothing leaks", "child processes"),
-    (LeavesThreads, "nothing leaks", "threads"),
-]
-
-
-def findings(maker: Callable[..., Any], rule: str) -> list[str]:
-    """Return what one rule says."""
-    from turngym.envs.check_case import Case
-
-    case = Case(maker, 0, 2)
-    try:
-        return list(RULES[rule](case))
-    except Exception as error:
-        return [f"raised {type(error).__name__}: {error}"]
-    finally:
-        try:
-            case.close()
-        except RuntimeError:
-            assert maker is ClosesOnce
-
-
-@pytest.mark.parametrize(("maker", "rule", "text"), BROKEN, ids=[f"{kind.__name__}" for kind, _, _ in BROKEN])
-def test_a_broken_promise_is_found(
-    maker: Callable[..., Any], rule: str, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("turngym.envs.check_leaks._PATIENCE_SECONDS", 0.1)
-    state = random.getstate(), np.random.get_state()
-    try:
-        found = findings(maker, rule)
-    finally:
-        random.setstate(state[0])
-        np.random.set_state(state[1])
-        tidy()
-    assert any(text in finding for finding in found), found
-
-
-def tidy() -> None:
-    """Undo what the leaking environments have left."""
-    while LeavesFiles.kept:
-        os.close(LeavesFiles.kept.pop())
-    while LeavesChildren.kept:
-        LeavesChildren.kept.pop().communicate()
-    LeavesThreads.gate.set()
-    while LeavesThreads.kept:
-        LeavesThreads.kept.pop().join()
-    LeavesThreads.gate.clear()
-
-
-def test_every_rule_has_an_environment_that_breaks_it() -> None:
-    assert {rule for _, rule, _ in BROKEN} == set(RULES)
-
-
-@pytest.mark.parametrize("maker", [Counter, Hider, lambda **options: gymnasium.make("toy/Counter-v0", **options)])
-def test_an_environment_that_keeps_its_promises_passes(maker: Callable[..., Any]) -> None:
-    report = check(maker)
-    assert not report.findings and len(report.passed) + len(report.skipped) == len(RULES)
-    assert ("hidden facts stay hidden" in report.passed) == (maker is Hider)
-
-
-def test_an_environment_is_checked_by_copies() -> None:
+def test_ids_classes_environments_and_functions_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     env = Counter(4, max_turns=9)
     env.reset(seed=0)
     before = env.snapshot()
-    assert "Counter" in check(env, episodes=1).name
-    assert env.snapshot() == before
-    made = gymnasium.make("toy/Counter-v0", goal=2)
-    assert check(gymnasium.wrappers.OrderEnforcing(made), episodes=1).name == "toy/Counter-v0"
+    for given in (
+        "toy/Counter-v0",
+        "toy_envs:toy/Counter-v0",
+        "toy_envs:Counter",
+        Counter,
+        env,
+        lambda **k: Sound(**k),
+    ):
+        assert not quick(given).failed
+    assert env.snapshot() == before, "copies are checked"
+    assert quick("toy_envs:Counter").name == "toy_envs:Counter" == quick(Counter).name
 
 
-def test_an_unknown_progress_is_no_difference() -> None:
-    class Unknown(Counter):
-        def _progress(self) -> float:
-            return float("nan")
+def test_wrapped_environments_are_made_again_with_their_wrappers() -> None:
+    outer = Harder(gymnasium.wrappers.OrderEnforcing(Harder(Sound(max_turns=8), 3.0)))
+    copy = source_of(outer)[1]()
+    assert [type(layer).__name__ for layer in (copy, copy.env, copy.env.env)] == ["Harder", "OrderEnforcing", "Harder"]  # type: ignore[attr-defined]
+    assert copy.env.env.factor == 3.0 and copy.unwrapped.max_turns == 8  # type: ignore[attr-defined]
+    assert not quick(outer).failed
+    registered = Harder(gymnasium.make("toy/Counter-v0", goal=2))
+    copy = source_of(registered)[1]()
+    assert isinstance(copy, Harder) and copy.unwrapped.goal == 2  # type: ignore[attr-defined]
+    assert quick(registered).name == "toy/Counter-v0"
+    with pytest.raises(ConfigError, match="the wrapper Plain does not know how it was made"):
+        check(Plain(Sound()))
 
-    assert "Gymnasium accepts it" in check(Unknown, episodes=1).passed
+
+def test_a_fault_of_a_wrapper_is_found() -> None:
+    with pytest.raises(CheckFailed) as caught:
+        quick(Harder(Sound(), float("inf")))
+    assert caught.value.report.failed == ("reward-finite",)
+
+
+def test_options_reach_the_constructor() -> None:
+    assert not quick(Optional, options={"prize": "ring"}).failed
+    assert "find the ring" in source_of("sound_env:Optional", {"prize": "ring"})[1]().reset(seed=0)[0]
+    assert "find the ring" in source_of(Optional("ring"))[1]().reset(seed=0)[0]
+    with pytest.raises(CheckFailed, match="making it raised ValueError: no prize cup in __init__"):
+        quick("sound_env:Optional", options={"prize": "cup"})
+    with pytest.raises(ConfigError, match=r"Optional has no option 'prise'\. Did you mean 'prize'"):
+        quick("sound_env:Optional", options={"prise": "cup"})
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ("toy/Conter-v0", UnknownName, "Did you mean 'toy/Counter-v0'?"),
+        ("sokobann", UnknownName, "Did you mean 'turngym/Sokoban-v0'?"),
+        ("zzz", UnknownName, "no environment named 'zzz'. `turngym list` shows all."),
+        ("toy_envs:Countr", UnknownName, "toy_envs has no 'Countr'. Did you mean 'Counter'?"),
+        ("json:Env", UnknownName, "It has no class of turngym.envs.TextEnv at all."),
+        ("toy_envs:np", ConfigError, "np of toy_envs must be a class of turngym.envs.TextEnv"),
+        ("no_such_module:Env", UnknownName, "no module named 'no_such_module', which 'no_such_module:Env' needs"),
+        (f"{Path(__file__).parent}/toy_env.py:Counter", UnknownName, "Did you mean 'toy_envs.py'?"),
+        (Picture, ConfigError, "TextEnv and its wrappers, got Picture"),
+        (Picture(), ConfigError, "pass its id or a function"),
+        ("CartPole-v1", ConfigError, "got CartPoleEnv: derive your class from TextEnv"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused_in_one_sentence(given: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        check(given)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_nearest_id_is_found_whatever_its_case_namespace_and_version() -> None:
+    for wrong in ("frozenlake", "FrozenLake-v7", "turngym/frozen-lake", "gym/FrozenLake"):
+        assert nearest_env(wrong).startswith("Did you mean 'turngym/FrozenLake-v0'?")
+    assert nearest_env("textgame", ["textgames"]).startswith("Did you mean 'textgames'?")
+
+
+def test_a_function_that_cannot_be_sent_elsewhere_is_checked_in_this_process() -> None:
+    unsendable = threading.Lock()
+    report = check(lambda **options: Sound(**options) if unsendable else None, episodes=1)
+    reasons = dict(report.skipped)
+    assert "cannot be sent to another process (TypeError" in reasons["no-hash-order"] and not report.failed
 
 
 def test_a_snapshot_that_cannot_be_is_skipped_with_its_reason() -> None:
-    class NoSnapshot(Counter):
+    class NoSnapshot(Sound):
         def snapshot(self) -> bytes:
             raise SnapshotUnsupported("replay was shown unequal")
 
-    assert ("snapshots are exact", "replay was shown unequal") in check(NoSnapshot, episodes=1).skipped
+    skipped = dict(quick(NoSnapshot).skipped)
+    assert skipped["snapshot-exact"] == skipped["snapshot-json"] == "replay was shown unequal"
 
 
-def test_all_findings_come_in_one_error() -> None:
-    class Bad(WrongExpert):
-        def _progress(self) -> float:
-            return float(self.turn + 2)
+def test_all_findings_come_in_one_error_that_teaches() -> None:
+    class Bad(faulty_envs.WrongExpert, faulty_envs.TooMuchProgress):
+        pass
 
     with pytest.raises(CheckFailed) as caught:
-        check(Bad)
+        check(Bad, in_process=True)
     assert isinstance(caught.value, TurngymError) and isinstance(caught.value, AssertionError)
     text = str(caught.value)
-    assert "the expert solves it: the expert's action 'jump'" in text and "progress must lie in" in text
+    assert "breaks 2 of its promises" in text and "expert-valid: Every expert action is valid." in text
+    assert "seen: the expert's action 'jump' is not valid (seed 0, turn 1)" in text
+    assert f"why:  {RULES['expert-valid'].why}" in text and f"mend: {RULES['info-values'].mend}" in text
     assert "more of this kind" in text
-    assert "ok    episodes repeat" in str(caught.value.report) and "FAIL  the expert" in str(caught.value.report)
+    assert "ok    seed-repeats: " in str(caught.value.report) and "FAIL  expert-valid" in str(caught.value.report)
 
 
-def test_what_cannot_be_checked_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"TextEnv and its wrappers, got Picture"):
-        check(Picture)
-    with pytest.raises(ConfigError, match="pass its id or a function"):
-        check(Picture())
-    with pytest.raises(UnknownName, match="Counter-v0"):
-        check("toy/Conter-v0")
+def test_evidence_repeats_the_fault() -> None:
+    with pytest.raises(CheckFailed) as caught:
+        quick(faulty_states.TellsInTheAnchor, seed=5)
+    (finding,) = next(result.findings for result in caught.value.report.results if result.findings)
+    assert (finding.seed, finding.turn) == (5, 0)
+    env = faulty_states.TellsInTheAnchor()
+    env.reset(seed=5)
+    assert str(env.place) in finding.ours and finding.ours != finding.theirs
+
+
+def test_the_report_is_json_with_a_status_for_every_rule() -> None:
+    with pytest.raises(CheckFailed) as caught:
+        quick(faulty_envs.WrongType)
+    report = json.loads(json.dumps(caught.value.report.as_json()))
+    assert set(report) == {"name", "ok", "seed", "episodes", "rules"} and report["ok"] is False
+    assert [rule["name"] for rule in report["rules"]] == list(RULES)
+    keys = {"name", "status", "promise", "why", "mend", "reason", "evidence", "seconds"}
+    for rule in report["rules"]:
+        assert set(rule) == keys and rule["status"] in ("passed", "failed", "skipped")
+        assert bool(rule["reason"]) == (rule["status"] == "skipped")
+        assert bool(rule["evidence"]) == (rule["status"] == "failed")
+    broken = next(rule for rule in report["rules"] if rule["status"] == "failed")
+    assert set(broken["evidence"][0]) == {"seen", "seed", "turn", "ours", "theirs"}
+
+
+def test_results_are_told_as_they_come() -> None:
+    started: list[str] = []
+    judged: list[Result] = []
+    quick(Sound, on_start=lambda rule: started.append(rule.name), on_result=judged.append)
+    assert started == list(RULES) == [result.rule.name for result in judged]
+    assert turngym.check is check and isinstance(check(Counter, in_process=True), Report)
+
+
+def test_rules_come_after_their_causes_and_are_named_to_stay() -> None:
+    seen: set[str] = set()
+    for name, rule in RULES.items():
+        assert name == rule.name and name == name.lower() and " " not in name
+        assert set(rule.after) <= seen, f"{name} comes before what it needs"
+        assert rule.promise.endswith(".") and rule.why.endswith(".") and rule.mend.endswith(".")
+        seen.add(name)
+
+
+def test_the_number_of_episodes_is_at_least_one() -> None:
     with pytest.raises(ConfigError, match="episodes must be at least 1, got 0"):
         check(Counter, episodes=0)
 
 
-def test_the_report_reads_well() -> None:
-    report = Report("toy", ("a holds",), (("b", "no list"),), ("c: broken",))
-    assert str(report) == "toy\nok    a holds\nskip  b: no list\nFAIL  c: broken"
-    assert turngym.check is check
-
-
 def test_canonical_text_tells_values_apart() -> None:
-    values = [1, 1.0, True, "1", (1,), [1], np.array([1]), np.array([1.0]), {"a": 1}, float("nan"), None]
+    values = [1, 1.0, True, "1", (1,), [1], ("1",), np.array([1]), np.array([1.0]), {"a": 1}, float("nan"), None]
     assert len({canonical(value) for value in values}) == len(values)
     large = np.zeros(5000)
     other = large.copy()
     other[2500] = 1
     assert canonical(large) != canonical(other)  # NumPy's own repr would hide the difference
+    assert canonical({2: 1, "a": 2}) == canonical({"a": 2, 2: 1})
+
+
+def test_excerpts_show_the_place_of_the_first_difference() -> None:
+    ours, theirs = excerpts("x" * 500 + "left" + "y" * 500, "x" * 500 + "right" + "y" * 500)
+    assert "left" in ours and "right" in theirs and len(ours) < 100
+    assert excerpts("short", "shorter") == ("short", "shorter")
+    assert [str(found) for found in difference("it ends", ["a"], ["a", "b"], 3)] == [
+        "it ends (seed 3, turn 1): expected '0 turns', got '1 turns'"
+    ]
+    assert not list(difference("it ends", ["a"], ["a"], 3))
+    assert str(Finding("alone")) == "alone"
+
+
+def test_an_error_is_told_with_the_authors_own_line() -> None:
+    try:
+        faulty_envs.CannotBegin().reset(seed=0)
+    except KeyError as error:
+        assert raised(error).startswith("KeyError: 'no such cave' in _begin, line ")
+        assert raised(error).endswith(" of faulty_envs.py")
+    assert raised(ValueError("alone")) == "ValueError: alone"
+
+
+def test_a_recorded_episode_replays_to_the_same_texts_and_mixes_good_and_odd_actions() -> None:
+    episode = record(Sound(), 3)
+    assert replay(Sound(), 3, episode.actions) == episode.texts and episode.is_over
+    many = [turn for seed in range(20) for turn in record(Sound(), seed).turns[1:]]
+    assert {turn.is_listed for turn in many} == {True, False}
+    assert {turn.info["action_is_valid"] for turn in many} == {True, False}
+
+
+def test_a_counter_of_turns_is_told_from_a_number_that_sometimes_moves() -> None:
+    counting = record(faulty_states.CountsTurns(), 1)
+    assert _counters(counting)[0] == {2}
+    assert _counters(record(Sound(), 1))[0] == set()
 
 
 def test_holdings_count_what_is_open() -> None:
@@ -384,8 +269,15 @@ def test_holdings_count_what_is_open() -> None:
     with open(os.devnull):
         child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         now = holdings()
-        child.communicate()
+        child.communicate(b"\n")
     if "open files" in before:
-        assert now["open files"] == before["open files"] + 2
-        assert now["child processes"] == before["child processes"] + 1
+        assert now["open files"].total() == before["open files"].total() + 2
+        assert now["open files"]["/dev/null"] == before["open files"]["/dev/null"] + 1
+        assert now["processes"].total() == before["processes"].total() + 1
     assert holdings() == before
+
+
+def test_makers_can_be_sent_to_another_process() -> None:
+    path = Path(__file__).with_name("sound_env.py")
+    maker = pickle.loads(pickle.dumps(FromFile(str(path), "Optional", {"prize": "ring"})))
+    assert maker().prize == "ring" and maker(prize="coin").prize == "coin"

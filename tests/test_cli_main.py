@@ -13,7 +13,7 @@ import turngym
 from turngym.__main__ import COMMANDS, main
 from turngym.benchmarks.commands.list import KINDS, absent_packages
 from turngym.benchmarks.commands.parsing import as_pairs, key_values, relaxed, strict, text_env_ids
-from turngym.envs.check_rules import RULES
+from turngym.envs.checks.table import RULES
 from turngym.errors import ConfigError
 
 WITHOUT_TORCH = """
@@ -63,7 +63,9 @@ def test_help_names_every_command_with_its_sentence(words: list[str], capsys: py
     shown = " ".join(capsys.readouterr().out.split())
     for name, sentence in COMMANDS.items():
         assert f"{name} {sentence.split()[0]}" in shown
-        assert (Path(turngym.__file__).parent.parent / "benchmarks" / "commands" / f"{name}.py").exists()
+        assert (
+            Path(turngym.__file__).parent.parent / "benchmarks" / "commands" / f"{name.replace('-', '_')}.py"
+        ).exists()
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
@@ -164,9 +166,11 @@ def test_evaluation_of_simple_agents_works_without_torch() -> None:
 
 def test_check_accepts_an_environment_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "turngym/TowerOfHanoi-v0", "--json", "--episodes", "1"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)
-    assert found["name"] == "turngym/TowerOfHanoi-v0" and not found["findings"]
-    assert {*found["passed"], *(promise for promise, _ in found["skipped"])} == set(RULES)
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["version"] == 1 and not shown["absent"]
+    (found,) = shown["environments"]
+    assert found["name"] == "turngym/TowerOfHanoi-v0" and found["ok"]
+    assert [rule["name"] for rule in found["rules"]] == list(RULES)
 
 
 def test_check_reports_a_broken_environment_of_another_module(
@@ -174,7 +178,7 @@ def test_check_reports_a_broken_environment_of_another_module(
 ) -> None:
     assert main(["check", f"{broken_module}:broken/Talkative-v0", "--episodes", "1"]) == 1
     shown = capsys.readouterr().out
-    assert "FAIL  episodes repeat" in shown and "ok    any text is answered" in shown
+    assert "FAIL  copies-isolated  Copies share no state" in shown and "ok    any-text-answered" in shown
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ class Faulty(Counter):
         marker: A file; while it exists, the next reset deletes one character of it and breaks as ``reset_fault`` says.
         reset_fault: What breaks the reset.
         delay: Seconds that every step takes.
+        close_fault: What breaks ``close``.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Faulty(Counter):
         marker: str = "",
         reset_fault: str = "raise",
         delay: float = 0.0,
+        close_fault: str = "",
         *,
         max_turns: int = 8,
         split: str = "train",
@@ -96,7 +98,7 @@ class Faulty(Counter):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(goal, max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        self.marker, self.reset_fault, self.delay = marker, reset_fault, delay
+        self.marker, self.reset_fault, self.delay, self.close_fault = marker, reset_fault, delay, close_fault
 
     def _begin(self, task: str | int | None) -> str:
         path = Path(self.marker)
@@ -115,6 +117,9 @@ class Faulty(Counter):
         breakdown(action)
         return super()._advance(action)
 
+    def close(self) -> None:
+        breakdown(self.close_fault)
+
     def explode(self, kind: str) -> None:
         """Break outside of an episode's turns."""
         breakdown(kind)
@@ -128,6 +133,8 @@ def breakdown(kind: str) -> None:
         time.sleep(600)
     elif kind == "exit":
         sys.exit(3)
+    elif kind == "quit":
+        os._exit(3)
     elif kind == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif kind == "garbage":

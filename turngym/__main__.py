@@ -14,6 +14,7 @@ COMMANDS = {
     "list": "Show the environments, algorithms, backends, suites and wrappers that can be chosen.",
     "play": "Play an environment in the terminal, or watch a random or expert agent play it.",
     "check": "Check that an environment keeps every promise of the contract.",
+    "new-env": "Write a file with a working environment and a file with its test, to make your own from.",
     "eval": "Evaluate an agent on a suite or an environment, with 95 % intervals.",
     "train": "Train a language model on an environment and write a report.",
 }
@@ -62,7 +63,7 @@ def _dispatch(words: Sequence[str]) -> int:
     name = words[0]
     if name not in COMMANDS:
         raise UnknownName(f"no command named {name!r}. {nearest(name, COMMANDS)} `turngym --help` lists them.")
-    module = importlib.import_module(f"turngym.benchmarks.commands.{name}")
+    module = importlib.import_module(f"turngym.benchmarks.commands.{name.replace('-', '_')}")
     return int(module.main(words[1:]))
 
 

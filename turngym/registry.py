@@ -16,6 +16,15 @@ T = TypeVar("T")
 PLUGIN_GROUP = "turngym.plugins"
 
 
+def load_plugins() -> None:
+    """Import the modules of third parties, so that they register what they have; one that fails is a warning."""
+    for plugin in importlib.metadata.entry_points(group=PLUGIN_GROUP):
+        try:
+            plugin.load()
+        except Exception as error:  # the boundary to code of third parties
+            warnings.warn(f"the plugin {plugin.value} could not be loaded: {error!r}", stacklevel=2)
+
+
 class Registry(Mapping[str, T], Generic[T]):
     """Name to component, filled by importing every module of one package on first use.
 
@@ -55,11 +64,7 @@ class Registry(Mapping[str, T], Generic[T]):
         package = importlib.import_module(self.package)
         for module in pkgutil.walk_packages(package.__path__, self.package + "."):
             self._import(module.name)
-        for plugin in importlib.metadata.entry_points(group=PLUGIN_GROUP):
-            try:
-                plugin.load()
-            except Exception as error:  # the boundary to code of third parties
-                warnings.warn(f"the plugin {plugin.value} could not be loaded: {error!r}", stacklevel=2)
+        load_plugins()
 
     def _import(self, name: str) -> None:
         try:

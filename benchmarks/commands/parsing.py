@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_type_hints
 
 import gymnasium
 import tyro
 
+from turngym.envs.checks.source import FromSpec, nearest_env, source_of
 from turngym.envs.core import TextEnv
 from turngym.envs.registration import NAMESPACE
-from turngym.errors import ConfigError, UnknownName, nearest
+from turngym.errors import ConfigError, UnknownName
+from turngym.registry import load_plugins
 
 ArgumentsT = TypeVar("ArgumentsT")
 
@@ -148,9 +150,34 @@ def find_env(name: str, others: Iterable[str] = (), kind: str = "environment") -
                 f"no module named {missing!r}, which {name!r} needs: check the spelling, or install it."
             ) from error
     if env_id not in gymnasium.registry:
-        known = {*text_env_ids(), *others}
-        raise UnknownName(f"no {kind} named {env_id!r}. {nearest(env_id, known)} `turngym list` shows all.")
+        load_plugins()
+    if env_id not in gymnasium.registry:
+        raise UnknownName(f"no {kind} named {env_id!r}. {nearest_env(env_id, others)}")
     return env_id
+
+
+def text_env_maker(name: str, options: dict[str, Any]) -> Callable[..., TextEnv[Any]]:
+    """Return a function that makes an environment, with more options if they are passed.
+
+    Args:
+        name: An id, ``"module:id"``, ``"module:Class"`` or ``"path/to/file.py:Class"``.
+        options: Options of the environment.
+
+    Raises:
+        UnknownName: There is no such environment, module, file or class.
+        ConfigError: It is no text environment.
+    """
+    _, maker = source_of(name, options)
+
+    def make(**more: Any) -> TextEnv[Any]:
+        if isinstance(maker, FromSpec):
+            return make_text_env(maker.spec.id, {**options, **more})
+        env = maker(**more).unwrapped
+        if not isinstance(env, TextEnv):
+            raise ConfigError(f"{name} is no text environment of turngym: derive it from turngym.envs.TextEnv.")
+        return env
+
+    return make
 
 
 def make_text_env(env_id: str, options: dict[str, Any]) -> TextEnv[Any]:

@@ -1,109 +1,181 @@
-"""``turngym play``: one episode in the terminal."""
+"""``turngym play``: an environment in the terminal."""
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
 from tyro.conf import Positional
 
-from turngym.agents.backends.human import HumanAgent
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Request
-from turngym.benchmarks.commands.parsing import Pairs, find_env, key_values, make_text_env, parse
-from turngym.envs.core import TextEnv
+from turngym.benchmarks.commands.parsing import Pairs, key_values, parse, text_env_maker
+from turngym.benchmarks.commands.play_commands import Table
+from turngym.benchmarks.commands.play_screen import Screen
+from turngym.benchmarks.commands.play_session import Left, NoSuchCommand, Session
+from turngym.errors import ConfigError
 
 _QUIT = ("quit", "exit")
-Choose = Callable[[Request], str]
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Play one episode in the terminal; `quit` or ctrl-D leaves.
+    """Play an environment in the terminal, or watch an agent play it.
+
+    What you type is the action; what begins with a colon is a command: `:help` lists them.
 
     Args:
-        env: Id of the environment, or `module:id`.
+        env: Id of the environment, `module:id`, `module:Class` or `path/to/file.py:Class`.
         option: An option of the environment, such as max_turns=20; may be repeated.
         seed: Seed of the task; drawn and shown unless given.
         agent: Who plays: you, or an agent that you watch.
         split: Share of the tasks to draw from.
+        save: A new file for the transcript of the episode, written at its end.
+        picture: Whether to show pictures where the environment has them; auto does so in a terminal with colours.
     """
 
     env: Positional[str]
     option: Pairs = ()
     seed: int | None = None
     agent: Literal["human", "random", "expert"] = "human"
-    split: str = "train"
-
-
-class _Left(Exception):
-    """The person at the terminal wants to leave."""
+    split: str | None = None
+    save: Path | None = None
+    picture: Literal["auto", "always", "never"] = "auto"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Play one episode; leaving early is no error."""
+    """Play; leaving early is no error."""
     arguments = parse(Arguments, argv, "play")
-    options = {"split": arguments.split, **key_values(arguments.option, "--option")}
-    env = make_text_env(find_env(arguments.env), options)
-    seed = _fresh_seed() if arguments.seed is None else arguments.seed
-    console = Console(highlight=False)
-    console.print(f"{env.env_id}, seed {seed}", style="bold", markup=False)
+    if arguments.save is not None and arguments.save.exists():
+        raise ConfigError(f"{arguments.save} exists already: pass another file as --save.")
+    options = key_values(arguments.option, "--option")
+    if arguments.split is not None:
+        options = {"split": arguments.split, **options}
+    maker = text_env_maker(arguments.env, options)
+    _forgive_odd_bytes()
+    console = Console(highlight=False, force_terminal=True if arguments.picture == "always" else None)
+    env = maker()
+    if _has_picture(env) and _shows_pictures(console, arguments.picture):
+        env.close()
+        env = maker(render_mode="rgb_array")
+    seed = fresh_seed() if arguments.seed is None else arguments.seed
+    session, screen = Session(env, maker, seed), Screen(console)
     try:
-        play(env, seed, _chooser(arguments.agent, env, seed, console), console)
-    except (_Left, EOFError):
-        console.print(f"\nleft after {env.turn} turns")
+        if arguments.agent == "human":
+            play(session, screen, typed(session, screen))
+        else:
+            watch(session, screen, arguments.agent)
+        if arguments.save is not None:
+            session.save(arguments.save)
+            screen.note(f"saved {arguments.save}")
     finally:
         env.close()
     return 0
 
 
-def play(env: TextEnv[Any], seed: int, choose: Choose, console: Console) -> None:
-    """Play one episode and show what each action led to."""
-    observation, info = env.reset(seed=seed)
-    total, over = 0.0, False
-    while not over:
-        turn = env.turn
-        action = choose(Request(0, 0, turn, str(observation), info, env.instructions))
-        observation, reward, terminated, truncated, info = env.step(action)
-        total += reward
-        over = terminated or truncated
-        note = "" if info["action_is_valid"] else "  (not a valid action)"
-        console.print(f"reward {reward:g}, return {total:g}{note}", style="dim", markup=False)
-    console.print(str(observation), markup=False)
-    verdict = "solved" if info["success"] == 1 else "turn limit reached" if truncated else "not solved"
-    console.print(
-        f"{verdict} after {env.turn} turns: return {total:g}, score {info['score']:g}",
-        style="bold green" if info["success"] == 1 else "bold red",
-    )
+def _forgive_odd_bytes() -> None:
+    """Replace what the terminal cannot write and what the input has no characters for, instead of breaking off."""
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
-def _fresh_seed() -> int:
+def _has_picture(env: Any) -> bool:
+    return "rgb_array" in env.metadata["render_modes"]
+
+
+def _shows_pictures(console: Console, wanted: str) -> bool:
+    has_colours = console.color_system in ("256", "truecolor") and not console.no_color
+    return wanted == "always" or (wanted == "auto" and console.is_terminal and has_colours)
+
+
+def fresh_seed() -> int:
+    """Return a seed that nobody has chosen."""
     return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
 
 
-def _chooser(name: str, env: TextEnv[Any], seed: int, console: Console) -> Choose:
-    if name == "human":
-        human = HumanAgent(read=_read, console=console)
-        return lambda request: human.act([request])[0].action
-    random = RandomAgent(seed)
+def play(session: Session, screen: Screen, ask: Callable[[str], str]) -> None:
+    """Let a person play until they leave.
 
-    def watched(request: Request) -> str:
-        if request.turn == 0:
-            console.print(request.instructions, style="dim", markup=False)
-        console.rule(f"turn {request.turn + 1}")
-        console.print(request.observation, markup=False)
-        action = env.expert_action() if name == "expert" else random.act([request])[0].action
-        console.print(f"action> {action}", style="cyan", markup=False)
-        return action
+    Args:
+        session: The episode.
+        screen: Where it is shown.
+        ask: Shows a prompt and returns a line; raises EOFError at the end of the input.
+    """
+    commands = Table(session, screen, fresh_seed)
+    session.begin()
+    screen.opening(session, is_interactive=True)
+    while True:
+        try:
+            line = ask("over> " if session.is_over else "action> ")
+            if line.startswith(":") and not line.startswith("::"):
+                commands.run(line)
+            elif line.strip().lower() in _QUIT or (session.is_over and not line.strip()):
+                raise Left
+            elif session.is_over:
+                screen.note("The episode is over: :undo, :restart, :next, :save FILE, or Enter to leave.")
+            else:
+                session.take(line.removeprefix(":") if line.startswith("::") else line)
+                screen.turn(session)
+                screen.state(session, is_interactive=True)
+        except (NoSuchCommand, ConfigError) as error:
+            screen.problem(str(error))
+        except (Left, EOFError):
+            if not session.is_over:
+                screen.note(f"left after {len(session.turns)} turns")
+            return
 
-    return watched
+
+def watch(session: Session, screen: Screen, name: str) -> None:
+    """Let the random or the expert agent play one episode."""
+    random = RandomAgent(session.seed)
+    session.begin()
+    screen.opening(session, is_interactive=False)
+    while not session.is_over:
+        turn = len(session.turns)
+        request = Request(0, 0, turn, session.text, session.info, session.env.instructions)
+        action = session.hint() if name == "expert" else random.act([request])[0].action
+        screen.action(action)
+        session.take(action)
+        screen.turn(session)
+        screen.state(session, is_interactive=False)
 
 
-def _read(prompt: str) -> str:
-    line = input(prompt)
-    if line.strip().lower() in _QUIT:
-        raise _Left
-    return line
+def typed(session: Session, screen: Screen) -> Callable[[str], str]:
+    """Return a function that asks the person at the terminal; a line from a pipe is shown, as if it were typed."""
+    is_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if is_terminal:
+        with suppress(ImportError):  # not on every system
+            _complete(session)
+
+    def ask(prompt: str) -> str:
+        line = input(prompt)
+        if not is_terminal:
+            screen.line(line)
+        return line
+
+    return ask
+
+
+def _complete(session: Session) -> None:
+    """Let the tabulator complete legal actions and commands."""
+    import readline
+
+    from turngym.benchmarks.commands.play_commands import COMMANDS
+
+    def complete(text: str, state: int) -> str | None:
+        line = readline.get_line_buffer()
+        known = [f":{name}" for name in COMMANDS] if line.startswith(":") else session.info["legal_actions"]
+        fitting = [word for word in known if word.startswith(line)]
+        return fitting[state] if state < len(fitting) else None
+
+    readline.set_completer_delims("")
+    readline.set_completer(complete)
+    readline.parse_and_bind("tab: complete")

@@ -1,0 +1,1 @@
+"""The rules that an environment is checked by; :func:`turngym.envs.check.check` runs them."""

@@ -1,0 +1,222 @@
+"""Rules about what the agent may know: hidden facts stay hidden, and the anchor holds no turn counter."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from turngym.envs.checks.case import Case, Episode, begin, canonical, inner, step
+from turngym.envs.checks.repeat import REUSABLE
+from turngym.envs.checks.rule import Finding, Skipped, excerpts, rule
+from turngym.errors import SnapshotUnsupported
+
+_FIRST_OBSERVATIONS = 40
+_NONSENSE = "\u2047 no such action \u2047"
+_FEWEST_TURNS = 6
+_NUMBER = re.compile(r"\d+")
+_TOLD = {"anchor": "_anchor", "legal_actions": "_legal_actions", "progress": "_progress"}
+
+
+@dataclass(slots=True)
+class _Swaps:
+    """What changed when hidden facts were swapped for others that fit what was seen: name -> findings."""
+
+    count: int = 0
+    found: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))
+
+
+def swaps(case: Case) -> _Swaps:
+    """Swap the hidden facts at every turn of the recorded episodes, and compare what is told before and after.
+
+    Raises:
+        Skipped: Nothing is hidden.
+    """
+    if "swaps" not in case.facts:
+        found = _Swaps()
+        for episode in case.recorded:
+            current = begin(case.env, episode.seed)
+            for action in [*episode.actions, None]:
+                _swap(case, current, found)
+                if action is None:
+                    break
+                step(case.env, current, action)
+                if current.is_over:
+                    break  # with other hidden facts the same actions may end it earlier
+        case.facts["swaps"] = found
+    swapped: _Swaps = case.facts["swaps"]
+    if not swapped.count:
+        raise Skipped("nothing is hidden: resample_hidden() changed nothing")
+    return swapped
+
+
+def _told(case: Case) -> dict[str, Any]:
+    env = inner(case.env)
+    told = {key: env._info()[key] for key in _TOLD}
+    return told | ({"picture": env._image()} if hasattr(env, "_image") else {})
+
+
+def _swap(case: Case, episode: Episode, found: _Swaps) -> None:
+    env, turn = inner(case.env), len(episode.turns) - 1
+    generator = env.np_random.bit_generator
+    before, state = _told(case), generator.state
+    answer, snapshot = _answer_to_nonsense(case)
+    if snapshot is not None:
+        env.restore(snapshot)
+    is_swapped = env.resample_hidden()
+    if not is_swapped:
+        return
+    found.count += 1
+    after = _told(case)
+    for key, value in before.items():
+        ours, theirs = canonical(value), canonical(after[key])
+        if ours != theirs:
+            what = f"{key} tells a hidden fact"
+            found.found[key].append(Finding(what, episode.seed, turn, *excerpts(ours, theirs)))
+    if snapshot is None:
+        return
+    generator.state = state
+    swapped = env.snapshot()
+    other, _ = _answer_to_nonsense(case)
+    env.restore(swapped)
+    if answer is not None and other is not None and answer != other:
+        what = "the answer to a text that is no action tells a hidden fact"
+        found.found["observation"].append(Finding(what, episode.seed, turn, *excerpts(answer, other)))
+
+
+def _answer_to_nonsense(case: Case) -> tuple[str | None, bytes | None]:
+    """Return the observation after a text that is no action, None if it was taken for one; and where it began."""
+    env = inner(case.env)
+    try:
+        snapshot = env.snapshot()
+    except (SnapshotUnsupported, TypeError, ValueError):
+        return None, None
+    observation, _, _, _, info = env.step(_NONSENSE)
+    return (None if info["action_is_valid"] else canonical(observation)), snapshot
+
+
+_HIDDEN_WHY = "A policy reads it, so training rewards reading and not solving, and the result is worth nothing."
+_AFTER = (*REUSABLE, "info-complete", "snapshot-json", "snapshot-generator", "snapshot-exact")
+
+
+@rule(
+    "hidden-in-observation",
+    "No observation and no picture tells what the agent has not found out.",
+    why=_HIDDEN_WHY,
+    mend="Build texts and pictures from what has been revealed. Every hidden fact that fits all that was seen must "
+    "give the same text; where a fact is told on purpose, add it to the anchor and keep it in resample_hidden.",
+    after=_AFTER,
+)
+def hidden_in_observation(case: Case) -> Iterator[Finding]:
+    """Neither the answer to nonsense, nor the picture, nor the first observation gives the hidden facts away."""
+    found = swaps(case).found
+    yield from found["observation"][:1]
+    yield from found["picture"][:1]
+    yield from _first_observations(case)
+
+
+def _first_observations(case: Case) -> Iterator[Finding]:
+    """Where the anchor of many tasks is the same, the first observation must not tell the tasks apart."""
+    shown: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    examples: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for seed in range(case.seeds[0], case.seeds[0] + _FIRST_OBSERVATIONS):
+        observation, info = case.env.reset(seed=seed)
+        text = canonical(observation)
+        shown[info["anchor"]][inner(case.env).instance].add(text)
+        examples[info["anchor"]].append((seed, text))
+    for anchor, tasks in shown.items():
+        texts = {text for of_task in tasks.values() for text in of_task}
+        if len(examples[anchor]) < 8 or len(tasks) < 2:
+            continue
+        if len(texts) == len(tasks) and all(len(of_task) == 1 for of_task in tasks.values()):
+            (seed, one), (_, other) = next((a, b) for a in examples[anchor] for b in examples[anchor] if a[1] != b[1])
+            what = f"{len(tasks)} tasks with the same anchor begin with {len(texts)} observations, one for each task"
+            yield Finding(what, seed, 0, *excerpts(one, other))
+
+
+def _hidden_in(key: str, case: Case) -> Iterator[Finding]:
+    yield from swaps(case).found[key][:1]
+
+
+@rule(
+    "hidden-in-anchor",
+    "The anchor holds nothing that the agent cannot know.",
+    why="Turns are grouped by it: with a hidden fact inside, turns that look alike to the agent fall into different "
+    "groups, and step advantages leak the secret.",
+    mend="Write into _anchor only what the observations so far have told.",
+    after=_AFTER,
+)
+def hidden_in_anchor(case: Case) -> Iterator[Finding]:
+    """Other hidden facts, same anchor."""
+    yield from _hidden_in("anchor", case)
+
+
+@rule(
+    "hidden-in-legal-actions",
+    "The list of legal actions is made from what the agent knows.",
+    why="A list that leaves out what would fail tells where the treasure is, to every agent that sees or samples it.",
+    mend="List an action as long as the agent cannot know better; let the rules answer it when it is tried.",
+    after=_AFTER,
+)
+def hidden_in_legal_actions(case: Case) -> Iterator[Finding]:
+    """Other hidden facts, same list."""
+    yield from _hidden_in("legal_actions", case)
+
+
+@rule(
+    "hidden-in-progress",
+    "progress is computed from what the agent knows.",
+    why="A progress reward that knows the answer is a compass: the policy learns to follow it, and fails without it.",
+    mend="Measure what has been found out or done, such as the share of candidates that are ruled out.",
+    after=_AFTER,
+)
+def hidden_in_progress(case: Case) -> Iterator[Finding]:
+    """Other hidden facts, same progress."""
+    yield from _hidden_in("progress", case)
+
+
+@rule(
+    "anchor-timeless",
+    "The anchor holds no turn counter.",
+    why="With a counter inside, no two turns of a group ever share an anchor, and step groups are of one member each.",
+    mend="Leave self.turn and every number that moves once a turn out of _anchor; two ways to one place are one place.",
+    after=_AFTER,
+)
+def anchor_timeless(case: Case) -> Iterator[Finding]:
+    """Neither the turn itself nor a number that moves by one in every turn."""
+    env = inner(case.env)
+    begin(case.env, case.first.seed)
+    before, turn = env._info()["anchor"], env.turn
+    env.turn = turn + 1
+    after = env._info()["anchor"]
+    env.turn = turn
+    if before != after:
+        yield Finding("the anchor changes with self.turn alone", case.first.seed, 0, *excerpts(before, after))
+        return
+    counters: set[int] | None = None
+    valid: set[bool] = set()
+    turns = 0
+    for episode in case.recorded:
+        found, length = _counters(episode)
+        counters = found if counters is None else counters & found
+        turns += length
+        valid |= {turn.info["action_is_valid"] for turn in episode.turns[1:]}
+    if counters and turns >= _FEWEST_TURNS and valid == {True, False}:
+        one, two = (case.first.turns[k].info["anchor"] for k in (0, min(1, len(case.first.turns) - 1)))
+        what = "a number in the anchor moves by one in every turn, whatever is done"
+        yield Finding(what, case.first.seed, 1, *excerpts(one, two))
+
+
+def _counters(episode: Episode) -> tuple[set[int], int]:
+    """Return the places of numbers in the anchor that move by the same one in every turn, and how many turns."""
+    running = episode.turns[: len(episode.turns) - episode.is_over]
+    rows = [np.array([int(text[-18:]) for text in _NUMBER.findall(turn.info["anchor"])]) for turn in running]
+    if len(rows) < 2 or len({len(row) for row in rows}) > 1:
+        return set(), 0
+    steps = np.diff(np.stack(rows), axis=0)
+    is_counter = (np.abs(steps) == 1).all(axis=0) & (steps == steps[0]).all(axis=0)
+    return {int(place) for place in np.flatnonzero(is_counter)}, len(steps)
