@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import gymnasium
 from gymnasium.envs.registration import registry
 
-FAMILIES = ("turngym.envs.textgames", "turngym.envs.textworlds")
+FAMILIES = ("turngym.envs.textgames", "turngym.envs.textworlds", "turngym.envs.adapters")
 NAMESPACE = "turngym"
 
 

@@ -6,9 +6,17 @@ cell, the goal and the holes are random; a way to the goal always exists.
 
 from __future__ import annotations
 
-from turngym.envs.core import Outcome, TextEnv
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.envs.core import Outcome
+from turngym.envs.pictures import PictureEnv
+from turngym.envs.textgames import drawing
 from turngym.envs.textgames.frozen_lake_rules import (
     MOVES,
+    SYMBOLS,
     coordinate_text,
     count_lakes,
     draw_lake,
@@ -32,9 +40,26 @@ _COORDINATES = """The lake is described by words, each followed by a row and a c
 are counted downwards and columns to the right, both from 0."""
 _ANSWER = "Answer with one move: up, down, left or right."
 _UNKNOWN = "Unknown action: answer with up, down, left or right."
+_TILE_SIDE = 16
 
 
-class FrozenLake(TextEnv[str]):
+@lru_cache(maxsize=1)
+def _tiles() -> drawing.Picture:
+    """Return one tile for each symbol of a lake."""
+    tiles = []
+    for symbol in SYMBOLS:
+        tile = drawing.tile(_TILE_SIDE, drawing.ICE, drawing.WHITE)
+        if symbol in "OX":
+            drawing.disc(tile, 0.5, 0.5, 0.42, drawing.BLACK)
+        if symbol in "G√":
+            drawing.flag(tile, drawing.GREEN if symbol == "√" else drawing.RED)
+        if symbol in "PX√":
+            drawing.person(tile, drawing.ORANGE if symbol == "X" else drawing.BLUE)
+        tiles.append(tile)
+    return drawing.stack(tiles)
+
+
+class FrozenLake(PictureEnv):
     """A random lake whose goal can be reached within the turn limit.
 
     The episode terminates at the goal (success) or in a hole (no success) and is truncated at ``max_turns``. On firm
@@ -52,7 +77,8 @@ class FrozenLake(TextEnv[str]):
         max_turns: Turns after which the episode is truncated.
         split: Share of the lakes to draw from.
         env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        image: Whether the observation is a dict of the text and a picture of the lake, 16 pixels a cell.
 
     Raises:
         ConfigError: An option is out of its range.
@@ -77,8 +103,9 @@ class FrozenLake(TextEnv[str]):
         split: str = "train",
         env_id: str = "",
         render_mode: str | None = None,
+        image: bool = False,
     ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
         require_whole(self.env_id, "size", size, 3, 10)
         self._require("hole_share", hole_share, 0.0, 0.5)
         require_flag(self.env_id, "slippery", slippery)
@@ -93,6 +120,7 @@ class FrozenLake(TextEnv[str]):
         self._board_text = grid_text if self._is_grid else coordinate_text
         parts = (_RULES, _SLIPPERY if slippery else "", _GRID if self._is_grid else _COORDINATES, _ANSWER)
         self.instructions = "\n".join(part for part in parts if part)
+        self._set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
 
     def _begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -137,6 +165,9 @@ class FrozenLake(TextEnv[str]):
 
     def _picture(self) -> str:
         return grid_text(self._lake, self._player)
+
+    def _image(self) -> NDArray[np.uint8]:
+        return drawing.paint(_tiles(), drawing.symbol_cells(self._picture(), SYMBOLS), self.size)
 
     def _state(self) -> JSONValue:
         return {"lake": grid_text(self._lake, self._lake.start), "player": self._player}

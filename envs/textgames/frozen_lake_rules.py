@@ -21,6 +21,8 @@ from turngym.errors import ConfigError
 
 MOVES = ("up", "right", "down", "left")
 """In clockwise order, so that the neighbours of a move in this tuple are its two sides."""
+SYMBOLS = "_OGPX√"
+"""How ``grid_text`` writes the cells."""
 
 _FEW = 1000  # fewer instances than this are counted one by one
 _DRAWS = 10_000

@@ -7,11 +7,19 @@ onto a goal, -1 for one that leaves it, 10 for the solved room.
 
 from __future__ import annotations
 
-from turngym.envs.core import Outcome, TextEnv
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.envs.core import Outcome
+from turngym.envs.pictures import PictureEnv
+from turngym.envs.textgames import drawing
 from turngym.envs.textgames.procedural import refuse_task, require_choice, require_whole
 from turngym.envs.textgames.sokoban_rooms import RoomSource
 from turngym.envs.textgames.sokoban_rules import (
     MOVES,
+    SYMBOLS,
     Room,
     State,
     coordinate_text,
@@ -33,9 +41,28 @@ _COORDINATES = """The room is described by words, each followed by a row and a c
 Rows are counted downwards and columns to the right; the outermost rows and columns are walls that are not listed."""
 _ANSWER = "Answer with one move: up, down, left or right."
 _UNKNOWN = "Unknown action: answer with up, down, left or right."
+_TILE_SIDE = 16
 
 
-class Sokoban(TextEnv[str]):
+@lru_cache(maxsize=1)
+def _tiles() -> drawing.Picture:
+    """Return one tile for each symbol of a room."""
+    tiles = []
+    for symbol in SYMBOLS:
+        tile = drawing.tile(_TILE_SIDE, drawing.DARK if symbol == "#" else drawing.LIGHT, drawing.GREY)
+        if symbol in "O√S":
+            drawing.disc(tile, 0.5, 0.5, 0.4, drawing.RED)
+            drawing.disc(tile, 0.5, 0.5, 0.25, drawing.LIGHT)
+        if symbol in "X√":
+            drawing.box(tile, 0.15, 0.15, 0.85, 0.85, drawing.GREEN if symbol == "√" else drawing.BROWN)
+            drawing.box(tile, 0.45, 0.15, 0.55, 0.85, drawing.BLACK)
+        if symbol in "PS":
+            drawing.person(tile, drawing.BLUE)
+        tiles.append(tile)
+    return drawing.stack(tiles)
+
+
+class Sokoban(PictureEnv):
     """A random room of boxes and goals, always solvable within the turn limit.
 
     The episode terminates when every box stands on a goal; that is the only success. It never terminates on a dead
@@ -54,7 +81,8 @@ class Sokoban(TextEnv[str]):
         max_turns: Turns after which the episode is truncated.
         split: Share of the rooms to draw from.
         env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        image: Whether the observation is a dict of the text and a picture of the room, 16 pixels a cell.
 
     Raises:
         ConfigError: An option is out of its range.
@@ -80,8 +108,9 @@ class Sokoban(TextEnv[str]):
         split: str = "train",
         env_id: str = "",
         render_mode: str | None = None,
+        image: bool = False,
     ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
         require_whole(self.env_id, "size", size, 5, 12)
         require_whole(self.env_id, "boxes", boxes, 1, min(5, (size - 2) ** 2 // 3))
         longest = max(1, max_turns // 2) if max_moves is None else max_moves
@@ -96,6 +125,7 @@ class Sokoban(TextEnv[str]):
         self.instructions = "\n".join((_RULES, _GRID if self._is_grid else _COORDINATES, _ANSWER))
         self._source = RoomSource(size, boxes, min_moves, longest)
         self._plan: dict[State, str] = {}
+        self._set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
 
     def _begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -141,6 +171,9 @@ class Sokoban(TextEnv[str]):
 
     def _picture(self) -> str:
         return grid_text(self._room, self._place)
+
+    def _image(self) -> NDArray[np.uint8]:
+        return drawing.paint(_tiles(), drawing.symbol_cells(self._picture(), SYMBOLS), self._room.size)
 
     def _state(self) -> JSONValue:
         return grid_text(self._room, self._place)

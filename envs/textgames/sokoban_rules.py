@@ -17,7 +17,7 @@ from typing import NamedTuple
 from turngym.errors import ConfigError
 
 MOVES = ("up", "down", "left", "right")
-_SYMBOLS = "#_OX√PS"
+SYMBOLS = "#_OX√PS"
 
 
 class State(NamedTuple):
@@ -144,8 +144,8 @@ def parse_board(text: str) -> tuple[Room, State]:
     rows = text.split("\n")
     size = len(rows)
     cells = "".join(rows)
-    if any(len(row) != size for row in rows) or not set(cells) <= set(_SYMBOLS):
-        raise ConfigError(f"a room must be a square of the symbols {_SYMBOLS}, got {text!r}.")
+    if any(len(row) != size for row in rows) or not set(cells) <= set(SYMBOLS):
+        raise ConfigError(f"a room must be a square of the symbols {SYMBOLS}, got {text!r}.")
     floor, goals, boxes, players = (
         frozenset(cell for cell, symbol in enumerate(cells) if symbol in kind) for kind in ("_OX√PS", "O√S", "X√", "PS")
     )

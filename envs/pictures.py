@@ -1,0 +1,99 @@
+"""Environments that can be seen: beside its text, the observation can hold a picture of the same facts."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from gymnasium.spaces import Box, Dict
+from numpy.typing import NDArray
+
+from turngym.envs.core import TextEnv
+from turngym.envs.spaces import Unicode
+from turngym.errors import ConfigError
+
+_LARGEST_SIDE = 4096
+
+
+class PictureEnv(TextEnv[Any]):
+    """A :class:`TextEnv` that also has a picture of what the agent can know.
+
+    With ``image=False`` it is a ``TextEnv[str]`` and paints nothing. With ``image=True`` the observation is a dict:
+    ``{"text": str, "image": uint8 array [H, W, 3]}``, where ``"text"`` is what the other mode shows. Snapshots hold the
+    text alone; the picture is painted again from the state. The picture shows the board as it is now, also where the
+    text tells only what is new, and never a hidden fact. ``render_mode="rgb_array"`` gives the same picture.
+
+    A subclass implements ``_image`` and calls ``_set_frame`` in its ``__init__``, once the options are checked.
+
+    Args:
+        max_turns: Turns after which an unfinished episode is truncated.
+        split: Which share of the instances to draw from.
+        env_id: The registered id.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        image: Whether the observation holds the picture.
+
+    Raises:
+        ConfigError: An option is out of its range.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012  (as declared)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Record the options; without pictures the option ``image`` is left out, so that nothing recorded changes."""
+        self = super().__new__(cls, *args, **kwargs)
+        if self.settings.get("image") is False:
+            self.settings = {name: value for name, value in self.settings.items() if name != "image"}
+        return self
+
+    def __init__(
+        self,
+        *,
+        max_turns: int,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+        image: bool = False,
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        if not isinstance(image, bool):
+            raise ConfigError(f"image of {self.env_id} must be True or False, got {image!r}.")
+        self.image = image
+        self._frame = 1, 1
+
+    @abstractmethod
+    def _image(self) -> NDArray[np.uint8]:
+        """Return a new picture of what the agent can know now, uint8 [H, W, 3], of the size given to ``_set_frame``."""
+
+    def _set_frame(self, height: int, width: int) -> None:
+        """Fix the size of every picture, in pixels: it follows from the options and is the same for all instances."""
+        if not (0 < height <= _LARGEST_SIDE and 0 < width <= _LARGEST_SIDE):
+            raise ConfigError(f"a picture has 1 to {_LARGEST_SIDE} pixels a side, got {height} x {width}.")
+        self._frame = height, width
+        if self.image:
+            box = Box(0, 255, (height, width, 3), np.uint8)
+            self.observation_space = Dict(text=Unicode(), image=box)
+
+    def _with_image(self, text: str) -> dict[str, Any]:
+        return {"text": text, "image": self._image()}
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin a new episode; see :meth:`TextEnv.reset`."""
+        observation, info = super().reset(seed=seed, options=options)
+        return (self._with_image(observation) if self.image else observation), info
+
+    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take one turn; see :meth:`TextEnv.step`."""
+        result = super().step(action)
+        return (self._with_image(result[0]), *result[1:]) if self.image else result
+
+    def restore(self, snapshot: bytes) -> tuple[Any, dict[str, Any]]:
+        """Bring back a state that ``snapshot`` saved; see :meth:`TextEnv.restore`."""
+        observation, info = super().restore(snapshot)
+        return (self._with_image(observation) if self.image else observation), info
+
+    def render(self) -> str | NDArray[np.uint8] | None:  # type: ignore[override]  # pictures are what this class adds
+        """Return the picture as text or as an array, black before the first reset; None without a render mode."""
+        if self.render_mode != "rgb_array":
+            return super().render()
+        return np.zeros((*self._frame, 3), np.uint8) if self._observation is None else self._image()

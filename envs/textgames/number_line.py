@@ -1,0 +1,179 @@
+"""Number Line: walk along the whole numbers, one step up or down a turn, from where you stand to a target."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.envs.core import Outcome
+from turngym.envs.pictures import PictureEnv
+from turngym.envs.textgames import drawing
+from turngym.envs.textgames.procedural import refuse_task, require_whole
+from turngym.errors import ConfigError
+from turngym.types import JSONValue
+
+_STEPS = {"+": 1, "-": -1, "+1": 1, "-1": -1}
+_SIDE, _COLUMNS = 28, 26
+_UNKNOWN = "Unknown action: answer with + or -. "
+
+
+def legal_steps(position: int, highest: int) -> tuple[str, ...]:
+    """Return the steps that stay on the line from 0 to ``highest``.
+
+    >>> legal_steps(0, 5), legal_steps(3, 5), legal_steps(5, 5)
+    (('+',), ('+', '-'), ('-',))
+    """
+    if position == 0:
+        return ("+",)
+    return ("-",) if position == highest else ("+", "-")
+
+
+def nth_pair(index: int, highest: int) -> tuple[int, int]:
+    """Return start and target number ``index`` of the ``highest * (highest + 1)`` pairs of different numbers.
+
+    >>> [nth_pair(index, 2) for index in range(6)]
+    [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+    """
+    start, target = divmod(index, highest)
+    return start, target + (target >= start)
+
+
+@lru_cache(maxsize=8)
+def _tiles(highest: int) -> drawing.Picture:
+    """Return a tile for each number, then the player, the target, the player at the target, and an empty one."""
+    tiles = []
+    for number in range(highest + 1):
+        tile = drawing.tile(_SIDE, drawing.WHITE, drawing.GREY)
+        drawing.write(tile, str(number), drawing.BLACK)
+        tiles.append(tile)
+    player, target, both = (drawing.tile(_SIDE, drawing.WHITE, drawing.GREY) for _ in range(3))
+    drawing.person(player, drawing.BLUE)
+    drawing.flag(target, drawing.RED)
+    drawing.flag(both, drawing.GREEN)
+    return drawing.stack([*tiles, player, target, both, drawing.tile(_SIDE, drawing.GREY)])
+
+
+class NumberLine(PictureEnv):
+    """A start and another number as the target, every such pair equally likely.
+
+    The episode terminates at the target, which is the only success, and is truncated at ``max_turns``. A step off the
+    line is answered with the same position: it is a wasted turn, and no legal action.
+
+    Args:
+        highest: Last number of the line, which begins at 0; 1 to 1,000.
+        step_reward: Reward of every turn.
+        away_reward: Added in a turn that leaves you farther from the target, or where you were.
+        solve_reward: Reward for reaching the target.
+        max_turns: Turns after which the episode is truncated, at least ``highest``.
+        split: Accepted as everywhere; every split draws from all pairs.
+        env_id: Registered id.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        image: Whether the observation is a dict of the text and a picture of the line.
+
+    Raises:
+        ConfigError: An option is out of its range, or the longest way takes more than ``max_turns`` turns.
+
+    >>> env = NumberLine()
+    >>> env.reset(seed=0)[0], env.expert_action()
+    ('You are at 5. The target is 0.', '-')
+    """
+
+    def __init__(
+        self,
+        highest: int = 5,
+        step_reward: float = 0.0,
+        away_reward: float = 0.0,
+        solve_reward: float = 1.0,
+        *,
+        max_turns: int = 10,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+        image: bool = False,
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
+        require_whole(self.env_id, "highest", highest, 1, 1000)
+        for name, reward in (("step", step_reward), ("away", away_reward), ("solve", solve_reward)):
+            self._require(f"{name}_reward", reward, -1e6, 1e6)
+        if max_turns < highest:
+            raise ConfigError(
+                f"max_turns of {self.env_id} is {max_turns}, but the way from 0 to {highest} takes {highest} turns: "
+                f"pass max_turns={highest} or a smaller highest."
+            )
+        self.highest = highest
+        self.step_reward, self.away_reward, self.solve_reward = step_reward, away_reward, solve_reward
+        self._columns = min(highest + 1, _COLUMNS)
+        rows = -(-(highest + 1) // self._columns)
+        self._set_frame(rows * _SIDE, self._columns * _SIDE)
+        self.finite_instances = highest * (highest + 1)
+        self.instructions = (
+            f"You stand on a number line from 0 to {highest}. Reach the target in at most {max_turns} turns.\n"
+            "+ takes you one number up, - one number down. You cannot leave the line. Answer with + or - only."
+        )
+
+    def _begin(self, task: str | int | None) -> str:
+        refuse_task(self.env_id, task)
+        start, self._target = self._draw(
+            lambda generator: nth_pair(int(generator.integers(self.highest * (self.highest + 1))), self.highest),
+            lambda pair: f"{pair[0]} to {pair[1]} of {self.highest}",
+        )
+        self._distance = abs(start - self._target)
+        self._stand(start)
+        return self._board
+
+    def _stand(self, position: int) -> None:
+        self._position = position
+        self._board = f"You are at {position}. The target is {self._target}."
+
+    def _advance(self, action: str) -> Outcome[str]:
+        step = _STEPS.get(action.strip())
+        if step is None:
+            return Outcome(_UNKNOWN + self._board, self.step_reward, action_is_valid=False)
+        before, target = self._position, self._target
+        if 0 <= before + step <= self.highest:
+            self._stand(before + step)
+        if self._position == target:
+            return Outcome(self._board, self.step_reward + self.solve_reward, True, True)
+        is_nearer = abs(self._position - target) < abs(before - target)
+        return Outcome(self._board, self.step_reward + (0.0 if is_nearer else self.away_reward))
+
+    def _anchor(self) -> str:
+        return self._board
+
+    def _legal_actions(self) -> tuple[str, ...]:
+        return legal_steps(self._position, self.highest)
+
+    def _progress(self) -> float:
+        return max(0.0, 1 - abs(self._position - self._target) / self._distance)
+
+    def _picture(self) -> str:
+        marks = {self._target: "G", self._position: "P"}
+        return "".join(marks.get(number, ".") for number in range(self.highest + 1)) + "\n" + self._board
+
+    def _image(self) -> NDArray[np.uint8]:
+        player, target, both, empty = range(self.highest + 1, self.highest + 5)
+        cells = [*range(self.highest + 1), *[empty] * (-(self.highest + 1) % self._columns)]
+        cells[self._target] = target
+        cells[self._position] = both if self._position == self._target else player
+        return drawing.paint(_tiles(self.highest), cells, self._columns)
+
+    def _state(self) -> JSONValue:
+        return {"position": self._position, "target": self._target, "distance": self._distance}
+
+    def _load(self, state: JSONValue) -> None:
+        position, self._target, self._distance = state["position"], state["target"], state["distance"]
+        if not (0 <= position <= self.highest and 0 <= self._target <= self.highest and self._distance >= 1):
+            raise ValueError(f"position {position!r}, target {self._target!r}, distance {self._distance!r}")
+        self._stand(position)
+
+    def expert_action(self) -> str:
+        """Return the step towards the target.
+
+        Raises:
+            ConfigError: The target is reached.
+        """
+        if self._position == self._target:
+            raise ConfigError(f"{self.env_id} has no expert action after the episode has ended: call reset() first.")
+        return "+" if self._position < self._target else "-"

@@ -1,0 +1,292 @@
+"""Pictures: the same facts as the text, in every vector, transcript and snapshot; and none of it without the option."""
+
+import functools
+import json
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict
+from numpy.typing import NDArray
+
+import turngym
+from turngym.envs.check import check
+from turngym.envs.core import Outcome
+from turngym.envs.pictures import PictureEnv
+from turngym.envs.spaces import Unicode
+from turngym.envs.textgames import drawing
+from turngym.envs.transcript import replay, transcript
+from turngym.errors import ConfigError
+
+IDS = [
+    "turngym/FifteenPuzzle-v0",
+    "turngym/FrozenLake-v0",
+    "turngym/Game2048Easy-v0",
+    "turngym/Maze-v0",
+    "turngym/MazeHard-v0",
+    "turngym/MinesweeperEasy-v0",
+    "turngym/Sokoban-v0",
+]
+
+
+class Counter(PictureEnv):
+    """Counts to three; the picture has as many white rows as were counted. It notes how often it paints."""
+
+    def __init__(self, side: int = 4, *, max_turns: int = 9, split: str = "train", env_id: str = "", **shown: Any):
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, **shown)
+        self.painted = 0
+        self.instructions = "Say anything three times."
+        self._set_frame(side, side)
+        self._side = side
+
+    def _begin(self, task: str | int | None) -> str:
+        self._count = 0
+        self.instance = str(self.np_random.integers(99))
+        return "0"
+
+    def _advance(self, action: str) -> Outcome[str]:
+        self._count += 1
+        return Outcome(str(self._count), terminated=self._count == 3)
+
+    def _anchor(self) -> str:
+        return str(self._count)
+
+    def _image(self) -> NDArray[np.uint8]:
+        self.painted += 1
+        picture = np.zeros((self._side, self._side, 3), np.uint8)
+        picture[: self._count] = 255
+        return picture
+
+    def _state(self) -> int:
+        return self._count
+
+    def _load(self, state: Any) -> None:
+        self._count = int(state)
+
+
+def rows(picture: NDArray[np.uint8]) -> int:
+    return int((picture[:, 0, 0] == 255).sum())
+
+
+def test_without_the_option_it_is_a_text_environment_that_paints_nothing() -> None:
+    env = Counter()
+    assert env.observation_space == Unicode()
+    assert env.reset(seed=0)[0] == "0" and env.step("go")[0] == "1"
+    assert env.restore(env.snapshot())[0] == "1"
+    assert env.painted == 0 and "image" not in env.settings
+
+
+def test_with_the_option_text_and_picture_are_of_the_same_moment() -> None:
+    env = Counter(image=True)
+    observation, _ = env.reset(seed=0)
+    assert env.observation_space == Dict(text=Unicode(), image=Box(0, 255, (4, 4, 3), np.uint8))
+    assert observation in env.observation_space and rows(observation["image"]) == 0
+    for count in (1, 2, 3):
+        observation = env.step("go")[0]
+        assert observation["text"] == str(count) and rows(observation["image"]) == count
+    assert env.painted == 4
+
+
+def test_a_snapshot_holds_the_text_alone_and_brings_the_picture_back() -> None:
+    env, branch = Counter(image=True), Counter(image=True)
+    env.reset(seed=0)
+    env.step("go")
+    snapshot = env.snapshot()
+    assert json.loads(snapshot)["observation"] == "1" and len(snapshot) < 2000
+    observation, _ = branch.restore(snapshot)
+    assert rows(observation["image"]) == 1 and observation["text"] == "1"
+    assert rows(branch.step("go")[0]["image"]) == 2
+
+
+def test_a_snapshot_of_the_other_mode_is_refused() -> None:
+    env = Counter()
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match="this snapshot belongs to"):
+        Counter(image=True).restore(env.snapshot())
+
+
+def test_render_gives_text_or_picture_as_the_mode_says() -> None:
+    assert Counter().render() is None
+    env = Counter(render_mode="ansi")
+    env.reset(seed=0)
+    assert env.render() == "0"
+    env = Counter(render_mode="rgb_array")
+    blank = env.render()
+    assert isinstance(blank, np.ndarray) and blank.shape == (4, 4, 3) and not blank.any()
+    env.reset(seed=0)
+    env.step("go")
+    picture = env.render()
+    assert isinstance(picture, np.ndarray) and rows(picture) == 1
+
+
+def test_unknown_render_mode_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"cannot render 'human': pass one of \['ansi', 'rgb_array'\]"):
+        Counter(render_mode="human")
+
+
+@pytest.mark.parametrize("image", [1, None, "yes"])
+def test_image_must_be_a_flag(image: object) -> None:
+    with pytest.raises(ConfigError, match=r"image of .* must be True or False"):
+        Counter(image=image)
+
+
+@pytest.mark.parametrize("side", [0, 4097])
+def test_a_picture_without_pixels_or_with_too_many_is_refused(side: int) -> None:
+    with pytest.raises(ConfigError, match=f"1 to 4096 pixels a side, got {side} x {side}"):
+        Counter(side)
+
+
+@pytest.mark.parametrize("env_id", ["turngym/FrozenLake-v0", "turngym/MinesweeperEasy-v0"])
+def test_every_promise_holds_with_pictures_too(env_id: str) -> None:
+    assert not check(functools.partial(gymnasium.make, env_id, image=True), episodes=1).findings
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_text_is_the_same_with_and_without_pictures(env_id: str) -> None:
+    plain, shown = gymnasium.make(env_id), gymnasium.make(env_id, image=True)
+    assert plain.reset(seed=5)[0] == shown.reset(seed=5)[0]["text"]
+    over = False
+    while not over:
+        action = plain.get_wrapper_attr("expert_action")()
+        text, *rest, info = plain.step(action)
+        observation, *others, other_info = shown.step(action)
+        assert observation["text"] == text and rest == others and info == other_info
+        over = any(rest[1:])
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_picture_changes_exactly_when_the_anchor_does(env_id: str) -> None:
+    """The picture shows what the agent can know, no more and no less."""
+    env = gymnasium.make(env_id, image=True)
+    seen: dict[str, bytes] = {}
+    for seed in range(5):
+        observation, info = env.reset(seed=seed)
+        over = False
+        while not over:
+            picture = observation["image"].tobytes()
+            assert seen.setdefault(info["anchor"], picture) == picture
+            legal = info["legal_actions"]
+            observation, _, terminated, truncated, info = env.step(legal[seed % len(legal)])
+            over = terminated or truncated
+    assert len(set(seen.values())) == len(seen) > 5
+
+
+def test_pictures_are_new_arrays_that_nobody_else_changes() -> None:
+    env = gymnasium.make("turngym/Sokoban-v0", image=True)
+    first = env.reset(seed=0)[0]["image"]
+    copy = first.copy()
+    second = env.step("no such move")[0]["image"]
+    np.testing.assert_array_equal(second, copy)
+    second[:] = 0
+    np.testing.assert_array_equal(first, copy)
+    np.testing.assert_array_equal(env.step("no such move")[0]["image"], copy)
+
+
+@pytest.mark.parametrize("backend", ["sync", "process"])
+def test_vectors_stack_the_pictures_and_keep_the_texts(backend: str) -> None:
+    single = gymnasium.make("turngym/FrozenLake-v0", image=True)
+    vector = turngym.make_vec("turngym/FrozenLake-v0", 3, backend=backend, num_workers=1, image=True)
+    try:
+        observations, _ = vector.reset(seed=[4, 5, 5])
+        assert observations in vector.observation_space and observations["image"].shape == (3, 64, 64, 3)
+        np.testing.assert_array_equal(observations["image"][1], observations["image"][2])
+        alone = single.reset(seed=5)[0]
+        assert observations["text"][1] == alone["text"]
+        np.testing.assert_array_equal(observations["image"][1], alone["image"])
+        moved = vector.step(("up", "down", "left"))[0]
+        np.testing.assert_array_equal(moved["image"][1], single.step("down")[0]["image"])
+    finally:
+        vector.close()
+
+
+def test_text_views_let_pictures_and_plain_games_share_a_vector() -> None:
+    makers = [
+        functools.partial(gymnasium.make, "turngym/Maze-v0", image=True),
+        functools.partial(gymnasium.make, "turngym/GuessTheNumber-v0"),
+    ]
+    vector = turngym.make_vec(env_fns=makers, observation="text")
+    texts = vector.reset(seed=[0, 0])[0]
+    assert texts[0] == gymnasium.make("turngym/Maze-v0").reset(seed=0)[0] and texts[1] == "from 1 to 100"
+    vector.close()
+
+
+def test_transcripts_name_pictures_by_hash_and_replay() -> None:
+    env = gymnasium.make("turngym/Sokoban-v0", image=True)
+    text = transcript(env, 0, ["up", "left", "?"])
+    assert text.count("uint8[96, 96, 3] ") == 4 and replay(text) == text
+    assert '"image": true' in text.split("\n")[0]
+    assert '"image"' not in transcript(gymnasium.make("turngym/Sokoban-v0"), 0, ["up"]).split("\n")[0]
+
+
+# Drawing.
+
+
+def test_paint_puts_every_tile_where_its_cell_is() -> None:
+    generator = np.random.default_rng(0)
+    tiles = drawing.stack([generator.integers(0, 256, (3, 3, 3)).astype(np.uint8) for _ in range(5)])
+    cells = generator.integers(5, size=12).tolist()
+    picture = drawing.paint(tiles, cells, 4)
+    assert picture.shape == (9, 12, 3) and picture.dtype == np.uint8
+    for cell, number in enumerate(cells):
+        top, left = 3 * (cell // 4), 3 * (cell % 4)
+        np.testing.assert_array_equal(picture[top : top + 3, left : left + 3], tiles[number])
+
+
+def test_stacked_tiles_cannot_be_changed() -> None:
+    tiles = drawing.stack([drawing.tile(2, drawing.RED)])
+    with pytest.raises(ValueError, match="read-only"):
+        tiles[0] = 0
+
+
+def test_a_border_is_one_pixel_around_the_tile() -> None:
+    tile = drawing.tile(5, drawing.RED, drawing.BLUE)
+    is_blue = (tile == drawing.BLUE).all(axis=2)
+    assert is_blue.sum() == 16 and not is_blue[1:4, 1:4].any()
+
+
+def test_a_disc_is_round_and_a_box_is_not() -> None:
+    tile = drawing.tile(21, drawing.BLACK)
+    drawing.disc(tile, 0.5, 0.5, 0.5, drawing.WHITE)
+    inside = (tile == drawing.WHITE).all(axis=2)
+    assert inside[10, 0] and inside[10, 20] and not inside[0, 0]
+    assert abs(inside.sum() - np.pi * 10.5**2) < 12
+    np.testing.assert_array_equal(inside, inside.T)
+    drawing.box(tile, 0, 0, 1, 0.5, drawing.RED)
+    assert (tile[:, :10] == drawing.RED).all() and not (tile[:, 12:] == drawing.RED).all(axis=2).any()
+
+
+def test_all_characters_differ_and_fill_their_cell() -> None:
+    shapes = {character: drawing.glyphs(character) for character in drawing._ROWS}
+    assert all(shape.shape == (7, 5) for shape in shapes.values())
+    assert len({shape.tobytes() for shape in shapes.values()}) == len(shapes) >= 50
+    assert set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") <= set(shapes)
+
+
+def test_a_line_of_text_has_one_empty_column_between_characters() -> None:
+    pixels = drawing.glyphs("1o2")
+    assert pixels.shape == (7, 17) and not pixels[:, [5, 11]].any()
+    np.testing.assert_array_equal(pixels[:, 6:11], drawing.glyphs("O"))
+
+
+@pytest.mark.parametrize("scale", [1, 2, 3])
+def test_text_is_written_into_the_middle(scale: int) -> None:
+    tile = drawing.tile(41, drawing.BLACK)
+    drawing.write(tile, "8", drawing.WHITE, scale)
+    is_white = (tile == drawing.WHITE).all(axis=2)
+    assert is_white.sum() == drawing.glyphs("8").sum() * scale**2
+    lines, columns = np.nonzero(is_white)
+    assert abs((lines.min() + lines.max()) / 2 - 20) <= 1 and abs((columns.min() + columns.max()) / 2 - 20) <= 1
+
+
+def test_text_that_does_not_fit_or_cannot_be_written_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"'1234' needs 7 x 23 pixels at scale 1, and the picture has 16 x 16"):
+        drawing.write(drawing.tile(16, drawing.BLACK), "1234", drawing.WHITE)
+    with pytest.raises(ConfigError, match="the bitmap font has no 'É'"):
+        drawing.glyphs("é")
+
+
+def test_symbols_become_numbers_row_by_row() -> None:
+    assert drawing.symbol_cells("#_\nP#", "#_P") == [0, 1, 2, 0]
+    with pytest.raises(KeyError):
+        drawing.symbol_cells("?", "#_P")
