@@ -1,0 +1,20 @@
+"""Adapters of environments that others wrote for other interfaces, their faults contained."""
+
+from turngym.envs.registration import Spec
+
+SPECS: dict[str, Spec] = {
+    "turngym/GEM-v0": Spec(
+        "turngym.envs.adapters.gem:Gem", {}, "Any game of the package gem-llm, by its id there.", "gem"
+    ),
+    "turngym/Gymnasium-v0": Spec(
+        "turngym.envs.adapters.gymnasium_text:GymnasiumText",
+        {},
+        "Any Gymnasium environment whose actions are text or a list of names.",
+    ),
+    "turngym/TextArena-v0": Spec(
+        "turngym.envs.adapters.textarena:TextArena",
+        {},
+        "Any single-player game of the package textarena, by its id there.",
+        "textarena",
+    ),
+}

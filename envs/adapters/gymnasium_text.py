@@ -1,0 +1,294 @@
+"""Any Gymnasium environment whose actions are text or a short list of names, as a :class:`TextEnv`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from turngym.envs.adapters.replayed import ReplayedEnv, Reply
+from turngym.envs.spaces import Unicode
+from turngym.envs.textgames.procedural import require_choice
+from turngym.errors import ConfigError, UnknownName, nearest
+
+UNKNOWN_ACTION = "That is no action you can take now."
+VIEWS = ("auto", "text", "picture", "values")
+_MAX_ACTIONS = 1000
+_COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+_PAINTED = re.compile(r"\x1b\[([0-9;]*)m(.*?)\x1b\[0m", re.DOTALL)
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class Words(NamedTuple):
+    """What the numbers of a Gymnasium environment mean.
+
+    Args:
+        goal: What to do, for the instructions.
+        actions: Name of each action.
+        values: Name of each number of an observation that is a tuple.
+        solved_above: Last reward above which a terminated episode counts as solved.
+    """
+
+    goal: str
+    actions: tuple[str, ...]
+    values: tuple[str, ...] = ()
+    solved_above: float = 0.0
+
+
+_LAKE = Words(
+    "Walk over the frozen lake from S to G. F is ice, H is a hole that ends the episode. You are at the mark [ ].",
+    ("left", "down", "right", "up"),
+)
+_CLIFF = Words(
+    "Walk from the lower left corner to T. x is you, C is the cliff: who steps on it is put back to the start.",
+    ("up", "right", "down", "left"),
+    solved_above=-1.5,
+)
+KNOWN: dict[str, Words] = {
+    "Blackjack-v1": Words(
+        "Come closer to 21 than the dealer without going over it. An ace counts 1 or 11.",
+        ("stick", "hit"),
+        ("your sum", "the dealer shows", "you hold an ace that counts 11"),
+    ),
+    "CliffWalking-v1": _CLIFF,
+    "CliffWalkingSlippery-v1": _CLIFF,
+    "FrozenLake-v1": _LAKE,
+    "FrozenLake8x8-v1": _LAKE,
+    "Taxi-v4": Words(
+        "Drive to the passenger, who waits at the blue letter, take the passenger along and drop the passenger at the "
+        "magenta letter. You are at the mark [ ].",
+        ("south", "north", "east", "west", "pickup", "dropoff"),
+    ),
+}
+"""Words for Gymnasium's own text environments, used where the options name no others."""
+
+
+def plain_picture(text: str) -> str:
+    r"""Return a text picture whose colours are written out: a painted ground as brackets, coloured letters by name.
+
+    >>> plain_picture("\x1b[41mS\x1b[0mFF \x1b[34;1mY\x1b[0m")
+    '[S]FF Y(blue)'
+    """
+
+    def written(match: re.Match[str]) -> str:
+        codes = [int(code) for code in match[1].split(";") if code]
+        if any(40 <= code <= 47 or 100 <= code <= 107 for code in codes):
+            return f"[{match[2]}]"
+        return match[2] + "".join(f"({_COLOURS[code % 10]})" for code in codes if 30 <= code <= 37)
+
+    lines = _ESCAPE.sub("", _PAINTED.sub(written, text)).strip("\n").split("\n")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def value_text(value: Any, names: Sequence[str] = ()) -> str:
+    """Return an observation of numbers as text: a mapping by its keys, a tuple by ``names``.
+
+    >>> value_text((14, 10, 0), ["sum", "dealer", "ace"])
+    'sum: 14, dealer: 10, ace: 0'
+    >>> value_text({"place": np.array([1, 2])})
+    'place: 1 2'
+    """
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {value_text(item)}" for key, item in value.items())
+    if isinstance(value, tuple):
+        parts = [value_text(item) for item in value]
+        if len(names) != len(parts):
+            return ", ".join(parts)
+        return ", ".join(f"{name}: {part}" for name, part in zip(names, parts, strict=True))
+    if isinstance(value, np.ndarray):
+        return " ".join(f"{item:.6g}" if isinstance(item, float) else str(item) for item in value.ravel().tolist())
+    return str(value)
+
+
+class GymnasiumText(ReplayedEnv):
+    """A Gymnasium environment, named by its id, under turngym's contract.
+
+    Actions: a space that contains text passes text on; a ``Discrete`` space takes the actions' names. Observations:
+    text as it is, else the picture of render mode ``"ansi"`` with its colours written out, else the values. Both
+    flags at once count as terminated. An episode is solved if its last info says so (``is_success`` or ``success``),
+    and without such an entry if it terminated with a last reward above ``solved_above``. ``info["action_mask"]`` and
+    ``info["legal_actions"]`` of the inner environment narrow the legal actions. The anchor is the last observation.
+
+    Args:
+        inner: Id of a registered environment. An environment of your own module is found if the module is imported
+            with the id, as in ``"my_module:turngym/Gymnasium-v0"``, which works in worker processes too.
+        inner_options: Options for ``gymnasium.make`` of the inner environment, JSON values only.
+        actions: Names of the actions of a ``Discrete`` space in order, empty for known ones or the numbers.
+        view: ``"auto"``, or one of ``"text"``, ``"picture"``, ``"values"``.
+        solved_above: See above; None for the known value or 0.
+        goal: What to do, for the instructions; empty for known words.
+        max_turns: Turns after which the episode is truncated, if the inner limit does not come first.
+        split: Share of the seeds to draw from.
+        env_id: Registered id.
+        render_mode: ``"ansi"`` or None.
+
+    Raises:
+        ConfigError: The inner environment cannot be made, has no text actions, or an option does not fit it.
+        UnknownName: There is no such environment.
+
+    >>> env = GymnasiumText(inner="FrozenLake-v1", inner_options={"is_slippery": False})
+    >>> print(env.reset(seed=0)[0])
+    [S]FFF
+    FHFH
+    FFFH
+    HFFG
+    >>> env.step("down")[-1]["legal_actions"]
+    ('left', 'down', 'right', 'up')
+    """
+
+    def __init__(
+        self,
+        *,
+        inner: str = "FrozenLake-v1",
+        inner_options: Mapping[str, Any] | None = None,
+        actions: Sequence[str] = (),
+        view: str = "auto",
+        solved_above: float | None = None,
+        goal: str = "",
+        max_turns: int = 100,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        require_choice(self.env_id, "view", view, VIEWS)
+        known = KNOWN.get(inner, Words("", ()))
+        self.inner, self._view = inner, view
+        self._inner_options = dict(inner_options or {})
+        self._source = f"{inner} {sorted(self._inner_options.items())}" if self._inner_options else inner
+        self._solved_above = known.solved_above if solved_above is None else solved_above
+        self._require("solved_above", self._solved_above, -1e9, 1e9)
+        self._value_names = known.values
+        self._env: gymnasium.Env[Any, Any] | None = None
+        env = self._opened()
+        self._names = self._action_names(env, tuple(actions) or known.actions)
+        self._numbers = {name.casefold(): number for number, name in enumerate(self._names)}
+        self._legal: tuple[str, ...] = ()
+        self._place = ""
+        self.instructions = self._rules(goal or known.goal or f"You play {inner}.")
+
+    # Making the inner environment.
+
+    def _opened(self) -> gymnasium.Env[Any, Any]:
+        if self._env is None:
+            with self._random.lent():
+                self._env = self._made()
+        return self._env
+
+    def _made(self) -> gymnasium.Env[Any, Any]:
+        if ":" in self.inner:
+            raise ConfigError(
+                f"inner of {self.env_id} must be a registered id, got {self.inner!r}: import the module first, or "
+                f'make "{self.inner.partition(":")[0]}:{self.env_id}" with inner={self.inner.partition(":")[2]!r}.'
+            )
+        if self.inner not in gymnasium.registry:
+            raise UnknownName(f"no environment named {self.inner!r} is registered. {self._hint()}")
+        env = self._make()
+        modes = env.metadata.get("render_modes") or ()
+        view = self._view
+        if view == "auto":
+            reads = isinstance(env.observation_space, Unicode | spaces.Text)
+            view = "text" if reads else "picture" if "ansi" in modes else "values"
+        if view == "picture":
+            if "ansi" not in modes:
+                raise ConfigError(f"{self.inner} has no text picture, it renders {list(modes)}: pass view='values'.")
+            env.close()
+            env = self._make(render_mode="ansi")
+        self._shows = view
+        return env
+
+    def _hint(self) -> str:
+        return nearest(self.inner, gymnasium.registry).replace("Known:", "Some:")[:300]
+
+    def _make(self, **options: Any) -> gymnasium.Env[Any, Any]:
+        try:
+            return gymnasium.make(self.inner, disable_env_checker=True, **self._inner_options, **options)
+        except (TypeError, ValueError, gymnasium.error.Error) as error:
+            raise ConfigError(
+                f"{self.env_id} cannot make {self.inner} with the options {self._inner_options}: {error}"
+            ) from error
+
+    def _action_names(self, env: gymnasium.Env[Any, Any], names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names of the actions of a ``Discrete`` space, empty for a space of text."""
+        space = env.action_space
+        if isinstance(space, Unicode | spaces.Text):
+            return ()
+        if not isinstance(space, spaces.Discrete) or space.n > _MAX_ACTIONS:
+            raise ConfigError(
+                f"{self.env_id} needs an inner environment whose actions are text or at most {_MAX_ACTIONS} numbered "
+                f"ones, but those of {self.inner} are {space}: put a gymnasium.ActionWrapper around it and register "
+                "the result."
+            )
+        count = int(space.n)
+        names = names or tuple(str(int(space.start) + number) for number in range(count))
+        if len(names) != count or len({name.casefold().strip() for name in names}) != count or not all(names):
+            raise ConfigError(f"actions of {self.env_id} must be {count} different names, got {list(names)}.")
+        return tuple(name.strip() for name in names)
+
+    def _rules(self, goal: str) -> str:
+        if not self._names:
+            return f"{goal}\nAnswer with one action a turn."
+        return f"{goal}\nAnswer with one action a turn, exactly as it is written here: {', '.join(self._names)}."
+
+    # The contract.
+
+    def _open(self, seed: int) -> str:
+        observation, info = self._opened().reset(seed=seed)
+        return self._show(observation, info)
+
+    def _show(self, observation: Any, info: Mapping[str, Any]) -> str:
+        self._legal = self._narrowed(info)
+        if self._shows == "picture":
+            self._place = plain_picture(str(self._opened().render()))
+        else:
+            self._place = observation if isinstance(observation, str) else value_text(observation, self._value_names)
+        return self._place
+
+    def _narrowed(self, info: Mapping[str, Any]) -> tuple[str, ...]:
+        mask, listed = info.get("action_mask"), info.get("legal_actions", ())
+        if self._names and mask is not None and len(mask) == len(self._names):
+            return tuple(name for name, is_legal in zip(self._names, mask, strict=True) if is_legal)
+        if not self._names and isinstance(listed, Sequence) and not isinstance(listed, str):
+            return tuple(map(str, listed))
+        return self._names
+
+    def _apply(self, action: str) -> Reply:
+        env = self._opened()
+        known = self._read(env, action)
+        if known is None:
+            return Reply(UNKNOWN_ACTION, action_is_valid=False)
+        observation, reward, terminated, truncated, info = env.step(known)
+        text, terminated = self._show(observation, info), bool(terminated)
+        success = info.get("is_success", info.get("success"))
+        if success is None or (isinstance(success, int | np.integer) and success < 0):
+            success = float(reward) > self._solved_above
+        valid = bool(info.get("action_is_valid", True))
+        return Reply(text, float(reward), terminated, bool(truncated) and not terminated, bool(success), valid)
+
+    def _read(self, env: gymnasium.Env[Any, Any], action: str) -> Any:
+        """Return the inner action that a text names, None if it names none."""
+        if not self._names:
+            return action if env.action_space.contains(action) else None
+        number = self._numbers.get(" ".join(action.split()).casefold())
+        if number is None:
+            return None
+        space = env.action_space
+        assert isinstance(space, spaces.Discrete)
+        return int(space.start) + number
+
+    def _anchor(self) -> str:
+        return self._place
+
+    def _legal_actions(self) -> tuple[str, ...]:
+        return self._legal
+
+    def close(self) -> None:
+        """Close the inner environment; a later reset makes it anew."""
+        if self._env is not None:
+            self._env.close()
+            self._env = None
+        super().close()

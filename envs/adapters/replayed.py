@@ -1,0 +1,128 @@
+"""The base of adapters: a foreign environment that is contained, and whose state is its seed and its actions."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from typing import NamedTuple
+
+from turngym.envs.adapters.global_random import GlobalRandom
+from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.textgames.procedural import refuse_task
+from turngym.errors import SnapshotUnsupported
+from turngym.types import JSONValue
+
+BROKEN_ACTION = "That is no action that can be read."
+_BREAKS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError, ValueError)
+
+
+class Reply(NamedTuple):
+    """What a foreign environment answers, its flags put right.
+
+    Args:
+        observation: What is new to the agent.
+        reward: The reward of the turn.
+        terminated: Whether the rules ended the episode.
+        truncated: Whether a limit ended it; never together with ``terminated``.
+        success: Whether the task is solved; only read when ``terminated``.
+        action_is_valid: Whether the action was understood and legal.
+    """
+
+    observation: str
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+    success: bool = False
+    action_is_valid: bool = True
+
+
+class ReplayedEnv(TextEnv[str]):
+    """A foreign environment under turngym's contract.
+
+    Every call into it runs in global generators of its own (:mod:`turngym.envs.adapters.global_random`). An episode
+    is named by the seed that the foreign environment got, which also decides its split: splits share no seed, but two
+    seeds may happen to make the same task. Snapshots hold that seed and the actions, and are restored by replay. An
+    action that makes the foreign code raise is answered as invalid, and the state before it is brought back. The
+    score is the sum of the rewards, and the progress 0 until the task is solved, since no more is told.
+    """
+
+    _source = ""
+    """Name of what is adapted, the first part of :attr:`instance`."""
+
+    def __init__(self, *, max_turns: int, split: str, env_id: str, render_mode: str | None) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        self._random = GlobalRandom()
+        self._seed = 0
+        self._start_books("")
+
+    @abstractmethod
+    def _open(self, seed: int) -> str:
+        """Begin an episode that depends on ``seed`` alone, and return the first observation."""
+
+    @abstractmethod
+    def _apply(self, action: str) -> Reply:
+        """Pass one action text on."""
+
+    def _start_books(self, observation: str) -> None:
+        self._actions: list[str] = []
+        self._total = 0.0
+        self._seen = hashlib.sha256(observation.encode("utf8", "surrogatepass"))
+
+    def _start(self) -> str:
+        self._random.seed(self._seed)
+        with self._random.lent():
+            observation = self._open(self._seed)
+        self._start_books(observation)
+        return observation
+
+    def _take(self, action: str) -> Reply:
+        """Pass an action on and keep the books."""
+        with self._random.lent():
+            reply = self._apply(action)
+        self._actions.append(action)
+        self._total += reply.reward
+        self._seen.update(repr(reply).encode("utf8", "surrogatepass"))
+        return reply
+
+    def _begin(self, task: str | int | None) -> str:
+        refuse_task(self.env_id, task)
+        self._seed = self._draw(lambda generator: int(generator.integers(2**31)), self._name)
+        return self._start()
+
+    def _name(self, seed: int) -> str:
+        return f"{self._source} seed {seed}"
+
+    def _advance(self, action: str) -> Outcome[str]:
+        try:
+            reply = self._take(action)
+        except _BREAKS:
+            if action in self._legal_actions():
+                raise  # no fault of the agent
+            self._repeat(self._actions)
+            return Outcome(BROKEN_ACTION, action_is_valid=False)
+        if reply.truncated:
+            self.turn = self.max_turns - 1  # the foreign limit is reached: this was the last turn
+        return Outcome(reply.observation, reply.reward, reply.terminated, reply.success, reply.action_is_valid)
+
+    def _repeat(self, actions: list[str]) -> None:
+        self._start()
+        for action in actions:
+            self._take(action)
+
+    def _score(self) -> float:
+        return self._total
+
+    def _progress(self) -> float:
+        return float(self._success == 1)
+
+    def _state(self) -> JSONValue:
+        return {"seed": self._seed, "actions": list(self._actions), "seen": self._seen.hexdigest()}
+
+    def _load(self, state: JSONValue) -> None:
+        self._seed = state["seed"]
+        self._repeat(state["actions"])
+        if self._seen.hexdigest() != state["seen"]:
+            raise SnapshotUnsupported(
+                f"replaying {self.instance} of {self.env_id} showed something else than before: another version of "
+                "the package, or a game whose course depends on more than its seed and actions."
+            )
