@@ -10,7 +10,6 @@ from typing import Any
 import gymnasium
 import pytest
 import torch
-from gymnasium.error import ClosedEnvironmentError
 from small import small_model, sokoban_vector
 from toy_envs import Counter, Faulty
 
@@ -87,15 +86,14 @@ def test_turn_limits_are_whole_numbers() -> None:
         Counter(max_turns=2.5)  # type: ignore[arg-type]
 
 
-def test_an_interrupt_closes_a_process_vector_instead_of_mixing_up_answers() -> None:
-    vector = make_vec(env_fns=[lambda: Faulty(delay=3.0)], backend="process", autoreset_mode="disabled")
+def test_an_interrupted_step_of_a_process_vector_mixes_up_no_answers() -> None:
+    vector = make_vec(env_fns=[lambda: Faulty(delay=1.0)], backend="process", autoreset_mode="disabled")
     vector.reset(seed=1)
     signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     with pytest.raises(KeyboardInterrupt):
         vector.step(["up"])
-    with pytest.raises(ClosedEnvironmentError):
-        vector.reset(seed=4)
+    assert repr(vector.reset(seed=4)) == repr(make_vec(env_fns=[Faulty], autoreset_mode="disabled").reset(seed=4))
     vector.close()
 
 

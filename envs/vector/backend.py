@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
 from gymnasium.error import ClosedEnvironmentError
 
+from turngym.envs.vector.interrupts import HeldInterrupts
+from turngym.envs.vector.latency import Latencies
 from turngym.envs.vector.maker import Maker
+from turngym.envs.vector.options import read_own, require_positive
 from turngym.envs.vector.slot import Op
-from turngym.errors import ConfigError
 from turngym.registry import Registry
 
 
@@ -25,18 +27,18 @@ class BackendOptions:
         step_timeout_seconds: A step that takes longer is a fault; None waits for ever. ``sync`` cannot interrupt.
         reset_timeout_seconds: The same for a reset, which includes making the environment.
         memory_limit_mib: Memory that each worker may allocate, in MiB; None for no limit.
+        own: What only one backend knows, which rejects what it does not know.
     """
 
     num_workers: int | None = None
     step_timeout_seconds: float | None = 60.0
     reset_timeout_seconds: float | None = 120.0
     memory_limit_mib: int | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("num_workers", "step_timeout_seconds", "reset_timeout_seconds", "memory_limit_mib"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ConfigError(f"{name} must be greater than 0, got {value!r}. Leave it out for the default.")
+            require_positive(name, getattr(self, name), is_whole=name in ("num_workers", "memory_limit_mib"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,16 @@ class Failure:
     """An exception that is for the caller, kept until the answer is fetched."""
 
     error: BaseException
+
+
+_LOOK_SECONDS = 0.1
+REFUSED: Final[tuple[Any, ...]] = (None, 0.0, False, False, {}, ())
+"""Stands for the answer of an operation that was refused: the slot has no episode."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """What a backend knows that has no options of its own."""
 
 
 class Backend(ABC):
@@ -59,12 +71,21 @@ class Backend(ABC):
     abandoned: int = 0
     """Environments that hang and cannot be ended, left behind."""
 
+    own_options: ClassVar[type[Any]] = NoOptions
+    """A dataclass of what only this backend knows."""
+
     def __init__(self, makers: Sequence[Maker], options: BackendOptions) -> None:
+        self.own = read_own(self.own_options, options.own)
         self.makers = makers
         self.options = options
         self.closed = False
         self.done: dict[int, Any] = {}
         """Answers that nobody has fetched yet, by slot, in the order they came."""
+        self.refusal: BaseException | None = None
+        """The first error among the operations of :meth:`stream` that is for the caller."""
+        self.latencies = Latencies()
+        self._waited_seconds = 0.0
+        self._orphans: set[int] = set()
 
     @abstractmethod
     def submit(self, slots: Sequence[int], ops: Sequence[Op]) -> None:
@@ -79,32 +100,109 @@ class Backend(ABC):
         """Close every environment and end every worker."""
 
     def run(self, slots: Sequence[int], ops: Sequence[Op]) -> list[Any]:
-        """Run one operation on each of the slots and return the answers in that order."""
+        """Run one operation on each of the slots and return the answers in that order.
+
+        An operation that is refused hinders no other one: its error is raised when all have been run.
+        """
+        answers = list(self.stream(slots, ops))
+        self.check()
+        return answers
+
+    def stream(self, slots: Sequence[int], ops: Sequence[Op]) -> Iterator[Any]:
+        """Run one operation on each of the slots and yield the answers in that order.
+
+        The caller takes them all, where an operation was refused :data:`REFUSED`, and then calls :meth:`check`.
+        """
+        for answer in self._all_of(slots, ops):
+            yield self.refuse(answer.error) if isinstance(answer, Failure) else answer
+
+    def refuse(self, error: BaseException) -> Any:
+        """Keep an error for :meth:`check`, unless there is one already, and return what stands for the answer."""
+        self.refusal = self.refusal or error
+        return REFUSED
+
+    def check(self) -> None:
+        """Raise the error of an operation that was refused."""
+        if self.refusal is not None:
+            error, self.refusal = self.refusal, None
+            raise error
+
+    def _all_of(self, slots: Sequence[int], ops: Sequence[Op]) -> list[Any]:
+        """Run operations and wait for all of them.
+
+        An interrupt leaves those that are under way behind as orphans, whose answers the next operation on their
+        slots waits for and throws away.
+        """
         self.require_open()
-        try:
-            self.submit(slots, ops)
-            while not all(slot in self.done for slot in slots):
-                self.pump(None)
-        except KeyboardInterrupt:
-            self.close()  # answers that are still under way would be taken for those of the next call
-            raise
-        return [unwrap(answer) for answer in [self.done.pop(slot) for slot in slots]]
+        began = time.monotonic()
+        with HeldInterrupts() as interrupts:
+            try:
+                if self._orphans:
+                    self._wait_for([slot for slot in slots if slot in self._orphans], interrupts)
+                self.submit(slots, ops)
+                self._orphans.update(slots)
+                return self._wait_for(slots, interrupts)
+            finally:
+                self._waited_seconds += time.monotonic() - began
+
+    def _wait_for(self, slots: Sequence[int], interrupts: HeldInterrupts) -> list[Any]:
+        """Wait for the answers of orphans and return them."""
+        done = self.done
+        for slot in slots:
+            while slot not in done:
+                self.pump(_LOOK_SECONDS)
+                interrupts.check()
+        self._orphans.difference_update(slots)
+        return [done.pop(slot) for slot in slots]
 
     def collect(self, min_ready: int, timeout_seconds: float | None) -> list[tuple[int, Any]]:
         """Return the answers that are ready: at least ``min_ready``, unless the time is over."""
         self.require_open()
-        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        while len(self.done) < min_ready:
-            left = None if deadline is None else deadline - time.monotonic()
-            self.pump(None if left is None else max(0.0, left))
-            if left is not None and left <= 0:
-                break
+        began = time.monotonic()
+        with HeldInterrupts() as interrupts:
+            try:
+                self._pump_until(min_ready, None if timeout_seconds is None else began + timeout_seconds, interrupts)
+            finally:
+                self._waited_seconds += time.monotonic() - began
+        return self._fetch()
+
+    def _pump_until(self, min_ready: int, deadline: float | None, interrupts: HeldInterrupts) -> None:
+        """Look for answers at least once, and until so many are there or the time is over."""
+        self.pump(0.0)
+        while len(self.done) - self._num_orphans_done() < min_ready:
+            left = _LOOK_SECONDS if deadline is None else min(_LOOK_SECONDS, deadline - time.monotonic())
+            interrupts.check()
+            if left <= 0:
+                return
+            self.pump(left)
+
+    def _num_orphans_done(self) -> int:
+        return sum(slot in self.done for slot in self._orphans) if self._orphans else 0
+
+    def _fetch(self) -> list[tuple[int, Any]]:
+        """Return all answers that are there, save those of orphans."""
+        for slot in [slot for slot in self._orphans if slot in self.done]:
+            del self.done[slot]
+            self._orphans.discard(slot)
         for slot, answer in self.done.items():
             if isinstance(answer, Failure):
                 del self.done[slot]  # the other answers stay for the next call
                 raise SlotFailure(slot, answer.error)
         ready, self.done = self.done, {}
         return list(ready.items())
+
+    def report(self) -> dict[str, Any]:
+        """Return what was replaced and left behind, how long the caller has waited, and the operations' latencies.
+
+        The time of an operation is measured where it runs. One that exceeds its limit counts with the limit.
+        """
+        return {
+            "workers_replaced": self.workers_replaced,
+            "abandoned": self.abandoned,
+            "waiting_seconds": self._waited_seconds,
+            "busy_seconds": self.latencies.busy_seconds,
+            **self.latencies.summary(),
+        }
 
     def require_open(self) -> None:
         """Raise if the vector was closed."""
@@ -130,13 +228,6 @@ class SlotFailure(Exception):
         super().__init__(slot, error)
         self.slot = slot
         self.error = error
-
-
-def unwrap(answer: Any) -> Any:
-    """Return an answer, or raise the exception that it holds."""
-    if isinstance(answer, Failure):
-        raise answer.error
-    return answer
 
 
 VECTOR_BACKENDS: Registry[type[Backend]] = Registry("vector backend", "turngym.envs.vector")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from turngym.envs.vector.backend import Backend, SlotFailure
 from turngym.envs.vector.book import ENDED, Book
 from turngym.envs.vector.info import Infos
-from turngym.envs.vector.options import read_mask, read_seeds, slot_options
+from turngym.envs.vector.options import read_mask, read_seeds, require_count, slot_options
 from turngym.envs.vector.packing import Array, Batch, Packing
 from turngym.envs.vector.slot import Result
 from turngym.errors import ConfigError
@@ -42,6 +42,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         self._all = range(self.num_envs)
         self._pending: dict[int, Any] = {}
         self._ended: dict[int, Result] = {}
+        self._ready: dict[int, Result] = {}
         try:
             self._adopt(backend.run(self._all, [("open",)] * self.num_envs))
         except BaseException:
@@ -90,8 +91,13 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         self._require_idle(chosen)
         ops = [self._book.reset_op(slot, seeds[slot], given[slot]) for slot in chosen]
         rows: list[dict[str, Any]] = [{} for _ in self._all]
-        for slot, op, result in zip(chosen, ops, self._backend.run(chosen, ops), strict=True):
-            rows[slot] = self._book.settle(slot, op, result)[4]
+        try:
+            for slot, op, result in zip(chosen, ops, self._backend.stream(chosen, ops), strict=True):
+                rows[slot] = self._book.settle(slot, op, result)[4]
+        except (KeyboardInterrupt, SystemExit):
+            self._book.drop(chosen)
+            raise
+        self._backend.check()
         return self._packing.join(self._book.last), Infos(rows)
 
     def step(self, actions: Any, indices: Sequence[int] | None = None) -> Batch:
@@ -110,23 +116,29 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         """
         chosen = self._chosen(indices)
         ops = self._ops(chosen, actions)
-        settle = self._book.settle
-        answers = self._backend.run(chosen, ops)
-        results = [settle(slot, op, answer) for slot, op, answer in zip(chosen, ops, answers, strict=True)]
-        if self.autoreset_mode is AutoresetMode.SAME_STEP:
-            self._begin_next(chosen, results)
-        return self._packing.batch(results)
+        try:
+            answers = self._backend.stream(chosen, ops)
+            results: Iterable[Result] = map(self._book.settle, chosen, ops, answers)
+            if self.autoreset_mode is AutoresetMode.SAME_STEP:
+                results = self._with_next(chosen, list(results))
+            batch = self._packing.batch(results)
+        except (KeyboardInterrupt, SystemExit):
+            self._book.drop(chosen)  # nobody knows how far these episodes have come
+            raise
+        self._backend.check()
+        return batch
 
-    def _begin_next(self, chosen: Sequence[int], results: list[Result]) -> None:
-        """Replace the results of ended episodes by the beginning of the next ones."""
+    def _with_next(self, chosen: Sequence[int], results: list[Result]) -> list[Result]:
+        """Return the results, those of ended episodes joined with the beginning of the next ones."""
         status = self._book.status
         ended = [(position, slot) for position, slot in enumerate(chosen) if status[slot] == ENDED]
         if not ended:
-            return
+            return results
         ops = [self._book.reset_op(slot) for _, slot in ended]
-        answers = self._backend.run([slot for _, slot in ended], ops)
+        answers = self._backend.stream([slot for _, slot in ended], ops)
         for (position, slot), op, answer in zip(ended, ops, answers, strict=True):
             results[position] = _joined(results[position], self._book.settle(slot, op, answer))
+        return results
 
     def send(self, actions: Any, indices: Sequence[int] | None = None) -> None:
         """Start one turn in every slot, or in those of ``indices``; :meth:`recv` fetches what it led to."""
@@ -141,7 +153,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         """Fetch the turns that are ready, in the order in which they became so.
 
         Args:
-            min_ready: Wait for at least that many, or for all that are under way if they are fewer.
+            min_ready: Wait for at least that many, or for all that are under way if they are fewer; 0 only looks.
             timeout_seconds: Return with what there is, perhaps nothing, after that time; None waits.
 
         Returns:
@@ -150,25 +162,26 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         Raises:
             NoAsyncCallError: Nothing was sent.
         """
-        if not self._pending:
+        if not self._pending and not self._ready:
             raise NoAsyncCallError("recv() without an action under way: call send() first.", "recv")
-        needed = min(min_ready, len(self._pending))
+        require_count("min_ready", min_ready)
+        needed = min(min_ready, len(self._pending) + len(self._ready))
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        ready: dict[int, Result] = {}
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             try:
-                answers = self._backend.collect(needed - len(ready), left)
+                answers = self._backend.collect(needed - len(self._ready), left)
             except SlotFailure as failure:
                 self._pending.pop(failure.slot, None)
                 self._ended.pop(failure.slot, None)
                 raise failure.error from None
             for slot, answer in answers:
-                self._receive(slot, answer, ready)
-            if len(ready) >= needed or left == 0.0:
-                return list(ready), *self._packing.batch(list(ready.values()))
+                self._receive(slot, answer)
+            if len(self._ready) >= needed or left == 0.0:
+                ready, self._ready = self._ready, {}  # kept until here, so that an error on the way loses none
+                return list(ready), *self._packing.batch(ready.values())
 
-    def _receive(self, slot: int, answer: Any, ready: dict[int, Result]) -> None:
+    def _receive(self, slot: int, answer: Any) -> None:
         """Settle one answer; in SAME_STEP mode an ended episode is ready only when the next has begun."""
         result = self._book.settle(slot, self._pending.pop(slot), answer)
         if slot in self._ended:
@@ -178,7 +191,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
             self._pending[slot] = self._book.reset_op(slot)
             self._backend.submit([slot], [self._pending[slot]])
             return
-        ready[slot] = result
+        self._ready[slot] = result
 
     # Beyond stepping.
 
@@ -229,13 +242,20 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         return self._packing.join([result[0] for result in results]), Infos([result[4] for result in results])
 
     def stats(self) -> dict[str, Any]:
-        """Return counts since the vector was made: steps, resets, faults by kind, workers replaced, abandoned."""
+        """Return what has happened since the vector was made.
+
+        Returns:
+            ``steps``, ``resets``, ``faults`` (a count for each kind), ``workers_replaced``, ``abandoned``
+            (environments that hang and could only be left behind), ``waiting_seconds`` (how long the caller was
+            blocked), ``busy_seconds`` (how long the environments were at work, all slots together), and
+            ``step_seconds`` and ``reset_seconds``: dicts of ``count``, ``p50``, ``p90``, ``p99`` and ``max``. Times are
+            taken where the environment runs; an operation that exceeds its limit counts with the limit.
+        """
         return {
             "steps": self._book.steps,
             "resets": self._book.resets,
             "faults": dict(self._book.faults),
-            "workers_replaced": self._backend.workers_replaced,
-            "abandoned": self._backend.abandoned,
+            **self._backend.report(),
         }
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -279,8 +299,9 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         return chosen
 
     def _require_idle(self, chosen: Sequence[int]) -> None:
-        if self._pending and not self._pending.keys().isdisjoint(chosen):
-            busy = sorted(self._pending.keys() & set(chosen))
+        under_way = self._pending.keys() | self._ready.keys() if self._ready else self._pending.keys()
+        if under_way and not under_way.isdisjoint(chosen):
+            busy = sorted(under_way & set(chosen))
             raise AlreadyPendingCallError(f"slots {busy} have an action under way: call recv() first.", "send")
 
     def _ops(self, chosen: Sequence[int], actions: Any) -> list[Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 from gymnasium.vector import AutoresetMode
 
+from turngym.envs.vector.backend import REFUSED
 from turngym.envs.vector.slot import Op, Result
 from turngym.errors import EpisodeOver
 from turngym.seeding import stream_seed
@@ -104,6 +106,8 @@ class Book:
         self.status[slot] = ENDED if has_ended else RUNNING
 
     def _settle_fault(self, slot: int, op: Op, result: Result) -> Result:
+        if result is REFUSED:
+            return self._settle_refusal(slot)
         self.steps += op[0] == "step"
         self.resets += op[0] == "reset"
         self._replaced[slot] = True
@@ -111,3 +115,13 @@ class Book:
         self.status[slot] = STILLBORN if op[0] == "reset" else ENDED
         self.last[slot] = self._empty
         return (self._empty, *result[1:])
+
+    def _settle_refusal(self, slot: int) -> Result:
+        self.drop([slot])
+        return (self._empty, *REFUSED[1:])
+
+    def drop(self, slots: Sequence[int]) -> None:
+        """Note that nobody knows how far the episodes of some slots are: they have to be reset."""
+        for slot in slots:
+            self.status[slot] = FRESH
+            self.last[slot] = self._empty

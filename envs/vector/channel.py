@@ -25,6 +25,16 @@ def encode(message: Any) -> bytes:
     return _HEADER.pack(_MAGIC, zlib.crc32(payload), len(payload)) + payload
 
 
+def decode(frame: bytes) -> Any:
+    """Return the message of one whole frame.
+
+    >>> decode(encode("hello"))
+    'hello'
+    """
+    (message,) = Decoder().feed(frame)
+    return message
+
+
 class Decoder:
     """Collects bytes and returns the messages that are complete.
 

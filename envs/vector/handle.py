@@ -3,49 +3,38 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 
 from turngym.envs.vector.channel import Channel, encode
+from turngym.envs.vector.nursery import Nursery
 from turngym.envs.vector.worker import IDLE, Board
-
-# The worker gets the import path first, because even turngym may be importable only through it.
-_BOOT = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
-    "from turngym.envs.vector.worker import main; main(int(sys.argv[2]), int(sys.argv[3]))"
-)
 
 
 class Handle:
     """One running worker process.
 
     Args:
+        nursery: Starts it.
         makers: The makers of its slots by index, as Gymnasium's ``CloudpickleWrapper``, pickled.
         memory_limit_mib: Memory it may allocate, in MiB; None for no limit.
     """
 
-    def __init__(self, makers: bytes, memory_limit_mib: int | None) -> None:
+    def __init__(self, nursery: Nursery, makers: bytes, memory_limit_mib: int | None) -> None:
         self._code: int | None = None
         near, far = socket.socketpair()
         with far, tempfile.TemporaryFile() as file:
             file.truncate(Board.SIZE)
             self.board = Board(file.fileno())
             self.board.write(IDLE)
-            files = (far.fileno(), file.fileno())
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, json.dumps(sys.path), *map(str, files)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=files,
-                start_new_session=True,
-            )
+            self._process = nursery.start((far.fileno(), file.fileno()))
         self.channel = Channel(near)
+        surroundings = sys.path, dict(os.environ), os.getcwd()
         with contextlib.suppress(OSError):  # a worker that is dead already is noticed when it is read
-            self.channel.send(encode(("open", (makers, memory_limit_mib))))
+            self.channel.send(encode(("open", (makers, memory_limit_mib, surroundings))))
 
     @property
     def pid(self) -> int:
@@ -65,11 +54,20 @@ class Handle:
         if self._code is not None:
             return self._code  # reaped already: its number may belong to another process by now
         self.channel.finish()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(patience_seconds)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._code = self._process.wait()
+        self._process.wait(patience_seconds)
+        self._process.kill()
+        self._code = self._process.wait(None) or 0
+        self._let_go()
+        return self._code
+
+    def kill(self) -> None:
+        """End the process and everything it has started at once, and do not wait for that."""
+        if self._code is None:
+            self._code = -signal.SIGKILL
+            self._process.kill()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._process.release()
         self.channel.close()
         self.board.close()
-        return self._code

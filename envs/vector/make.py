@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from gymnasium.vector import AutoresetMode
@@ -26,6 +26,7 @@ def make_vec(
     step_timeout_seconds: float | None = 60.0,
     reset_timeout_seconds: float | None = 120.0,
     memory_limit_mib: int | None = None,
+    backend_options: Mapping[str, Any] | None = None,
     **env_kwargs: Any,
 ) -> TextVectorEnv:
     """Make a vector of environments.
@@ -36,12 +37,19 @@ def make_vec(
         env_fns: Functions that make one environment each, instead of ids.
         wrappers: Applied to every environment, the first innermost.
         observation: ``"text"`` shows only the text, so that environments with pictures and without fit together.
-        backend: ``"sync"`` runs in this process, ``"process"`` in worker processes, which survives anything.
+        backend: ``"sync"`` runs in this process, one slot after the other; ``"thread"`` in a thread for each slot, for
+            environments that wait; ``"asyncio"`` on one event loop, for environments that offer coroutines
+            (:class:`~turngym.envs.vector.aio.AsyncEnv`); ``"process"`` in worker processes, which survives anything;
+            ``"ray"`` in such processes all over a cluster. :mod:`turngym.envs.vector` has a table.
         autoreset_mode: Gymnasium's ``AutoresetMode`` or its value, or the lower-case name, e.g. ``"disabled"``.
-        num_workers: Number of workers; the default is the number of slots or of processors, whichever is less.
+        num_workers: Number of worker processes or actors; the default is the number of slots or of processors,
+            whichever is less. With ``"thread"`` and ``"asyncio"`` the number of threads that may be at work at once;
+            the default is one for each slot. ``"sync"`` has none.
         step_timeout_seconds: A step that takes longer is a fault; None waits. ``"sync"`` cannot interrupt a step.
         reset_timeout_seconds: The same for a reset, which includes making the environment.
-        memory_limit_mib: Memory that each worker may allocate, in MiB.
+        memory_limit_mib: Memory that each worker process may allocate, in MiB.
+        backend_options: What only this backend knows, e.g. ``{"address": "auto"}``: see
+            :class:`~turngym.envs.vector.ray_session.RayOptions`.
         **env_kwargs: Options of the environments.
 
     Raises:
@@ -56,7 +64,9 @@ def make_vec(
     if observation not in ("native", "text"):
         raise ConfigError(f'observation must be "native" or "text", got {observation!r}.')
     makers = [Maker(source, env_kwargs, tuple(wrappers), observation == "text") for source in sources]
-    limits = BackendOptions(num_workers, step_timeout_seconds, reset_timeout_seconds, memory_limit_mib)
+    limits = BackendOptions(
+        num_workers, step_timeout_seconds, reset_timeout_seconds, memory_limit_mib, backend_options or {}
+    )
     mode = _mode(autoreset_mode)
     return TextVectorEnv(VECTOR_BACKENDS[backend](makers, limits), mode, name)
 

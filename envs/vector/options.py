@@ -1,13 +1,14 @@
-"""Reads what the caller passes to a vector's ``reset``."""
+"""Reads what the caller passes to a vector."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, nearest
 
 
 def read_seeds(seed: int | Sequence[int | None] | None, num_slots: int) -> Sequence[int | None]:
@@ -56,3 +57,34 @@ def slot_options(options: dict[str, Any] | None, num_slots: int) -> list[dict[st
     if len(own) != num_slots:
         raise ConfigError(f'options["slot_options"] needs {num_slots} entries, one per slot, got {len(own)}.')
     return [{**common, **(each or {})} for each in own]
+
+
+def read_own(kind: type[Any], given: Mapping[str, Any]) -> Any:
+    """Return the options that only one backend knows, as its dataclass.
+
+    Raises:
+        ConfigError: There is no such option.
+    """
+    known = [field.name for field in fields(kind)]
+    for name in given:
+        if not known:
+            raise ConfigError(f"this backend has no options of its own, got backend_options={dict(given)!r}.")
+        if name not in known:
+            raise ConfigError(f"backend_options has an unknown key {name!r}. {nearest(name, known)}")
+    return kind(**given)
+
+
+def require_count(name: str, value: int) -> None:
+    """Raise unless the value is a whole number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise ConfigError(f"{name} must be a whole number of at least 0, got {value!r}.")
+
+
+def require_positive(name: str, value: float | None, *, is_whole: bool) -> None:
+    """Raise unless the value is None or a number greater than 0, finite and whole where that is asked for."""
+    if value is None:
+        return
+    kinds = int | np.integer if is_whole else int | float | np.integer | np.floating
+    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < float("inf"):
+        kind = "a whole number" if is_whole else "a number"
+        raise ConfigError(f"{name} must be {kind} greater than 0, got {value!r}. Leave it out for the default.")

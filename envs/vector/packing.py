@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias, cast
 
 import gymnasium
@@ -55,13 +55,23 @@ class Packing:
             return cast("Sequence[Any]", actions)
         return list(iterate(batch_space(self._action_space, count), actions))
 
-    def batch(self, results: Sequence[Result]) -> Batch:
-        """Return the results of several slots as one batch."""
-        observations, rewards, terminations, truncations, rows, _ = zip(*results, strict=True) if results else ((),) * 6
+    def batch(self, results: Iterable[Result]) -> Batch:
+        """Return the results of several slots as one batch; they are taken one by one and not kept."""
+        observations: list[Any] = []
+        rewards: list[float] = []
+        terminations: list[bool] = []
+        truncations: list[bool] = []
+        rows: list[dict[str, Any]] = []
+        for observation, reward, terminated, truncated, info, _ in results:
+            observations.append(observation)
+            rewards.append(reward)
+            terminations.append(terminated)
+            truncations.append(truncated)
+            rows.append(info)
         return (
             self.join(observations),
             np.array(rewards, dtype=np.float64),
             np.array(terminations, dtype=np.bool_),
             np.array(truncations, dtype=np.bool_),
-            Infos(list(rows)),
+            Infos(rows),
         )

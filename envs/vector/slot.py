@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -36,6 +37,9 @@ READ_ONLY = frozenset(
 )
 """What ``call`` may ask for without changing an environment, so that a rebuild need not repeat it."""
 
+REFUSALS = (ConfigError, UnknownName, MissingExtra)
+"""What a reset raises instead of recording it, because the caller has to mend it."""
+
 _LONGEST_FAULT = 300
 
 
@@ -54,7 +58,7 @@ def fault_result(fault: str, *, counted: bool = True) -> Result:
     return None, 0.0, False, True, fault_info(fault, running=False), (fault,) if counted else ()
 
 
-def failed_reset(faults: list[str]) -> Result:
+def failed_reset(faults: Sequence[str]) -> Result:
     """Return the result of a reset that broke in a fresh environment too: the next step ends that episode."""
     return None, 0.0, False, False, fault_info(faults[-1], running=True), tuple(faults)
 
@@ -99,6 +103,8 @@ class Slot:
         maker: Makes the environment, and a fresh one after a fault.
     """
 
+    __slots__ = ("_attributes", "_env", "_maker", "start")
+
     start: tuple[str, Any] | None
     """How the running episode began, for the journal."""
 
@@ -132,20 +138,21 @@ class Slot:
                 if start is None:
                     start = ("generator", env.unwrapped.np_random.bit_generator.state)
                 observation, info = _begin(env, start, options, fresh=attempt > 0)
-            except (ConfigError, UnknownName, MissingExtra):
+            except REFUSALS:
                 raise
             except Exception as error:  # the boundary that records it
                 faults.append(describe(error))
                 self.close()
             else:
-                self.start = start
+                self.start = _repeatable(env, start)
                 return observation, 0.0, False, False, info, tuple(faults)
         return failed_reset(faults)
 
     def step(self, action: Any) -> Result:
         """Take one turn."""
         try:
-            observation, reward, terminated, truncated, info = self._living().step(action)
+            env = self._env if self._env is not None else self._living()
+            observation, reward, terminated, truncated, info = env.step(action)
             return observation, float(reward), bool(terminated), bool(truncated), info, ()
         except Exception as error:  # the boundary that records it
             self.close()
@@ -199,8 +206,7 @@ class Slot:
                 observation = env.step(op[1])[0]
             else:
                 self.run(op)
-        if not data_equivalence(observation, journal.last, exact=True):
-            raise TurngymError("the environment is not deterministic: its replay shows another observation")
+        require_same(observation, journal.last)
 
     def close(self) -> None:
         """Close the environment, if there is one; a fresh one is made when it is needed."""
@@ -227,15 +233,36 @@ class Slot:
         return env.get_wrapper_attr(name)
 
 
+def require_same(observation: Any, original: Any) -> None:
+    """Raise unless a replay has ended with the observation of the original."""
+    if not data_equivalence(observation, original, exact=True):
+        raise TurngymError("the environment is not deterministic: its replay shows another observation")
+
+
 def _begin(
     env: gymnasium.Env[Any, Any], start: tuple[str, Any], options: dict[str, Any] | None, *, fresh: bool
 ) -> tuple[Any, dict[str, Any]]:
     """Reset from a seed, or go on with a generator, which a fresh environment must be given first."""
+    return env.reset(seed=seed_for(env, start, fresh=fresh), options=options)
+
+
+def _repeatable(env: gymnasium.Env[Any, Any], start: tuple[str, Any]) -> tuple[str, Any]:
+    """Return how to begin the episode again: from its state where a wrapper keeps something over resets."""
+    if env is env.unwrapped or not env.has_wrapper_attr("has_lasting") or not env.get_wrapper_attr("has_lasting"):
+        return start
+    try:
+        return "snapshot", bytes(env.get_wrapper_attr("snapshot")())
+    except SnapshotUnsupported:
+        return start
+
+
+def seed_for(env: gymnasium.Env[Any, Any], start: tuple[str, Any], *, fresh: bool) -> int | None:
+    """Return the seed to reset with; None after having given a fresh environment the generator to go on with."""
     kind, value = start
     if kind == "seed":
-        return env.reset(seed=value, options=options)
+        return int(value)
     if fresh:
         generator = np.random.Generator(getattr(np.random, value["bit_generator"])(0))
         generator.bit_generator.state = value
         env.unwrapped.np_random = generator
-    return env.reset(options=options)
+    return None

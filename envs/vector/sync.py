@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from time import perf_counter
 from typing import Any
 
 from turngym.envs.vector.backend import VECTOR_BACKENDS, Backend, BackendOptions, Failure
@@ -21,21 +22,42 @@ class SyncBackend(Backend):
             raise ConfigError('memory_limit_mib would limit this very process. Pass backend="process".')
         self._slots = [Slot(maker) for maker in makers]
 
-    def run(self, slots: Sequence[int], ops: Sequence[Op]) -> list[Any]:
-        """Run the operations in order."""
-        if self.closed:
-            self.require_open()
-        every = self._slots
-        return [every[slot].run(op) for slot, op in zip(slots, ops, strict=True)]
+    def stream(self, slots: Sequence[int], ops: Sequence[Op]) -> Iterator[Any]:
+        """Run an operation when its answer is asked for.
+
+        A step's time includes what the caller does with the answer before: reading the clock once is half the cost.
+        """
+        self.require_open()
+        every, steps = self._slots, self.latencies.fresh_steps
+        self.latencies.settle()
+        last = perf_counter()
+        for slot, op in zip(slots, ops, strict=True):
+            if op[0] == "step":
+                answer = every[slot].step(op[1])
+                now = perf_counter()
+                steps.append(now - last)
+                last = now
+                yield answer
+            else:
+                try:
+                    answer = every[slot].run(op)
+                except Exception as error:  # kept, and raised when all have been run
+                    answer = self.refuse(error)
+                now = perf_counter()
+                self.latencies.took(op[0], now - last)
+                last = now
+                yield answer
 
     def submit(self, slots: Sequence[int], ops: Sequence[Op]) -> None:
         """Run the operations at once and keep the answers."""
-        self.require_open()
-        for slot, op in zip(slots, ops, strict=True):
-            try:
-                self.done[slot] = self._slots[slot].run(op)
-            except Exception as error:  # kept, and raised where the answer is fetched
-                self.done[slot] = Failure(error)
+        for slot, answer in zip(slots, self.stream(slots, ops), strict=True):
+            self.done[slot] = answer
+            if self.refusal is not None:
+                self.done[slot], self.refusal = Failure(self.refusal), None
+
+    def report(self) -> dict[str, Any]:
+        """Return the same as every backend; here the caller waits for whatever is done."""
+        return super().report() | {"waiting_seconds": self.latencies.busy_seconds}
 
     def pump(self, timeout_seconds: float | None) -> None:
         """Do nothing: every answer is there already."""

@@ -13,8 +13,10 @@ import pickle
 import select
 import signal
 import socket
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from turngym.envs.vector.backend import Failure
@@ -71,6 +73,7 @@ def main(channel_file: int, board_file: int) -> None:
     board = Board(board_file)
     os.close(board_file)
     channel = Channel(socket.socket(fileno=channel_file))
+    _be_killed_first()
     threading.Thread(target=_end_with_the_vector, args=(channel_file,), daemon=True).start()
     slots: dict[int, Slot] = {}
     try:
@@ -97,14 +100,15 @@ def _serve(channel: Channel, board: Board, slots: dict[int, Slot]) -> None:
     while True:
         kind, content = channel.receive()
         if kind == "open":
-            makers, memory_limit_mib = content
+            makers, memory_limit_mib, surroundings = content
+            _move(*surroundings)
             if memory_limit_mib is not None:
                 _limit_memory(memory_limit_mib)
             try:
                 slots.update({index: Slot(maker) for index, maker in pickle.loads(makers).fn.items()})
             except Exception as error:  # the boundary that reports it
                 text = f"a worker cannot load the environments' makers: {describe(error)}"
-                channel.send(encode([(IDLE, Failure(TurngymError(text)), None)]))
+                channel.send(encode_refusal(TurngymError(text)))
         else:
             _run_jobs(content, channel, board, slots)
 
@@ -114,18 +118,24 @@ def _run_jobs(
 ) -> None:
     """Run the jobs and send the answers in one message, or in several where the jobs take their time."""
     answers: list[Any] = []
-    flushed = time.monotonic()
+    durations: dict[str, list[float]] = {"step": [], "reset": []}
+    began = flushed = time.monotonic()
     for serial, index, journal, op in jobs:
         board.write(serial)
-        slot = slots[index]
-        answers.append((serial, run_job(slot, journal, op), slot.start if op[0] == "reset" else None))
-        if time.monotonic() - flushed > _FLUSH_SECONDS:
+        slot, kind = slots[index], op[0]
+        answers.append((serial, run_job(slot, journal, op), slot.start if kind == "reset" else None))
+        now = time.monotonic()
+        if kind in durations:
+            durations[kind].append(now - began)
+        began = now
+        if now - flushed > _FLUSH_SECONDS:
             board.write(IDLE)
-            channel.send(encode_answers(answers))
-            answers, flushed = [], time.monotonic()
+            channel.send(encode_answers(answers, durations))
+            answers, durations = [], {"step": [], "reset": []}
+            began = flushed = time.monotonic()
     board.write(IDLE)
     if answers:
-        channel.send(encode_answers(answers))
+        channel.send(encode_answers(answers, durations))
 
 
 def run_job(slot: Slot, journal: Journal | None, op: Op) -> Any:
@@ -135,17 +145,22 @@ def run_job(slot: Slot, journal: Journal | None, op: Op) -> Any:
             slot.rebuild(journal)
         except Exception as error:  # the boundary that records it
             slot.close()
-            fault = f"rebuild failed: {describe(error)}"
-            if op[0] == "reset":
-                return failed_reset([fault])
-            return fault_result(fault) if op[0] == "step" else Failure(TurngymError(fault))
+            return rebuild_failed(error, op)
     try:
         return slot.run(op)
     except Exception as error:  # raised again where the caller is
-        return Failure(_portable(error))
+        return Failure(portable(error))
 
 
-def _portable(error: Exception) -> Exception:
+def rebuild_failed(error: Exception, op: Op) -> Any:
+    """Return what an operation leads to if the slot could not be brought back before it."""
+    fault = f"rebuild failed: {describe(error)}"
+    if op[0] == "reset":
+        return failed_reset([fault])
+    return fault_result(fault) if op[0] == "step" else Failure(TurngymError(fault))
+
+
+def portable(error: Exception) -> Exception:
     """Return the exception if it survives pickling, else one that says the same."""
     with contextlib.suppress(Exception):
         if type(pickle.loads(pickle.dumps(error))) is type(error):
@@ -153,12 +168,22 @@ def _portable(error: Exception) -> Exception:
     return TurngymError(describe(error))
 
 
-def encode_answers(answers: list[Any]) -> bytes:
-    """Return the answers as a frame; one that cannot be pickled becomes a fault of its slot."""
+def encode_answers(answers: list[Any], durations: dict[str, list[float]]) -> bytes:
+    """Return the answers as a frame; one that cannot be pickled becomes a fault of its slot.
+
+    Args:
+        answers: For each job its serial number, what it led to, and how the episode began if it was a reset.
+        durations: How long the jobs took, in seconds, by kind.
+    """
     try:
-        return encode(answers)
+        return encode((answers, durations))
     except Exception:  # some answer cannot travel: find out which
-        return encode([_checked(answer) for answer in answers])
+        return encode(([_checked(answer) for answer in answers], durations))
+
+
+def encode_refusal(error: Exception) -> bytes:
+    """Return as a frame that the worker cannot do its work at all."""
+    return encode(([(IDLE, Failure(portable(error)), None)], {}))
 
 
 def _checked(answer: tuple[int, Any, Any]) -> tuple[int, Any, Any]:
@@ -172,6 +197,21 @@ def _checked(answer: tuple[int, Any, Any]) -> tuple[int, Any, Any]:
         is_result = isinstance(content, tuple) and len(content) == 6
         return serial, fault_result(fault) if is_result else Failure(TurngymError(fault)), None
     return answer
+
+
+def _move(path: list[str], environ: dict[str, str], folder: str) -> None:
+    """Take over the import path, the environment variables and the folder that the vector has now."""
+    sys.path[:] = path
+    for name in os.environ.keys() - environ.keys():
+        del os.environ[name]
+    os.environ.update(environ)
+    os.chdir(folder)
+
+
+def _be_killed_first() -> None:
+    """Where memory runs out, the system should end this process, which can be replaced, and not the vector's."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500")
 
 
 def _limit_memory(limit_mib: int) -> None:

@@ -1,0 +1,149 @@
+"""Environments that wait in coroutines, and the slots that run them on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any, Protocol, runtime_checkable
+
+from turngym.envs.vector.backend import Failure
+from turngym.envs.vector.slot import (
+    REFUSALS,
+    Journal,
+    Op,
+    Result,
+    Slot,
+    describe,
+    failed_reset,
+    fault_result,
+    require_same,
+    seed_for,
+)
+from turngym.envs.vector.worker import rebuild_failed
+
+
+@runtime_checkable
+class AsyncEnv(Protocol):
+    """What the backend ``asyncio`` looks for: an environment that also offers its two methods as coroutines.
+
+    They mean what ``reset`` and ``step`` mean, which must work as well, because the other backends call those. While a
+    coroutine waits, the other slots go on; one that computes long or waits without ``await`` holds up all of them.
+    It is cancelled when it exceeds the vector's limit. A coroutine ``async_close`` is awaited if there is one;
+    otherwise ``close`` runs in a thread. All other methods run in threads, never while a coroutine is under way. The
+    outermost wrapper has to offer the coroutines, since it would be bypassed otherwise: an environment in a wrapper
+    without them runs in a thread.
+
+    >>> class Page:
+    ...     async def async_reset(self, *, seed=None, options=None):
+    ...         return "a page", {}
+    ...     async def async_step(self, action):
+    ...         await asyncio.sleep(0)
+    ...         return "the next page", 0.0, False, False, {}
+    >>> isinstance(Page(), AsyncEnv)
+    True
+    """
+
+    async def async_reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode, as ``reset`` does."""
+
+    async def async_step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take one turn, as ``step`` does."""
+
+
+async def in_thread(function: Any, *arguments: Any) -> Any:
+    """Call a function in a thread of the running loop's executor."""
+    return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+
+
+class AsyncSlot(Slot):
+    """A slot that awaits the coroutines of its environment."""
+
+    __slots__ = ()
+
+    def offers_coroutines(self) -> bool:
+        """Make the environment, and return whether it offers coroutines."""
+        return isinstance(self._living(), AsyncEnv)
+
+    async def attend(self, journal: Journal | None, op: Op) -> Any:
+        """Run one operation, after what has to be repeated before; as :func:`run_job` does in a thread."""
+        if journal is not None:
+            try:
+                await self._async_rebuild(journal)
+            except Exception as error:  # the boundary that records it
+                await self.async_close()
+                return rebuild_failed(error, op)
+        try:
+            if op[0] == "step":
+                return await self._async_step(op[1])
+            if op[0] == "reset":
+                return await self._async_reset(op[1], op[2])
+            return await in_thread(self.run, op)
+        except Exception as error:  # raised again where the caller is
+            return Failure(error)
+
+    async def async_close(self) -> None:
+        """Close the environment, if there is one."""
+        env, self._env, self.start = self._env, None, None
+        if env is None:
+            return
+        try:
+            close = getattr(env, "async_close", None)
+            if inspect.iscoroutinefunction(close):
+                await close()
+            else:
+                await in_thread(env.close)
+        except Exception:  # the boundary: a broken environment may fail to close, and nothing is lost by that
+            return
+
+    async def _async_step(self, action: Any) -> Result:
+        try:
+            env = await self._async_living()
+            observation, reward, terminated, truncated, info = await env.async_step(action)
+            return observation, float(reward), bool(terminated), bool(truncated), info, ()
+        except Exception as error:  # the boundary that records it
+            await self.async_close()
+            return fault_result(describe(error))
+
+    async def _async_reset(self, seed: int | None, options: dict[str, Any] | None) -> Result:
+        start: tuple[str, Any] | None = None if seed is None else ("seed", seed)
+        faults: list[str] = []
+        for attempt in range(2):
+            try:
+                env = await self._async_living()
+                start = start or ("generator", env.unwrapped.np_random.bit_generator.state)
+                given = seed_for(env, start, fresh=attempt > 0)
+                observation, info = await env.async_reset(seed=given, options=options)
+            except REFUSALS:
+                raise
+            except Exception as error:  # the boundary that records it
+                faults.append(describe(error))
+                await self.async_close()
+            else:
+                self.start = start
+                return observation, 0.0, False, False, info, tuple(faults)
+        return failed_reset(faults)
+
+    async def _async_rebuild(self, journal: Journal) -> None:
+        """Bring the slot to where its journal ends, as :meth:`rebuild` does."""
+        await self.async_close()
+        self._attributes = dict(journal.attributes)
+        env = await self._async_living()
+        if journal.start is None:
+            return
+        if journal.start[0] == "snapshot":
+            observation = (await in_thread(self.restore, journal.start[1]))[0]
+        else:
+            seed = seed_for(env, journal.start, fresh=True)
+            observation, _ = await env.async_reset(seed=seed, options=journal.options)
+        self.start = journal.start
+        for op in journal.log:
+            if op[0] == "step":
+                observation = (await env.async_step(op[1]))[0]
+            else:
+                await in_thread(self.run, op)
+        require_same(observation, journal.last)
+
+    async def _async_living(self) -> Any:
+        return self._env if self._env is not None else await in_thread(self._living)

@@ -1,0 +1,80 @@
+"""Runs the slots on one event loop: for environments that wait in coroutines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from turngym.envs.vector.aio import AsyncSlot
+from turngym.envs.vector.backend import VECTOR_BACKENDS, BackendOptions
+from turngym.envs.vector.lanes import Gate, Lane
+from turngym.envs.vector.loops import GRACE_SECONDS, LoopLane, LoopThread
+from turngym.envs.vector.maker import Maker
+from turngym.envs.vector.thread import LaneWorker, ThreadBackend
+
+_SIGN_SECONDS = 0.05
+
+
+@VECTOR_BACKENDS.register("asyncio")
+class AsyncioBackend(ThreadBackend):
+    """Runs environments that offer coroutines on one event loop; survives an exception and a hang.
+
+    See :class:`~turngym.envs.vector.aio.AsyncEnv` for what such an environment offers. All others run in threads, as
+    with the backend ``thread``, so that they never hold up the loop. A coroutine that exceeds its limit is cancelled,
+    and left behind if it does not end then. One that blocks the loop itself is left behind together with the loop:
+    the other slots are brought back from their journals on a fresh one. ``num_workers`` limits the threads only.
+    """
+
+    def __init__(self, makers: Sequence[Maker], options: BackendOptions) -> None:
+        self._homes = [LoopThread()]
+        self._cancelled: list[tuple[float, Lane]] = []
+        super().__init__(makers, options)
+        self._afterwards.append(_stopper(self._homes))
+
+    def report(self) -> dict[str, Any]:
+        """Return the same as every backend; coroutines that were cancelled just now get their time to end."""
+        for deadline, lane in self._cancelled:
+            self.abandoned += not lane.has_ended.wait(max(0.0, deadline - time.monotonic()))
+        self._cancelled.clear()
+        return super().report()
+
+    def _lane_maker(self, index: int, maker: Maker, gate: Gate) -> Callable[[], Lane]:
+        post, homes = self._post, self._homes
+        return lambda: LoopLane(index, AsyncSlot(maker), post, gate, homes[0])
+
+    def _part_with(self, worker: LaneWorker) -> bool:
+        lane = cast("LoopLane", worker.lane)
+        if not lane.is_async:
+            return super()._part_with(worker)
+        if lane.home.answers(_SIGN_SECONDS):
+            lane.leave()
+            self._cancelled.append((time.monotonic() + GRACE_SECONDS, lane))
+            return True
+        if lane.home.current() is not lane.task:
+            return False  # the one that blocks the loop will exceed its own limit
+        self._leave_loop(worker)
+        return True
+
+    def _leave_loop(self, culprit: LaneWorker) -> None:
+        """Leave a blocked loop behind, and begin again on a fresh one with all other slots that were on it."""
+        self.abandoned += 1
+        blocked = self._homes[0]
+        self._homes[:] = [LoopThread()]
+        culprit.lane.leave()
+        for worker in self._workers:
+            lane = cast("LoopLane", worker.lane)
+            if worker is culprit or not lane.is_async or lane.home is not blocked:
+                continue
+            lane.leave()
+            worker.queue.extendleft(worker.flight.values())
+            worker.flight = {}
+            self._lost.update(worker.slots)
+            worker.start()
+            self._send(worker)
+        blocked.stop()
+
+
+def _stopper(homes: list[LoopThread]) -> Callable[[], None]:
+    """Return what ends the loop that is in use."""
+    return lambda: homes[0].stop()

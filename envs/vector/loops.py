@@ -1,0 +1,165 @@
+"""An event loop in a thread, and the lanes whose operations are coroutines on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any
+
+from turngym.envs.vector.aio import AsyncSlot
+from turngym.envs.vector.lanes import Answer, Broken, Gate, Lane
+from turngym.envs.vector.slot import describe
+from turngym.envs.vector.workers import Order
+
+GRACE_SECONDS = 0.5
+"""How long a cancelled coroutine may take to end."""
+
+
+class DaemonExecutor(ThreadPoolExecutor):
+    """Runs every call in a fresh thread that does not keep the program from ending."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Start a call."""
+        future: Future[Any] = Future()
+
+        def call() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = fn(*args, **kwargs)
+            except BaseException as error:  # handed to whoever waits for the future
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        threading.Thread(target=call, name="turngym-call", daemon=True).start()
+        return future
+
+
+class LoopThread:
+    """An event loop that runs in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_default_executor(DaemonExecutor())
+        self._is_stopping = False
+        threading.Thread(target=self._run, name="turngym-loop", daemon=True).start()
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function in the loop's thread, soon; not at all if the loop has ended."""
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(function, *arguments)
+
+    def answers(self, seconds: float) -> bool:
+        """Return whether the loop gives a sign of life within that time."""
+        sign = threading.Event()
+        self.call(sign.set)
+        return sign.wait(seconds)
+
+    def current(self) -> asyncio.Task[Any] | None:
+        """Return the task that is running just now; one that blocks the loop stays it."""
+        return asyncio.current_task(self.loop)
+
+    def stop(self) -> None:
+        """End the loop, unless something blocks it."""
+        self._is_stopping = True
+        self.call(self.loop.stop)
+
+    def _run(self) -> None:
+        while not self._is_stopping:
+            with contextlib.suppress(SystemExit):  # of a task that an environment has started
+                self.loop.run_forever()
+        with contextlib.suppress(SystemExit):
+            self.loop.run_until_complete(self._cancel_all())
+        self.loop.close()
+
+    async def _cancel_all(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+
+
+class LoopLane(Lane):
+    """Runs the operations of one slot as coroutines, if its environment offers them, or else in a thread.
+
+    Args:
+        index: Number of the slot.
+        slot: The slot.
+        post: Where the answers go.
+        gate: Limits how many threads are at work.
+        home: The loop.
+    """
+
+    slot: AsyncSlot
+
+    def __init__(self, index: int, slot: AsyncSlot, post: SimpleQueue[Answer], gate: Gate, home: LoopThread) -> None:
+        super().__init__(index, slot, post, gate)
+        self.home = home
+        self.is_async = False
+        """Whether the environment is known to offer coroutines."""
+        self.task: asyncio.Task[None] | None = None
+
+    def put(self, order: Order) -> None:
+        """Run an operation."""
+        if self.is_async:
+            self.home.call(self._begin, order)
+        else:
+            super().put(order)
+
+    def leave(self) -> None:
+        """Ask for nothing more: what is under way is cancelled, and the environment is closed."""
+        if self.is_async:
+            self.is_left = True
+            self.home.call(self._cancel)
+        else:
+            super().leave()
+
+    def run(self, order: Order) -> bool:
+        """Run one operation in this thread, or hand it over to the loop if the environment offers coroutines."""
+        self.began = time.monotonic()
+        with contextlib.suppress(Exception):  # the operation meets the same error and reports it
+            self.is_async = self.slot.offers_coroutines()
+        if self.is_async and not self.is_left:
+            self.home.call(self._begin, order)
+            return False
+        return super().run(order)
+
+    # In the loop's thread.
+
+    def _begin(self, order: Order) -> None:
+        if not self.is_left:
+            self.task = self.home.loop.create_task(self._attend(order))
+
+    def _cancel(self) -> None:
+        if self.task is None or self.task.done():
+            self.task = self.home.loop.create_task(self._close())
+        else:
+            self.task.cancel()
+
+    async def _close(self) -> None:
+        try:
+            await self.slot.async_close()
+        finally:
+            self.has_ended.set()
+
+    async def _attend(self, order: Order) -> None:
+        serial, _, journal, op = order
+        if self.began == math.inf:
+            self.began = time.monotonic()
+        began = self.began
+        try:
+            content = await self.slot.attend(journal, op)
+        except BaseException as error:  # the boundary: a cancelled or ended coroutine must say so
+            content = Broken(describe(error))
+        if self.is_left:
+            await self._close()
+        else:
+            self.answer(serial, op[0], content, time.monotonic() - began)
