@@ -7,15 +7,15 @@ call order, turn limit, the info table, splits, snapshots.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 import gymnasium
 import numpy as np
 
+from turngym.envs.settings import Configured
 from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError, EpisodeOver, nearest
 from turngym.types import SPLITS, JSONValue, Split
@@ -64,7 +64,7 @@ def split_of(instance: str) -> Split:
     return "train" if bucket < 8 else SPLITS[bucket - 7]
 
 
-class TextEnv(gymnasium.Env[ObsT, str], ABC):
+class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
     """A turn-based environment that answers text with text.
 
     Subclasses implement ``_begin``, ``_advance``, ``_anchor``, ``_state`` and ``_load``, and override the other
@@ -85,23 +85,7 @@ class TextEnv(gymnasium.Env[ObsT, str], ABC):
     """Rules and answer format, once, for the system prompt."""
     finite_instances: int | None = None
     """How many instances exist, where that is too few for splits; then every split draws from all of them."""
-    settings: Mapping[str, Any]
-    """The options that this environment was made with, defaults included."""
     splits: ClassVar[tuple[str, ...]] = SPLITS
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Record the options, so that a snapshot can tell whether it belongs here."""
-        self = super().__new__(cls)
-        parameters = inspect.signature(cls).parameters
-        open_ended = [name for name, p in parameters.items() if p.kind is p.VAR_KEYWORD]
-        for key in kwargs:
-            if key not in parameters and not open_ended:
-                raise ConfigError(f"{cls.__name__} has no option {key!r}. {nearest(key, set(parameters) - {'env_id'})}")
-        bound = inspect.signature(cls).bind_partial(*args, **kwargs)
-        bound.apply_defaults()
-        settings = {**bound.arguments, **(bound.arguments.get(open_ended[0], {}) if open_ended else {})}
-        self.settings = {k: v for k, v in settings.items() if k not in ("env_id", "render_mode", *open_ended)}
-        return self
 
     def __init__(
         self, *, max_turns: int, split: str = "train", env_id: str = "", render_mode: str | None = None
