@@ -80,6 +80,20 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
         ConfigError: An option is out of its range.
     """
 
+    __slots__ = (  # fewer than 31 attributes are left to a subclass's __dict__ that way, so that instances share its keys
+        "_action_is_valid",
+        "_observation",
+        "_running",
+        "_success",
+        "action_space",
+        "env_id",
+        "instance",
+        "max_turns",
+        "observation_space",
+        "settings",
+        "split",
+        "turn",
+    )
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  (gymnasium declares it so)
     instructions: str = ""
     """Rules and answer format, once, for the system prompt."""

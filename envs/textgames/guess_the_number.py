@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 
 from turngym.envs.core import Outcome, TextEnv
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
@@ -14,13 +15,24 @@ _NUMBER = re.compile(r"\s*([0-9]{1,9})\s*")
 _LIST_LIMIT = 100
 
 
-def narrowed(low: int, high: int, guess: int, hidden: int) -> tuple[int, int]:
-    """Return the interval that is left of ``[low, high]`` after a wrong guess.
+@lru_cache(maxsize=20_000)
+def interval(low: int, high: int, count: int) -> tuple[str, float]:
+    """Return the text of an interval of ``count`` numbers at first, and how much of the search is done.
 
-    >>> narrowed(1, 100, guess=50, hidden=70)
-    (51, 100)
+    >>> interval(1, 100, count=100), interval(7, 7, count=100)[0]
+    (('from 1 to 100', 0.0), 'from 7 to 7')
     """
-    return (max(low, guess + 1), high) if hidden > guess else (low, min(high, guess - 1))
+    return f"from {low} to {high}", 1 - math.log(high - low + 2) / math.log(count + 1)
+
+
+@lru_cache(maxsize=100)
+def guesses(low: int, high: int) -> dict[str, int]:
+    """Return the numbers of a range by their texts, in order; all environments of one range share them.
+
+    >>> guesses(3, 5)
+    {'3': 3, '4': 4, '5': 5}
+    """
+    return {str(number): number for number in range(low, high + 1)}
 
 
 class GuessTheNumber(TextEnv[str]):
@@ -76,10 +88,13 @@ class GuessTheNumber(TextEnv[str]):
             )
         self.low, self.high = low, high
         self.step_reward, self.solve_reward = step_reward, solve_reward
-        self._log_width = math.log(count + 1)
-        self.finite_instances = count
+        self.finite_instances = self._count = count
         self._shows_interval = view == "interval"
-        self._choices = tuple(map(str, range(low, high + 1))) if count <= _LIST_LIMIT else ()
+        self._guesses = guesses(low, high) if count <= _LIST_LIMIT else {}
+        self._choices = tuple(self._guesses)
+        self._text = ""
+        self._higher, self._lower = Outcome("higher", step_reward), Outcome("lower", step_reward)
+        self._correct = Outcome("correct", step_reward + solve_reward, terminated=True, success=True)
         answers = "the interval that is left" if self._shows_interval else '"higher" or "lower"'
         self.instructions = (
             f"I have chosen a whole number from {low} to {high}. Find it in at most {max_turns} guesses.\n"
@@ -88,59 +103,77 @@ class GuessTheNumber(TextEnv[str]):
 
     def _begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._hidden = self._draw(lambda generator: int(generator.integers(self.low, self.high + 1)), self._name)
-        self._known = self.low, self.high
-        return self._interval()
+        self._hide(self.low + int(self.np_random.random() * self._count))
+        self._know(self.low, self.high)
+        return self._text
 
-    def _name(self, hidden: int) -> str:
-        return f"{hidden} from {self.low} to {self.high}"
+    def _hide(self, hidden: int) -> None:
+        self._hidden = hidden
+        self.instance = f"{hidden} from {self.low} to {self.high}"
 
-    def _interval(self) -> str:
-        return f"from {self._known[0]} to {self._known[1]}"
+    def _know(self, low: int, high: int) -> None:
+        """Note the interval that is left."""
+        self._low, self._high = low, high
+        self._text, self._done = interval(low, high, self._count)
 
     def _advance(self, action: str) -> Outcome[str]:
-        match = _NUMBER.fullmatch(action)
-        guess = int(match[1]) if match else -1
-        if not self.low <= guess <= self.high:
-            note = f"Unknown action: answer with a number from {self.low} to {self.high}."
-            observation = f"{note} {self._interval()}" if self._shows_interval else note
-            return Outcome(observation, self.step_reward, action_is_valid=False)
-        if guess == self._hidden:
-            self._known = guess, guess
-            return Outcome("correct", self.step_reward + self.solve_reward, terminated=True, success=True)
-        self._known = narrowed(*self._known, guess, self._hidden)
-        answer = "higher" if self._hidden > guess else "lower"
-        return Outcome(self._interval() if self._shows_interval else answer, self.step_reward)
+        guess = self._guesses.get(action, -1)
+        if guess < 0:
+            match = _NUMBER.fullmatch(action)
+            guess = int(match[1]) if match else -1
+            if not self.low <= guess <= self.high:
+                note = f"Unknown action: answer with a number from {self.low} to {self.high}."
+                observation = f"{note} {self._text}" if self._shows_interval else note
+                return Outcome(observation, self.step_reward, action_is_valid=False)
+        hidden = self._hidden
+        if guess == hidden:
+            self._know(guess, guess)
+            self._done = 1.0
+            return self._correct
+        if guess < hidden:
+            answer = self._higher
+            if guess >= self._low:
+                self._know(guess + 1, self._high)
+        else:
+            answer = self._lower
+            if guess <= self._high:
+                self._know(self._low, guess - 1)
+        return Outcome(self._text, self.step_reward) if self._shows_interval else answer
 
     def _anchor(self) -> str:
-        return self._interval()
+        return self._text
 
     def _legal_actions(self) -> tuple[str, ...]:
         return self._choices
 
     def _progress(self) -> float:
-        if self._success == 1:
-            return 1.0
-        low, high = self._known
-        return 1 - math.log(high - low + 2) / self._log_width
+        return self._done
 
     def _state(self) -> JSONValue:
-        return {"hidden": self._hidden, "known": list(self._known)}
+        return {"hidden": self._hidden, "known": [self._low, self._high]}
 
     def _load(self, state: JSONValue) -> None:
         low, high = state["known"]
-        self._hidden, self._known = state["hidden"], (low, high)
+        self._hidden = state["hidden"]
+        self._know(low, high)
+        if self._success == 1:
+            self._done = 1.0
 
     def resample_hidden(self) -> bool:
         """Hide another number of the interval that is left."""
-        low, high = self._known
-        if low == high:
+        if not self._running or self._low == self._high:
             return False
-        other = int(self.np_random.integers(low, high))
-        self._hidden = other + (other >= self._hidden)
-        self.instance = self._name(self._hidden)
+        other = int(self.np_random.integers(self._low, self._high))
+        self._hide(other + (other >= self._hidden))
         return True
 
     def expert_action(self) -> str:
-        """Return the middle of the interval that is left."""
-        return str(sum(self._known) // 2)
+        """Return the middle of the interval that is left.
+
+        Raises:
+            ConfigError: No episode is under way.
+        """
+        require_running(self)
+        if not self._text:
+            raise ConfigError(f"{self.env_id} has no expert action before the first reset(): call it first.")
+        return str((self._low + self._high) // 2)
