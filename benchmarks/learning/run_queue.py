@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -14,8 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from turngym.benchmarks.machine import machine
 from turngym.files import write_json
 from turngym.trainers.report import headline
 from turngym.trainers.run_folder import RunFolder
@@ -55,19 +53,6 @@ def run_all(arms: Mapping[str, Sequence[str]], at_once: int) -> dict[str, Path]:
         return dict(zip(arms, pool.map(run_one, arms, arms.values()), strict=True))
 
 
-def machine() -> dict[str, Any]:
-    """Return what the figures were measured on."""
-    model = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if "model name" in line
-        ),
-        platform.processor(),
-    )
-    return {"cpu": model, "cores": os.cpu_count(), "python": platform.python_version(), "torch": torch.__version__}
-
-
 def summary(folder: Path) -> dict[str, Any]:
     """Return the figures of one run that a table shows."""
     run = RunFolder(folder)
@@ -90,5 +75,5 @@ def mean_and_range(values: Sequence[float]) -> str:
 def write_results(name: str, content: Mapping[str, Any]) -> Path:
     """Write a result file with the machine described."""
     target = RESULTS / f"{name}.json"
-    write_json(target, {"machine": machine(), "command": f"python benchmarks/learning/{name}.py", **content})
+    write_json(target, {"machine": machine("torch"), "command": f"python benchmarks/learning/{name}.py", **content})
     return target

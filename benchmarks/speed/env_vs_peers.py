@@ -16,7 +16,6 @@ import argparse
 import json
 import math
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -33,6 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 import turngym
+from turngym.benchmarks.machine import machine
 from turngym.envs.textgames.words import LONGEST, SHORTEST, words
 
 HERE = Path(__file__).parent
@@ -175,22 +175,6 @@ def summary(cells: Mapping[str, Results]) -> Results:
     return found
 
 
-def machine() -> Results:
-    """Return what the figures depend on beside the code."""
-    model = platform.processor()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = [line for line in cpuinfo.read_text("utf8").splitlines() if line.startswith("model name")]
-        model = lines[0].partition(":")[2].strip() if lines else model
-    return {
-        "processor": model,
-        "processors": os.cpu_count(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "load_average": os.getloadavg(),
-    }
-
-
 def overall(games: Mapping[str, Results]) -> Results:
     """Return the geometric mean and the worst game of both ratios, and the largest loss."""
     found: Results = {}
@@ -295,7 +279,7 @@ def main() -> int:
         "words": "the words of wonderwords on every side; NLTK's own lists are not used, downloads are off, and a stub "
         "for its tagger calls every word a noun",
         "versions": versions(options.peers),
-        "machine": machine(),
+        "machine": {**machine("gymnasium", "numpy"), "load_average": os.getloadavg()},
         "games": {},
     }
     for row in chosen(options.games):

@@ -6,7 +6,6 @@ Interleaved repeats in one process, medians. Random legal actions; resets are pa
 from __future__ import annotations
 
 import json
-import platform
 import statistics
 import sys
 import time
@@ -17,6 +16,7 @@ import gymnasium
 from gymnasium.vector import SyncVectorEnv
 
 import turngym
+from turngym.benchmarks.machine import machine
 from turngym.seeding import stream
 
 REPEATS, SLOTS, STEPS = 7, 32, 400
@@ -51,8 +51,9 @@ def compare(env_id: str) -> dict[str, float]:
 def main() -> int:
     """Measure, print, and write ``benchmarks/results/vector_overhead.json``."""
     result = {env_id: compare(env_id) for env_id in IDS}
-    settings = {"slots": SLOTS, "steps": STEPS, "repeats": REPEATS, "python": platform.python_version()}
-    TARGET.write_text(json.dumps({"settings": settings, "steps_per_second": result}, indent=2) + "\n", "utf8")
+    settings = {"slots": SLOTS, "steps": STEPS, "repeats": REPEATS}
+    content = {"machine": machine("gymnasium", "numpy"), "settings": settings, "steps_per_second": result}
+    TARGET.write_text(json.dumps(content, indent=2) + "\n", "utf8")
     for env_id, row in result.items():
         print(f"{env_id:28} gymnasium {row['gymnasium']:9.0f}  turngym {row['turngym']:9.0f}  ratio {row['ratio']:.2f}")
     return 0
