@@ -80,7 +80,7 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
         ConfigError: An option is out of its range.
     """
 
-    __slots__ = (  # fewer than 31 attributes are left to a subclass's __dict__ that way, so that instances share its keys
+    __slots__ = (  # with more than 30 others in its dict, an instance would not share keys: slow in large vectors
         "_action_is_valid",
         "_observation",
         "_running",
@@ -90,6 +90,7 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
         "instance",
         "max_turns",
         "observation_space",
+        "render_mode",
         "settings",
         "split",
         "turn",
@@ -196,11 +197,12 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
         Returns:
             The first observation and the info table of :class:`turngym.types.Info`.
         """
-        super().reset(seed=seed)
         options = options or {}
         for key in options:
             if key != "task":
                 raise ConfigError(f"reset of {self.env_id} got the option {key!r}. {nearest(key, ['task'])}")
+        super().reset(seed=seed)
+        self._running = False  # until the new episode stands
         self.turn = 0
         self._success = -1
         self._action_is_valid = True

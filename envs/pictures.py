@@ -37,6 +37,7 @@ class PictureEnv(TextEnv[Any]):
         ConfigError: An option is out of its range.
     """
 
+    __slots__ = ("_frame", "image")
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012  (as declared)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -60,6 +61,8 @@ class PictureEnv(TextEnv[Any]):
             raise ConfigError(f"image of {self.env_id} must be True or False, got {image!r}.")
         self.image = image
         self._frame = 1, 1
+        if image:  # on this instance alone: without pictures a step is TextEnv's own and costs nothing more
+            self.step = self._step_and_paint  # type: ignore[method-assign]
 
     @abstractmethod
     def _image(self) -> NDArray[np.uint8]:
@@ -82,10 +85,10 @@ class PictureEnv(TextEnv[Any]):
         observation, info = super().reset(seed=seed, options=options)
         return (self._with_image(observation) if self.image else observation), info
 
-    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take one turn; see :meth:`TextEnv.step`."""
+    def _step_and_paint(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take one turn and add the picture."""
         result = super().step(action)
-        return (self._with_image(result[0]), *result[1:]) if self.image else result
+        return (self._with_image(result[0]), *result[1:])
 
     def restore(self, snapshot: bytes) -> tuple[Any, dict[str, Any]]:
         """Bring back a state that ``snapshot`` saved; see :meth:`TextEnv.restore`."""

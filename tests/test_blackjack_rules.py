@@ -38,7 +38,7 @@ def test_a_hand_counts_the_best_choice_for_every_ace(cards: list[int]) -> None:
     choices = [(1, 11) if rank == 1 else (min(rank, 10),) for rank in cards]
     sums = {sum(choice) for choice in product(*choices)}
     best = max([count for count in sums if count <= 21], default=min(sums))
-    count, is_soft = total(cards)
+    count, is_soft = total(tuple(cards))
     assert count == best
     assert is_soft == (best != sum([min(rank, 10) for rank in cards]))
 

@@ -172,7 +172,7 @@ def test_expert_goes_on_from_any_beginning_that_can_succeed() -> None:
     assert 5 < sum(outcomes) < 35, "both cases must occur"
 
 
-@pytest.mark.parametrize("tokens", ["8 *", "8 * 4", "8 * 4 ="])
+@pytest.mark.parametrize("tokens", ["8 *", "8 * 4"])
 def test_without_any_way_on_the_expert_says_so(tokens: str) -> None:
     env = holding(EZPoints(), 4, 8)
     play(env, tokens)

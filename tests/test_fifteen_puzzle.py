@@ -48,6 +48,12 @@ def test_expert_solves_any_board_of_fifteen_in_time() -> None:
     assert max(turns) < 150
 
 
+@pytest.mark.parametrize("seed", [1964, 1519])
+def test_expert_takes_a_shortest_way_on_the_hardest_boards_of_3000(seed: int) -> None:
+    """They take more steps than a search on any board may, and going row by row would not end in time."""
+    assert turns_of_expert(FifteenPuzzle(), seed) <= 30
+
+
 def test_expert_finds_back_when_the_agent_leaves_its_way() -> None:
     env = FifteenPuzzle(scramble=8, max_turns=40)
     env.reset(seed=1)

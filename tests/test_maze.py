@@ -208,6 +208,7 @@ def test_a_branch_from_a_snapshot_equals_the_original(options: dict[str, Any]) -
         {"maze": MAZE[:-8], "player": 9, "known": None},
         {"maze": MAZE, "player": 0, "known": None},
         {"maze": MAZE, "player": 999, "known": None},
+        {"maze": MAZE, "player": 13 - len(MAZE), "known": None},
         {"maze": 5, "player": 9, "known": None},
     ],
 )

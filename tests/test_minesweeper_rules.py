@@ -6,13 +6,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from turngym.envs.textgames.minesweeper_rules import Grid, Knowledge, cells_of, opened, other_mines, solvable
+from turngym.envs.textgames.minesweeper_layouts import draw_mines, other_mines
+from turngym.envs.textgames.minesweeper_rules import Grid, Knowledge, cells_of, opened, set_of, solvable
 
 SHAPES = [(1, 4), (3, 3), (5, 8), (8, 5), (12, 12)]
-
-
-def bits(cells: list[int]) -> int:
-    return sum(1 << cell for cell in cells)
 
 
 def around(grid: Grid, cell: int) -> list[int]:
@@ -32,7 +29,7 @@ def boards(count: int, rows: int, columns: int, num_mines: int) -> Iterator[tupl
     while count:
         start = grid.cells[int(generator.integers(len(grid.cells)))]
         free = [cell for cell in grid.cells if cell != start and cell not in around(grid, start)]
-        yield grid, bits(generator.permutation(free)[:num_mines].tolist()), start
+        yield grid, set_of(generator.permutation(free)[:num_mines].tolist()), start
         count -= 1
 
 
@@ -41,7 +38,7 @@ def layouts(grid: Grid, numbers: dict[int, int], num_mines: int) -> list[int]:
     closed = [cell for cell in grid.cells if cell not in numbers]
     found = []
     for chosen in combinations(closed, num_mines):
-        mines = bits(list(chosen))
+        mines = set_of(list(chosen))
         if all((grid.near[cell] & mines).bit_count() == number for cell, number in numbers.items()):
             found.append(mines)
     return found
@@ -60,7 +57,7 @@ def test_counts_and_box_agree_with_a_loop_over_cells(shape: tuple[int, int]) -> 
     grid, generator = Grid(*shape), np.random.default_rng(0)
     for share in (0.1, 0.5, 1.0):
         chosen = [cell for cell in grid.cells if generator.random() < share]
-        planes, box = grid.counts(bits(chosen)), grid.box(bits(chosen))
+        planes, box = grid.counts(set_of(chosen)), grid.box(set_of(chosen))
         for cell in grid.cells:
             count = sum(other in chosen for other in [cell, *around(grid, cell)])
             assert sum((plane >> cell & 1) << bit for bit, plane in enumerate(planes)) == count
@@ -106,7 +103,7 @@ def test_most_certain_facts_are_deduced() -> None:
     proved = found = 0
     for grid, mines, start in boards(80, 4, 5, 4):
         numbers = opened(grid, start, mines, 0)
-        free = grid.board & ~bits(list(numbers))
+        free = grid.board & ~set_of(list(numbers))
         for other in layouts(grid, numbers, 4):
             free &= ~other
         proved += bool(free)
@@ -118,7 +115,7 @@ def test_numbers_of_a_pair_tell_what_neither_tells_alone() -> None:
     """1 2 1 over three closed cells: the mines are under the ones."""
     grid = Grid(2, 3)
     knowledge = Knowledge(grid, 2, {0: 1, 1: 2, 2: 1})
-    assert list(cells_of(knowledge.safe)) == [5] and not knowledge.mines & ~bits([4, 6])
+    assert list(cells_of(knowledge.safe)) == [5] and not knowledge.mines & ~set_of([4, 6])
 
 
 def test_number_of_all_mines_is_used() -> None:
@@ -141,7 +138,7 @@ def test_a_solvable_board_is_opened_by_deduction_in_any_order(rows: int, columns
                 break
             cell = safe[int(generator.integers(len(safe)))]
             assert not mines >> cell & 1
-            numbers.update(opened(grid, cell, mines, bits(list(numbers))))
+            numbers.update(opened(grid, cell, mines, set_of(list(numbers))))
         is_open = len(numbers) == len(grid.cells) - num_mines
         assert is_open == solvable(grid, mines, start)
         solved += is_open
@@ -186,3 +183,27 @@ def test_the_best_guess_is_the_cell_with_the_least_share() -> None:
     assert not knowledge.safe and knowledge.best_guess() == 3
     with pytest.raises(ValueError, match="every cell is open or decided"):
         Knowledge(Grid(1, 2), 1, {0: 1}).best_guess()
+
+
+def test_drawn_mines_keep_away_from_the_first_cell_and_are_equally_likely() -> None:
+    """On 4 x 4 cells a first cell in a corner leaves 12 others, each with a mine in a quarter of the draws."""
+    grid, generator = Grid(4, 4), np.random.default_rng(0)
+    counts, firsts = dict.fromkeys(grid.cells, 0), dict.fromkeys(grid.cells, 0)
+    for _ in range(16_000):
+        start, mines = draw_mines(generator, grid, 3)
+        firsts[start] += 1
+        assert mines.bit_count() == 3 and not mines & grid.box(1 << start) and not mines & ~grid.board
+        if start == 0:
+            for cell in cells_of(mines):
+                counts[cell] += 1
+    assert all(abs(count - 1000) < 150 for count in firsts.values())  # standard deviation 31
+    share = [count / firsts[0] for count in counts.values() if count]
+    assert len(share) == 12 and all(abs(found - 0.25) < 0.06 for found in share)  # standard deviation 0.014
+
+
+def test_a_set_of_cells_is_taken_apart_again() -> None:
+    generator = np.random.default_rng(0)
+    for _ in range(20):
+        cells = sorted({int(cell) for cell in generator.integers(400, size=30)})
+        assert list(cells_of(set_of(cells))) == cells
+    assert list(cells_of(0)) == [] and set_of([]) == 0

@@ -1,5 +1,6 @@
 """Pictures: the same facts as the text, in every vector, transcript and snapshot; and none of it without the option."""
 
+import copy
 import functools
 import json
 from typing import Any
@@ -12,10 +13,10 @@ from numpy.typing import NDArray
 
 import turngym
 from turngym.envs.check import check
-from turngym.envs.core import Outcome
+from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.spaces import Unicode
-from turngym.envs.textgames import drawing
+from turngym.envs.textgames import SPECS
 from turngym.envs.transcript import replay, transcript
 from turngym.errors import ConfigError
 
@@ -75,6 +76,12 @@ def test_without_the_option_it_is_a_text_environment_that_paints_nothing() -> No
     assert env.reset(seed=0)[0] == "0" and env.step("go")[0] == "1"
     assert env.restore(env.snapshot())[0] == "1"
     assert env.painted == 0 and "image" not in env.settings
+
+
+def test_without_the_option_a_step_is_that_of_a_text_environment() -> None:
+    """Nothing stands between the caller and the base class, so pictures cost nothing where there are none."""
+    assert Counter(render_mode="rgb_array").step.__func__ is TextEnv.step  # type: ignore[attr-defined]
+    assert Counter(image=True).step.__func__ is not TextEnv.step  # type: ignore[attr-defined]
 
 
 def test_with_the_option_text_and_picture_are_of_the_same_moment() -> None:
@@ -137,6 +144,38 @@ def test_a_picture_without_pixels_or_with_too_many_is_refused(side: int) -> None
         Counter(side)
 
 
+def shown(env_id: str) -> Any:
+    return gymnasium.make(env_id, image=True, render_mode="rgb_array")
+
+
+@pytest.mark.parametrize("env_id", sorted(SPECS))
+def test_pictures_of_every_game_have_the_declared_size_from_first_to_last(env_id: str) -> None:
+    if not issubclass(type(gymnasium.make(env_id).unwrapped), PictureEnv):
+        pytest.skip(f"{env_id} has no pictures")
+    env = shown(env_id)
+    shape = env.observation_space["image"].shape
+    assert env.render().shape == shape and not env.render().any()
+    observation, _ = env.reset(seed=0)
+    over = False
+    while not over:
+        assert observation in env.observation_space and observation["image"].any()
+        np.testing.assert_array_equal(env.render(), observation["image"])
+        observation, _, terminated, truncated, _ = env.step(env.unwrapped.expert_action())
+        over = terminated or truncated
+    assert observation in env.observation_space
+    np.testing.assert_array_equal(env.render(), observation["image"])
+
+
+def test_a_copy_of_an_environment_with_pictures_paints_its_own() -> None:
+    env = shown("turngym/Sokoban-v0").unwrapped
+    env.reset(seed=0)
+    twin = copy.deepcopy(env)
+    before = env.render()
+    moved = twin.step(twin.expert_action())[0]["image"]
+    assert (moved != before).any()
+    np.testing.assert_array_equal(env.render(), before)
+
+
 @pytest.mark.parametrize("env_id", ["turngym/FrozenLake-v0", "turngym/MinesweeperEasy-v0"])
 def test_every_promise_holds_with_pictures_too(env_id: str) -> None:
     assert not check(functools.partial(gymnasium.make, env_id, image=True), episodes=1).findings
@@ -175,12 +214,12 @@ def test_the_picture_changes_exactly_when_the_anchor_does(env_id: str) -> None:
 def test_pictures_are_new_arrays_that_nobody_else_changes() -> None:
     env = gymnasium.make("turngym/Sokoban-v0", image=True)
     first = env.reset(seed=0)[0]["image"]
-    copy = first.copy()
+    kept = first.copy()
     second = env.step("no such move")[0]["image"]
-    np.testing.assert_array_equal(second, copy)
+    np.testing.assert_array_equal(second, kept)
     second[:] = 0
-    np.testing.assert_array_equal(first, copy)
-    np.testing.assert_array_equal(env.step("no such move")[0]["image"], copy)
+    np.testing.assert_array_equal(first, kept)
+    np.testing.assert_array_equal(env.step("no such move")[0]["image"], kept)
 
 
 @pytest.mark.parametrize("backend", ["sync", "process"])
@@ -217,76 +256,3 @@ def test_transcripts_name_pictures_by_hash_and_replay() -> None:
     assert text.count("uint8[96, 96, 3] ") == 4 and replay(text) == text
     assert '"image": true' in text.split("\n")[0]
     assert '"image"' not in transcript(gymnasium.make("turngym/Sokoban-v0"), 0, ["up"]).split("\n")[0]
-
-
-# Drawing.
-
-
-def test_paint_puts_every_tile_where_its_cell_is() -> None:
-    generator = np.random.default_rng(0)
-    tiles = drawing.stack([generator.integers(0, 256, (3, 3, 3)).astype(np.uint8) for _ in range(5)])
-    cells = generator.integers(5, size=12).tolist()
-    picture = drawing.paint(tiles, cells, 4)
-    assert picture.shape == (9, 12, 3) and picture.dtype == np.uint8
-    for cell, number in enumerate(cells):
-        top, left = 3 * (cell // 4), 3 * (cell % 4)
-        np.testing.assert_array_equal(picture[top : top + 3, left : left + 3], tiles[number])
-
-
-def test_stacked_tiles_cannot_be_changed() -> None:
-    tiles = drawing.stack([drawing.tile(2, drawing.RED)])
-    with pytest.raises(ValueError, match="read-only"):
-        tiles[0] = 0
-
-
-def test_a_border_is_one_pixel_around_the_tile() -> None:
-    tile = drawing.tile(5, drawing.RED, drawing.BLUE)
-    is_blue = (tile == drawing.BLUE).all(axis=2)
-    assert is_blue.sum() == 16 and not is_blue[1:4, 1:4].any()
-
-
-def test_a_disc_is_round_and_a_box_is_not() -> None:
-    tile = drawing.tile(21, drawing.BLACK)
-    drawing.disc(tile, 0.5, 0.5, 0.5, drawing.WHITE)
-    inside = (tile == drawing.WHITE).all(axis=2)
-    assert inside[10, 0] and inside[10, 20] and not inside[0, 0]
-    assert abs(inside.sum() - np.pi * 10.5**2) < 12
-    np.testing.assert_array_equal(inside, inside.T)
-    drawing.box(tile, 0, 0, 1, 0.5, drawing.RED)
-    assert (tile[:, :10] == drawing.RED).all() and not (tile[:, 12:] == drawing.RED).all(axis=2).any()
-
-
-def test_all_characters_differ_and_fill_their_cell() -> None:
-    shapes = {character: drawing.glyphs(character) for character in drawing._ROWS}
-    assert all(shape.shape == (7, 5) for shape in shapes.values())
-    assert len({shape.tobytes() for shape in shapes.values()}) == len(shapes) >= 50
-    assert set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") <= set(shapes)
-
-
-def test_a_line_of_text_has_one_empty_column_between_characters() -> None:
-    pixels = drawing.glyphs("1o2")
-    assert pixels.shape == (7, 17) and not pixels[:, [5, 11]].any()
-    np.testing.assert_array_equal(pixels[:, 6:11], drawing.glyphs("O"))
-
-
-@pytest.mark.parametrize("scale", [1, 2, 3])
-def test_text_is_written_into_the_middle(scale: int) -> None:
-    tile = drawing.tile(41, drawing.BLACK)
-    drawing.write(tile, "8", drawing.WHITE, scale)
-    is_white = (tile == drawing.WHITE).all(axis=2)
-    assert is_white.sum() == drawing.glyphs("8").sum() * scale**2
-    lines, columns = np.nonzero(is_white)
-    assert abs((lines.min() + lines.max()) / 2 - 20) <= 1 and abs((columns.min() + columns.max()) / 2 - 20) <= 1
-
-
-def test_text_that_does_not_fit_or_cannot_be_written_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"'1234' needs 7 x 23 pixels at scale 1, and the picture has 16 x 16"):
-        drawing.write(drawing.tile(16, drawing.BLACK), "1234", drawing.WHITE)
-    with pytest.raises(ConfigError, match="the bitmap font has no 'É'"):
-        drawing.glyphs("é")
-
-
-def test_symbols_become_numbers_row_by_row() -> None:
-    assert drawing.symbol_cells("#_\nP#", "#_P") == [0, 1, 2, 0]
-    with pytest.raises(KeyError):
-        drawing.symbol_cells("?", "#_P")

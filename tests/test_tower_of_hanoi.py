@@ -140,7 +140,7 @@ def test_rewards_and_end() -> None:
     assert [step[1] for step in steps] == [-0.25, -0.25, 1.75]
     assert [step[2] for step in steps] == [False, False, True]
     assert steps[-1][0] == "A:\nB:\nC: 2 1" and steps[-1][4]["success"] == 1
-    with pytest.raises(ValueError, match="no expert action for the finished tower"):
+    with pytest.raises(ValueError, match="no expert action after the episode has ended"):
         env.expert_action()
 
 

@@ -33,6 +33,7 @@ class SuiteEntry:
         seed: Which run of seeds they are drawn from; the candidates are hashes of it, the same everywhere.
         seeds: The seeds of the episodes, one after another.
         takes_fewer: Whether an environment with fewer distinct instances gives those it has, instead of an error.
+        wrappers: Put around the environment, the first innermost, each written as in ``history:k=4``.
 
     >>> SuiteEntry("turngym/GuessTheNumber-v0", {"high": 10}).label
     'turngym/GuessTheNumber-v0 high=10'
@@ -44,6 +45,7 @@ class SuiteEntry:
     seed: int = 0
     seeds: tuple[int, ...] = ()
     takes_fewer: bool = False
+    wrappers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
@@ -56,9 +58,9 @@ class SuiteEntry:
 
     @property
     def label(self) -> str:
-        """The environment with the options that differ from its own, as a name within the suite."""
+        """The environment with the options that differ from its own and its wrappers, as a name within the suite."""
         options = [f"{key}={value}" for key, value in self.env_kwargs.items() if (key, value) != ("split", "test")]
-        return " ".join([self.env_id, *options])
+        return " ".join([self.env_id, *options, *self.wrappers])
 
     def find_seeds(self, limit: int | None = None) -> tuple[int, ...]:
         """Return the seeds of the episodes, at most ``limit`` of them: a shorter run plays the first ones.
@@ -176,6 +178,7 @@ def evaluate_suite(
             num_envs=num_envs,
             backend=backend,
             schedule=schedule,
+            wrappers=entry.wrappers,
             on_episode=on_episode,
         )
         results.append(result)

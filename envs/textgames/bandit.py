@@ -97,6 +97,8 @@ class ArmedBandit(Bandit):
 
     def resample_hidden(self) -> bool:
         """Draw other means and other coming rewards; any are possible after any rewards."""
+        if not self._running:
+            return False
         self._reward_key = self._draw_keys(self.np_random)[0]
         self._set_means(self._draw_means(self.np_random))
         self.instance = _name(self.means, (self._reward_key, self._player_key))

@@ -192,6 +192,8 @@ class ContextualBandit(Bandit):
 
     def resample_hidden(self) -> bool:
         """Draw the untold part of the books and the coming ratings anew; any are possible after any ratings."""
+        if not self._running:
+            return False
         self._reward_key = self._draw_keys(self.np_random)[0]
         self._set_ratings()
         self.instance = f"readers {self._player_key} ratings {self._reward_key} themes {self._themes}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.textgames.bandit_scenarios import Scenario
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.seeding import stream
 from turngym.types import JSONValue
@@ -47,6 +47,19 @@ class Bandit(TextEnv[str]):
     Raises:
         ConfigError: An option is out of its range.
     """
+
+    __slots__ = (
+        "_arm_of",
+        "_asks_again",
+        "_kind",
+        "_random_regret",
+        "_regret",
+        "arms",
+        "counts",
+        "horizon",
+        "names",
+        "sums",
+    )
 
     def __init__(
         self,
@@ -243,10 +256,9 @@ class Bandit(TextEnv[str]):
         """Return the choice of the reference player, which sees what the agent sees.
 
         Raises:
-            ConfigError: The episode has ended.
+            ConfigError: No episode is under way.
         """
-        if len(self._pulled) == self.horizon:
-            raise ConfigError(f"{self.env_id} has no expert action after the episode has ended: call reset() first.")
+        require_running(self)
         return self.names[self._player_choice(self.expert)]
 
 

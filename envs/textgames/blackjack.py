@@ -26,7 +26,7 @@ from turngym.envs.textgames.blackjack_rules import (
 )
 from turngym.envs.textgames.blackjack_solver import ENDLESS, deck_without, should_hit
 from turngym.envs.textgames.card_pictures import BACK, CARD_HEIGHT, GAP, place_row, row_width
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_running
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
@@ -75,7 +75,7 @@ class Blackjack(PictureEnv):
 
     >>> env = Blackjack()
     >>> env.reset(seed=3)[0], env.expert_action()
-    ('You hold 7 2 (9). The dealer shows A.', 'hit')
+    ('You hold 2 4 (6). The dealer shows J.', 'hit')
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Blackjack(PictureEnv):
     def _shuffle(self, generator: np.random.Generator) -> tuple[list[int], str]:
         for _ in range(_DEALS):
             if self._is_endless:
-                deal: list[int] = generator.integers(1, 14, size=_ENDLESS_CARDS).tolist()
+                deal: list[int] = (generator.random(_ENDLESS_CARDS) * 13 + 1).astype(np.int64).tolist()
             else:
                 deal = [index % 13 + 1 for index in generator.permutation(52).tolist()]
             if name := self._name(deal):
@@ -211,10 +211,9 @@ class Blackjack(PictureEnv):
         """Return the action that wins most often, given the cards that the player sees.
 
         Raises:
-            ConfigError: The episode has ended.
+            ConfigError: No episode is under way.
         """
-        if self._has_stood or total(self._hand)[0] > 21:
-            raise ConfigError(f"{self.env_id} has no expert action after the episode has ended: call reset() first.")
+        require_running(self)
         cards = tuple([min(rank, 10) for rank in self._hand])
         shown = min(self._deal[2], 10)
         pool = ENDLESS if self._is_endless else deck_without((*cards, shown))

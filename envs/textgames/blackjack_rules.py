@@ -10,16 +10,19 @@ every other 21.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 RANKS = ("A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K")
 FIRST = 4
 """Where the cards that are drawn begin."""
 NATURAL = 22
+_VALUES = (0, *range(1, 10), 10, 10, 10, 10)
 """The rank of a natural among totals; a hand above 21 is worth 0."""
 _STANDS = 17
 
 
-def total(cards: Sequence[int]) -> tuple[int, bool]:
+@lru_cache(maxsize=10_000)
+def total(cards: tuple[int, ...]) -> tuple[int, bool]:
     """Return what a hand counts, and whether an ace of it counts 11.
 
     >>> total((1, 6)), total((1, 6, 13)), total((1, 1, 9)), total((13, 12, 2))
@@ -31,7 +34,7 @@ def total(cards: Sequence[int]) -> tuple[int, bool]:
     return (count + 10, True) if count <= 11 and 1 in cards else (count, False)
 
 
-def worth(cards: Sequence[int]) -> int:
+def worth(cards: tuple[int, ...]) -> int:
     """Return the number by which hands are compared: 22 for a natural, 0 for more than 21, else the total.
 
     >>> worth((1, 10)), worth((1, 10, 10)), worth((10, 10, 10))
@@ -49,12 +52,12 @@ def dealer_hand(deal: Sequence[int], hits: int) -> tuple[int, ...]:
     >>> dealer_hand((10, 9, 6, 5, 2, 4, 10), hits=1)
     (6, 5, 4, 10)
     """
-    cards = [deal[2], deal[3]]
+    cards: tuple[int, ...] = (deal[2], deal[3])
     position = FIRST + hits
     while total(cards)[0] < _STANDS:
-        cards.append(deal[position])
+        cards = (*cards, deal[position])
         position += 1
-    return tuple(cards)
+    return cards
 
 
 def player_hand(deal: Sequence[int], hits: int) -> tuple[int, ...]:
@@ -62,7 +65,7 @@ def player_hand(deal: Sequence[int], hits: int) -> tuple[int, ...]:
     return (deal[0], deal[1], *deal[FIRST : FIRST + hits])
 
 
-def result(player: Sequence[int], dealer: Sequence[int]) -> int:
+def result(player: tuple[int, ...], dealer: tuple[int, ...]) -> int:
     """Return 1 if the player's hand wins, 0 for a draw, -1 if it loses; a player above 21 loses in any case.
 
     >>> result((10, 9), (10, 8)), result((10, 9), (10, 4, 5)), result((10, 9, 3), (10, 9, 6))
@@ -82,38 +85,38 @@ def outcomes(deal: Sequence[int]) -> tuple[list[int], int]:
     >>> outcomes((10, 2, 10, 8, 7, 5, 10, 10))
     ([-1, 1], 6)
     """
-    values = [rank if rank < 10 else 10 for rank in deal]
-    count, has_ace = values[0] + values[1], 1 in values[:2]
+    count, has_ace = _VALUES[deal[0]] + _VALUES[deal[1]], deal[0] == 1 or deal[1] == 1
     found: list[int] = []
     position = shown = FIRST  # running sums: this decides which deals may be dealt, many times for each that is
     while count <= 21:
-        dealer, end = _dealer_worth(values, position)
+        dealer, end = _dealer_worth(deal, position)
         shown = max(shown, end)
         mine = count + 10 if has_ace and count <= 11 else count
         if mine == 21 and not found:
             mine = NATURAL
         found.append((mine > dealer) - (mine < dealer))
-        count += values[position]
-        has_ace = has_ace or values[position] == 1
+        count += _VALUES[deal[position]]
+        has_ace = has_ace or deal[position] == 1
         position += 1
     return found, max(shown, position)
 
 
-def _dealer_worth(values: list[int], position: int) -> tuple[int, int]:
+def _dealer_worth(deal: Sequence[int], position: int) -> tuple[int, int]:
     """Return the worth of the dealer's hand with draws from a position on, and the position after them."""
-    count, has_ace = values[2] + values[3], values[2] == 1 or values[3] == 1
+    count, has_ace = _VALUES[deal[2]] + _VALUES[deal[3]], deal[2] == 1 or deal[3] == 1
     if has_ace and count == 11:
         return NATURAL, position
     while count < 7 or (count < 17 and not (has_ace and count <= 11)):
-        count += values[position]
-        has_ace = has_ace or values[position] == 1
+        count += _VALUES[deal[position]]
+        has_ace = has_ace or deal[position] == 1
         position += 1
     if has_ace and count <= 11:
         return count + 10, position
     return (count if count <= 21 else 0), position
 
 
-def hand_text(cards: Sequence[int]) -> str:
+@lru_cache(maxsize=10_000)
+def hand_text(cards: tuple[int, ...]) -> str:
     """Return the cards of a hand, and what they count if there is more than one.
 
     >>> hand_text((1, 6)), hand_text((13, 5, 1))

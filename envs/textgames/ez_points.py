@@ -28,9 +28,11 @@ from turngym.envs.textgames.points_formula import (
     read,
     token_of,
     tokenize,
+    value_text,
+    without_result,
 )
 from turngym.envs.textgames.points_solver import Hand, completion, is_solvable, solution
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
@@ -206,14 +208,14 @@ class EZPoints(PictureEnv):
         if token != "=":
             return Outcome(self._board, self.step_reward)
         value = evaluate(self._tokens[:-1])
-        note = f"{self._board} {_value_text(value)}"
+        note = f"{self._board} {value_text(value)}"
         if value == self.target:
             return Outcome(note, self.step_reward + self.solve_reward, True, True)
         return Outcome(f"{note}, not {self.target}", self.step_reward, True)
 
     def _try(self, action: str) -> Outcome[str]:
         """Answer a whole formula."""
-        tokens = tokenize(_without_result(action, self.target)) if len(action) <= _LONGEST else None
+        tokens = tokenize(without_result(action, self.target)) if len(action) <= _LONGEST else None
         if tokens is None or not is_formula(tokens) or set(tokens) & set(OPERATORS) - set(self.operators):
             note = f"Unknown action: answer with one formula of the cards with {' '.join(self.operators)}. "
             return Outcome(note + self._board, self.step_reward, action_is_valid=False)
@@ -223,7 +225,7 @@ class EZPoints(PictureEnv):
         value = evaluate(tokens)
         if value == self.target:
             return Outcome(f"{value}: correct", self.step_reward + self.solve_reward, True, True)
-        return Outcome(f"The value is {_value_text(value)}, not {self.target}. {self._board}", self.step_reward)
+        return Outcome(f"The value is {value_text(value)}, not {self.target}. {self._board}", self.step_reward)
 
     def _anchor(self) -> str:
         return self._board
@@ -258,8 +260,9 @@ class EZPoints(PictureEnv):
         """Return the next token of a right formula, or the whole of it.
 
         Raises:
-            ConfigError: No right formula begins like the one so far, or the episode has ended.
+            ConfigError: No episode is under way, or no right formula begins like the one so far.
         """
+        require_running(self)
         done = tuple(self._tokens)
         if not self._by_token or self._plan[: len(done)] != done or not self._fits(self._plan):
             self._plan = done + self._ending()
@@ -283,22 +286,8 @@ class EZPoints(PictureEnv):
             return solution(self._left, self.target, self.operators)
         stack = START
         for token in self._tokens:
-            grown = None if token == "=" else read(stack, token)
+            grown = read(stack, token)
             if grown is None:
                 return None
             stack = grown
         return completion(stack, self._left, self._opens, Fraction(self.target), self.operators)
-
-
-def _without_result(text: str, target: int) -> str:
-    """Return a formula without ``=`` or ``= target`` at its end.
-
-    >>> _without_result("4 + 8 = 12", 12), _without_result("4 + 8", 12)
-    ('4 + 8 ', '4 + 8')
-    """
-    formula, equals, result = text.partition("=")
-    return formula if not equals or result.strip() in ("", str(target)) else text
-
-
-def _value_text(value: Fraction | None) -> str:
-    return "no number, because it divides by zero" if value is None else str(value)

@@ -27,12 +27,11 @@ from turngym.envs.textgames.fifteen_puzzle_rules import (
     is_solvable,
     slide,
     slides,
-    solved,
     tile_distances,
     total_distance,
 )
 from turngym.envs.textgames.fifteen_puzzle_solver import solve
-from turngym.envs.textgames.procedural import refuse_task, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
@@ -204,14 +203,13 @@ class FifteenPuzzle(PictureEnv):
         """Return the next move of the solver.
 
         Raises:
-            ConfigError: The board is solved.
+            ConfigError: No episode is under way.
         """
+        require_running(self)
         board = tuple(self._board)
-        if board == solved(self.size):
-            raise ConfigError(f"{self.env_id} has no expert action after the episode has ended: call reset() first.")
         if board not in self._plan:
             ahead = board
-            for move in solve(board, self.size):
+            for move in solve(board, self.size, is_near=self.scramble is not None):
                 self._plan[ahead] = move
                 ahead = slide(ahead, move, self.size)
         return self._plan[board]

@@ -26,8 +26,7 @@ from turngym.envs.textgames.frozen_lake_rules import (
     slippery_policy,
     slips,
 )
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_whole
-from turngym.errors import ConfigError
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_running, require_whole
 from turngym.types import JSONValue
 
 _RULES = """You stand on a frozen lake. Walk to the goal without falling into a hole.
@@ -180,10 +179,9 @@ class FrozenLake(PictureEnv):
         """Return the first move of a shortest way, on slippery ice the move of the best policy.
 
         Raises:
-            ConfigError: The player is in a hole or at the goal.
+            ConfigError: No episode is under way.
         """
-        if self._player == self._lake.goal or self._player in self._lake.holes:
-            raise ConfigError(f"{self.env_id} has no expert action after the episode has ended: call reset() first.")
+        require_running(self)
         if self.slippery:
             return slippery_policy(self._lake)[self._player]
         distances = self._lake.distances

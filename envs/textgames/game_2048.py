@@ -26,7 +26,7 @@ from turngym.envs.textgames.game_2048_rules import (
     survey,
     with_new_tile,
 )
-from turngym.envs.textgames.procedural import refuse_task, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
@@ -215,6 +215,8 @@ class Game2048(PictureEnv):
 
     def resample_hidden(self) -> bool:
         """Let the tiles to come follow from another key."""
+        if not self._running:
+            return False
         self._keys.append((self._num_tiles, int(self.np_random.integers(1 << 63))))
         self.instance = self._name(self._keys)
         return True
@@ -223,9 +225,9 @@ class Game2048(PictureEnv):
         """Return the move of the reference player.
 
         Raises:
-            ConfigError: No move changes the board.
+            ConfigError: No episode is under way.
         """
+        require_running(self)
         self._advice = self._advice or best_move(self._board, self.size)
-        if self._advice is None:
-            raise ConfigError(f"{self.env_id} has no expert action after the episode has ended: call reset() first.")
+        assert self._advice is not None, "a running episode has a move"
         return self._advice

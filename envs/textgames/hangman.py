@@ -10,7 +10,7 @@ from functools import cache
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.textgames.hangman_rules import ALPHABET, HIDDEN, best_guess, fits, revealed
-from turngym.envs.textgames.procedural import refuse_task, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
 from turngym.envs.textgames.words import LONGEST, SHORTEST, is_finite, words, words_of_split
 from turngym.types import JSONValue
 
@@ -147,7 +147,7 @@ class Hangman(TextEnv[str]):
 
     def resample_hidden(self) -> bool:
         """Hide another word of the list that fits what is shown."""
-        if HIDDEN not in self._shown:
+        if not self._running or HIDDEN not in self._shown:
             return False
         pool = words(len(self._hidden))
         others = [word for word in pool if word != self._hidden and fits(word, self._shown, self._guessed, self._wrong)]
@@ -157,7 +157,12 @@ class Hangman(TextEnv[str]):
         return True
 
     def expert_action(self) -> str:
-        """Return the letter that most words of the list that fit contain, or the word where only one fits."""
+        """Return the letter that most words of the list that fit contain, or the word where only one fits.
+
+        Raises:
+            ConfigError: No episode is under way.
+        """
+        require_running(self)
         refused = tuple(word for word in self._wrong if len(word) > 1)
         return best_guess(self._shown, "".join(sorted(self._guessed)), refused)
 

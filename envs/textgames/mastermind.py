@@ -25,7 +25,7 @@ from turngym.envs.textgames.mastermind_rules import (
     fits,
     remembered_answer,
 )
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_running, require_whole
 from turngym.envs.textgames.words import FEWEST_FOR_SPLITS
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
@@ -193,6 +193,8 @@ class Mastermind(PictureEnv):
 
     def resample_hidden(self) -> bool:
         """Hide another code that fits all pegs."""
+        if not self._running:
+            return False
         rows = set(self._rows)
         others = [code for code in self._codes if code != self._hidden and fits(code, rows)]
         if not others:
@@ -202,7 +204,12 @@ class Mastermind(PictureEnv):
         return True
 
     def expert_action(self) -> str:
-        """Return the guess whose worst answer leaves the fewest codes; one out of 50 where there are 2,000 or more."""
+        """Return the guess whose worst answer leaves the fewest codes; one out of 50 where there are 2,000 or more.
+
+        Raises:
+            ConfigError: No episode is under way.
+        """
+        require_running(self)
         return " ".join(best_guess(self._kind, tuple(sorted(set(self._rows)))))
 
 

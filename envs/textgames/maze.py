@@ -6,14 +6,13 @@ The mazes come from :mod:`turngym.envs.textgames.maze_rules`. The episode ends a
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.textgames import drawing
+from turngym.envs.textgames.maze_picture import SYMBOLS, TILE_SIDE, tiles
 from turngym.envs.textgames.maze_rules import (
     MOVES,
     all_open,
@@ -27,7 +26,7 @@ from turngym.envs.textgames.maze_rules import (
     refill,
     rooms,
 )
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
@@ -44,24 +43,7 @@ counted downwards and columns to the right, both from 0.""",
 }
 _ANSWER = "Answer with one move: up, down, left or right."
 _UNKNOWN = "Unknown action: answer with up, down, left or right."
-_TILES = "#_GP√?"
-_TILE_SIDE = 16
 _DRAWS = 1000
-
-
-@lru_cache(maxsize=1)
-def _tiles() -> drawing.Picture:
-    """Return one tile for each symbol of a maze."""
-    tiles = []
-    for symbol in _TILES:
-        colour = {"#": drawing.DARK, "?": drawing.BLACK}.get(symbol, drawing.LIGHT)
-        tile = drawing.tile(_TILE_SIDE, colour)
-        if symbol in "G√":
-            drawing.flag(tile, drawing.GREEN if symbol == "√" else drawing.RED)
-        if symbol in "P√":
-            drawing.person(tile, drawing.BLUE)
-        tiles.append(tile)
-    return drawing.stack(tiles)
 
 
 class Maze(PictureEnv):
@@ -132,7 +114,7 @@ class Maze(PictureEnv):
         window = f"a window of {2 * radius + 1} x {2 * radius + 1} cells"
         self.instructions = "\n".join((_RULES, _VIEWS[view].format(window=window, size=size), _ANSWER))
         self._deltas = offsets(size)
-        self._set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
+        self._set_frame(size * TILE_SIDE, size * TILE_SIDE)
 
     def _begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
@@ -249,7 +231,7 @@ class Maze(PictureEnv):
         return self._board
 
     def _image(self) -> NDArray[np.uint8]:
-        return drawing.paint(_tiles(), drawing.symbol_cells(self._board, _TILES), self.size)
+        return drawing.paint(tiles(), drawing.symbol_cells(self._board, SYMBOLS), self.size)
 
     def _state(self) -> JSONValue:
         first = self._text(self._maze, self._start, self._goal)
@@ -259,19 +241,20 @@ class Maze(PictureEnv):
         text = state["maze"]
         start, goal = text.index("P"), text.index("G")
         maze = text.replace("P", "_").replace("G", "_")
-        if len(maze) != self.size * (self.size + 1) - 1 or maze[state["player"]] != "_":
-            raise ValueError(f"player {state['player']!r} in the maze {text!r}")
+        player = state["player"]
+        if len(maze) != self.size * (self.size + 1) - 1 or player < 0 or maze[player] != "_":
+            raise ValueError(f"player {player!r} in the maze {text!r}")
         self._drawn_distances = distances(maze, goal, self.size)
         self._enter(maze, start, goal)
         if not self._sees_all:
             self._known = list(state["known"])
             if len(self._known) != len(maze):
                 raise ValueError(f"{len(self._known)} known cells")
-        self._stand(state["player"])
+        self._stand(player)
 
     def resample_hidden(self) -> bool:
         """Replace what has not been seen by another maze, the goal included if it has not been seen."""
-        if self._sees_all or "?" not in self._known:
+        if self._sees_all or not self._running or "?" not in self._known:
             return False
         before = self._maze, self._goal
         num_doors = sum(self._maze[door] == "_" for door in doors(self.size))
@@ -291,10 +274,9 @@ class Maze(PictureEnv):
         """Return the first move of a shortest way to the goal, or of one to the nearest place of discovery.
 
         Raises:
-            ConfigError: The player is at the goal.
+            ConfigError: No episode is under way.
         """
-        if self._player == self._goal:
-            raise ConfigError(f"{self.env_id} has no expert action after the episode has ended: call reset() first.")
+        require_running(self)
         if self._sees_all:
             nearer = self._away[self._player] - 1
             return next(move for move, delta in self._deltas.items() if self._away.get(self._player + delta) == nearer)

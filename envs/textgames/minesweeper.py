@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from turngym.envs.core import Outcome, split_of
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.textgames import drawing
+from turngym.envs.textgames.minesweeper_layouts import draw_mines, other_mines
 from turngym.envs.textgames.minesweeper_picture import SYMBOLS, TILE_SIDE, tiles
-from turngym.envs.textgames.minesweeper_rules import Grid, Knowledge, cells_of, opened, other_mines, solvable
-from turngym.envs.textgames.procedural import refuse_task, require_whole
+from turngym.envs.textgames.minesweeper_rules import Grid, Knowledge, cells_of, opened, solvable
+from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
@@ -139,9 +140,7 @@ class Minesweeper(PictureEnv):
         """Return a first cell, mines that deduction finds, and the numbers that the first cell opens."""
         grid = self._grid
         for _ in range(_DRAWS):
-            start, *order = [grid.cells[index] for index in generator.permutation(len(grid.cells)).tolist()]
-            clear = grid.near[start]
-            mines = sum([1 << cell for cell in [cell for cell in order if not clear >> cell & 1][: self.num_mines]])
+            start, mines = draw_mines(generator, grid, self.num_mines)
             if split_of(self._name(start, mines)) != self.split:
                 continue  # not worth the deduction
             if solvable(grid, mines, start):
@@ -163,12 +162,14 @@ class Minesweeper(PictureEnv):
         """Open cells."""
         self._numbers.update(numbers)
         symbols, places, legal = self._symbols, self._places, self._legal
+        reveals, flags, is_open = self._reveals, self._flags, self._is_open
         for cell, number in numbers.items():
-            self._is_open |= 1 << cell
+            is_open |= 1 << cell
             symbols[places[cell]] = "012345678"[number]
-            legal.pop(self._reveals[cell], None)  # under a flag it was not legal
-            del legal[self._flags[cell]]
-        self._flagged &= ~self._is_open
+            legal.pop(reveals[cell], None)  # under a flag it was not legal
+            del legal[flags[cell]]
+        self._is_open = is_open
+        self._flagged &= ~is_open
         self._text = "".join(symbols)
 
     def _mark(self, cell: int, symbol: str) -> None:
@@ -282,10 +283,9 @@ class Minesweeper(PictureEnv):
         """Return the first cell that is safe by deduction, without its flag.
 
         Raises:
-            ConfigError: The episode has ended.
+            ConfigError: No episode is under way.
         """
-        if not self._running:
-            raise ConfigError(f"{self.env_id} has no expert action after the episode has ended: call reset() first.")
+        require_running(self)
         knowledge = Knowledge(self._grid, self.num_mines, self._numbers)
         cell = next(cells_of(knowledge.safe), -1)
         if cell < 0:

@@ -7,17 +7,15 @@ eight neighbours hold a mine; opening a cell that shows 0 opens its neighbours t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-import numpy as np
-
 Planes: TypeAlias = tuple[int, int, int, int]
 """A number from 0 to 9 for each cell: the sets of the cells whose number has bit 0, 1, 2 and 3."""
 
-_MOST_STEPS = 5000
+_NONE: Planes = (0, 0, 0, 0)
 
 
 def cells_of(bits: int) -> Iterator[int]:
@@ -93,16 +91,23 @@ class Grid:
 
 def opened(grid: Grid, cell: int, mines: int, is_open: int) -> dict[int, int]:
     """Return the cells that opening one without a mine opens anew, with the numbers that they show."""
-    near = grid.near
-    cells = fresh = 1 << cell
-    while fresh:
-        empty = 0
-        for place in cells_of(fresh):
-            if not near[place] & mines:
-                empty |= 1 << place
-        fresh = grid.box(empty) & ~(cells | is_open) if empty else 0
-        cells |= fresh
-    return {place: (near[place] & mines).bit_count() for place in cells_of(cells)}
+    near, numbers = grid.near, {}
+    waiting = 1 << cell
+    closed = ~(is_open | waiting)
+    while waiting:
+        place = waiting.bit_length() - 1
+        waiting ^= 1 << place
+        numbers[place] = number = (near[place] & mines).bit_count()
+        if not number:
+            fresh = near[place] & closed
+            waiting |= fresh
+            closed ^= fresh
+    return numbers
+
+
+def _equal(numbers: Planes, others: Planes) -> int:
+    """Return the places where two numbers are equal, those that are no cell included."""
+    return ~(numbers[0] ^ others[0] | numbers[1] ^ others[1] | numbers[2] ^ others[2] | numbers[3] ^ others[3])
 
 
 def _apply_single_numbers(grid: Grid, numbers: Planes, is_open: int, mines: int, safe: int) -> tuple[int, int]:
@@ -111,13 +116,10 @@ def _apply_single_numbers(grid: Grid, numbers: Planes, is_open: int, mines: int,
     A number whose mines are all known makes its other neighbours safe. One that needs all its unknown neighbours
     makes them mines.
     """
-    one, two, four, eight = numbers
     while True:
-        a, b, c, d = grid.counts(mines)
-        done = is_open & ~(one ^ a | two ^ b | four ^ c | eight ^ d)
+        done = is_open & _equal(numbers, grid.counts(mines))
         safe |= grid.box(done) & ~(is_open | mines)
-        a, b, c, d = grid.counts(grid.board & ~(is_open | safe))
-        full = is_open & ~(one ^ a | two ^ b | four ^ c | eight ^ d)
+        full = is_open & _equal(numbers, grid.counts(grid.board & ~(is_open | safe)))
         found = grid.box(full) & ~(is_open | safe | mines)
         if not found:
             return mines, safe
@@ -169,7 +171,7 @@ class Knowledge:
     """Pairs of a set of unknown cells and the number of mines among them; the last is about all unknown cells."""
 
     def __init__(self, grid: Grid, num_mines: int, numbers: Mapping[int, int]) -> None:
-        near, is_open = grid.near, _set_of(numbers)
+        near, is_open = grid.near, set_of(numbers)
         planes = [0, 0, 0, 0]
         for cell, number in numbers.items():
             for bit in cells_of(number):
@@ -207,86 +209,47 @@ class Knowledge:
 
 
 def solvable(grid: Grid, mines: int, start: int) -> bool:
-    """Return whether deduction alone opens every safe cell, from the first one on."""
-    numbers = grid.counts(mines)
-    zeros = grid.board & ~(numbers[0] | numbers[1] | numbers[2] | numbers[3])
-    near, target = grid.near, grid.board & ~mines
+    """Return whether deduction alone opens every safe cell, from the first one on.
+
+    It deduces what :class:`Knowledge` does, in another order: each fact once, and cells are opened as soon as some are
+    known to be safe. What a rule gives stays true when more is known, so the order does not matter.
+    """
+    counts, box, near = grid.counts, grid.box, grid.near
+    one, two, four, eight = numbers = counts(mines)
+    zeros = grid.board & ~(one | two | four | eight)
+    target = grid.board & ~mines
     is_open, known, fresh = 0, 0, 1 << start
+    counted = _NONE
     while True:
         while fresh:
             is_open |= fresh
             fresh &= zeros
-            fresh = grid.box(fresh) & ~is_open
+            if fresh:
+                fresh = box(fresh) & ~is_open
         if is_open == target:
             return True
-        known, fresh = _apply_single_numbers(grid, numbers, is_open, known, 0)
+        found = box(is_open & _equal(numbers, counts(grid.board & ~is_open))) & ~(is_open | known)
+        if found:
+            known |= found
+            counted = counts(known)
+        fresh = box(is_open & _equal(numbers, counted)) & ~(is_open | known)
         if not fresh:
             unknown = grid.board & ~(is_open | known)
-            sets = {near[cell] & unknown for cell in cells_of(is_open & grid.box(unknown))} | {unknown}
+            sets = {near[cell] & unknown for cell in cells_of(is_open & box(unknown))} | {unknown}
             found, fresh = _apply_pairs([(cells, (cells & mines).bit_count()) for cells in sets])
             if not found and not fresh:
                 return False
             known |= found
+            counted = counts(known)
 
 
-def _set_of(cells: Mapping[int, int]) -> int:
+def set_of(cells: Iterable[int]) -> int:
+    """Return cells as a set.
+
+    >>> set_of([1, 3]) == 0b1010
+    True
+    """
     bits = 0
     for cell in cells:
         bits |= 1 << cell
     return bits
-
-
-def other_mines(generator: np.random.Generator, grid: Grid, numbers: Mapping[int, int], num_mines: int) -> int | None:
-    """Return random mines that agree with every number seen, None if none were found in a bounded search.
-
-    Args:
-        generator: Source of randomness.
-        grid: The board's shape.
-        numbers: The numbers of the open cells.
-        num_mines: Number of all mines.
-    """
-    near = grid.near
-    closed = grid.board & ~_set_of(numbers)
-    wanted = [(near[cell] & closed, number) for cell, number in sorted(numbers.items()) if near[cell] & closed]
-    order: list[int] = []
-    border = 0
-    for index in generator.permutation(len(wanted)).tolist():
-        order += cells_of(wanted[index][0] & ~border)  # number by number, so that a wrong start is noticed soon
-        border |= wanted[index][0]
-    beyond = list(cells_of(closed & ~border))
-    coins = generator.integers(2, size=len(order)).tolist()
-    for mines in _assignments(wanted, order, coins):
-        left = num_mines - mines.bit_count()
-        if 0 <= left <= len(beyond):
-            for index in generator.permutation(len(beyond))[:left].tolist():
-                mines |= 1 << beyond[index]
-            return mines
-    return None
-
-
-def _assignments(wanted: list[tuple[int, int]], order: list[int], coins: list[int]) -> Iterator[int]:
-    """Yield sets of mines that give every number, by trying both values of one cell after the other.
-
-    Args:
-        wanted: Pairs of a set of cells and the number of mines among them.
-        order: The cells.
-        coins: Which value of each cell is tried first.
-    """
-    touching = [[pair for pair in wanted if pair[0] >> cell & 1] for cell in order]
-    steps = 0
-    waiting = [(0, 0, 0)]  # how many cells are decided, which of them, and which are mines
-    while waiting and steps < _MOST_STEPS:
-        steps += 1
-        depth, decided, mines = waiting.pop()
-        if depth == len(order):
-            yield mines
-            continue
-        bit = 1 << order[depth]
-        for is_mine in (1 - coins[depth], coins[depth]):
-            chosen = mines | bit * is_mine
-            now = decided | bit
-            if all(
-                0 <= number - (cells & chosen).bit_count() <= (cells & ~now).bit_count()
-                for cells, number in touching[depth]
-            ):
-                waiting.append((depth + 1, now, chosen))

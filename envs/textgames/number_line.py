@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.textgames import drawing
-from turngym.envs.textgames.procedural import refuse_task, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
@@ -172,8 +172,7 @@ class NumberLine(PictureEnv):
         """Return the step towards the target.
 
         Raises:
-            ConfigError: The target is reached.
+            ConfigError: No episode is under way.
         """
-        if self._position == self._target:
-            raise ConfigError(f"{self.env_id} has no expert action after the episode has ended: call reset() first.")
+        require_running(self)
         return "+" if self._position < self._target else "-"

@@ -157,3 +157,22 @@ def next_tokens(left: tuple[int, ...], operators: str, depth: int, opens: int, h
         return (*operators, ")") if depth else tuple(operators)
     numbers = dict.fromkeys(map(str, left))
     return (*numbers, "(") if opens and len(left) > 1 else tuple(numbers)
+
+
+def without_result(text: str, target: int) -> str:
+    """Return a formula without ``=`` or ``= target`` at its end.
+
+    >>> without_result("4 + 8 = 12", 12), without_result("4 + 8", 12)
+    ('4 + 8 ', '4 + 8')
+    """
+    formula, equals, result = text.partition("=")
+    return formula if not equals or result.strip() in ("", str(target)) else text
+
+
+def value_text(value: Fraction | None) -> str:
+    """Return the value of a formula as told to the agent, None where it divides by zero.
+
+    >>> value_text(Fraction(7, 2)), value_text(None)
+    ('7/2', 'no number, because it divides by zero')
+    """
+    return "no number, because it divides by zero" if value is None else str(value)

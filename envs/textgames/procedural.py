@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
+from turngym.envs.core import TextEnv
 from turngym.errors import ConfigError, nearest
 
 
@@ -29,3 +31,10 @@ def require_flag(env_id: str, option: str, value: bool) -> None:
     """Raise unless ``value`` is True or False."""
     if not isinstance(value, bool):
         raise ConfigError(f"{option} of {env_id} must be True or False, got {value!r}.")
+
+
+def require_running(env: TextEnv[Any]) -> None:
+    """Raise unless an episode is under way: before it begins and after it ends there is nothing to advise."""
+    if not env._running:
+        when = "before the first reset()" if env._observation is None else "after the episode has ended"
+        raise ConfigError(f"{env.env_id} has no expert action {when}: call reset() first.")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.textgames import drawing
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
 from turngym.envs.textgames.sokoban_rooms import RoomSource
 from turngym.envs.textgames.sokoban_rules import (
     MOVES,
@@ -185,14 +185,16 @@ class Sokoban(PictureEnv):
         """Return the next move of a shortest solution.
 
         Raises:
-            ConfigError: The room can no longer be solved, for example because a box stands in a corner.
+            ConfigError: No episode is under way, or the room can no longer be solved, for example because a box
+                stands in a corner.
         """
+        require_running(self)
         if self._place not in self._plan:
             path = solve(self._room, self._place)
             if not path:
                 raise ConfigError(
-                    f"{self.env_id} has no expert action here: the room is solved, or can no longer be solved from "
-                    f"this state. Call reset(), or restore() an earlier state."
+                    f"{self.env_id} has no expert action here: the room can no longer be solved from this state. "
+                    f"Call reset(), or restore() an earlier state."
                 )
             self._plan.update(path)
         return self._plan[self._place]

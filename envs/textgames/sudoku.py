@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.textgames import drawing
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
 from turngym.envs.textgames.sudoku_rules import (
     BOXES,
     dig,
@@ -276,8 +276,9 @@ class Sudoku(PictureEnv):
         """Return the next value that one of the two simple rules gives; any legal one once a wrong value is in.
 
         Raises:
-            ConfigError: Nothing is legal.
+            ConfigError: No episode is under way, or nothing is legal.
         """
+        require_running(self)
         found = next_logical(self._grid, self.size)
         if found is not None and (name := self._moves.of_cell[found[0]][found[1] - 1]) in self._legal:
             return name

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from turngym.envs.core import Outcome, TextEnv
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
@@ -210,9 +210,9 @@ class TowerOfHanoi(TextEnv[str]):
         """Return the first move of the shortest solution.
 
         Raises:
-            ConfigError: The tower is finished.
+            ConfigError: No episode is under way.
         """
+        require_running(self)
         _, first = solution(self._discs)
-        if first is None:
-            raise ConfigError(f"{self.env_id} has no expert action for the finished tower: call reset() first.")
+        assert first is not None, "a running episode has an unfinished tower"
         return f"{PEGS[first[0]]} {PEGS[first[1]]}"

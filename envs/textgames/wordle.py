@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.textgames import drawing
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_whole
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_running, require_whole
 from turngym.envs.textgames.wordle_rules import (
     ALPHABET,
     GREEN,
@@ -182,6 +182,8 @@ class Wordle(PictureEnv):
 
     def resample_hidden(self) -> bool:
         """Hide another word of the list that fits all marks."""
+        if not self._running:
+            return False
         others = [word for word in words(self.length) if word != self._hidden and fits(word, self._rows)]
         if not others:
             return False
@@ -189,7 +191,12 @@ class Wordle(PictureEnv):
         return True
 
     def expert_action(self) -> str:
-        """Return the guess that leaves the fewest words of the list on average; its table is made on first use."""
+        """Return the guess that leaves the fewest words of the list on average; its table is made on first use.
+
+        Raises:
+            ConfigError: No episode is under way.
+        """
+        require_running(self)
         return best_guess(self.length, tuple(sorted(set(self._rows))), self.strict)
 
 
