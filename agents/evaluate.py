@@ -20,6 +20,7 @@ from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
 from turngym.seeding import stream_seed
+from turngym.wrappers.wrapping import wrapping
 
 _MAX_TRIES_PER_INSTANCE = 20
 
@@ -179,6 +180,7 @@ def evaluate(
     backend: str = "sync",
     schedule: Schedule = "lockstep",
     seed: int = 0,
+    wrappers: Sequence[str] = (),
     on_episode: Callable[[Trajectory], None] | None = None,
 ) -> tuple[EvaluationResult, list[Trajectory]]:
     """Evaluate an agent on distinct instances of one environment.
@@ -193,6 +195,7 @@ def evaluate(
         backend: Backend of the vector.
         schedule: ``lockstep`` or ``continuous``.
         seed: Which run of seeds the instances are drawn from.
+        wrappers: Put around the environment, the first innermost, each written as in ``history:k=4``.
         on_episode: Called with each trajectory as it ends.
 
     Returns:
@@ -202,7 +205,14 @@ def evaluate(
     if seeds is None:
         seeds = list(distinct_instances(env_id, episodes, options, seed).values())
     specs = [EpisodeSpec(i, s, i) for i, s in enumerate(seeds)]
-    vector = make_vec(env_id, num_envs=min(num_envs, len(specs)), backend=backend, autoreset_mode="Disabled", **options)
+    vector = make_vec(
+        env_id,
+        num_envs=min(num_envs, len(specs)),
+        wrappers=wrapping(*wrappers),
+        backend=backend,
+        autoreset_mode="Disabled",
+        **options,
+    )
     try:
         trajectories = play_all(vector, agent, specs, schedule, on_episode)
     finally:

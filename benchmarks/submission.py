@@ -115,7 +115,14 @@ def configuration(played: Played, hashes: Sequence[str]) -> dict[str, Any]:
     suite, settings = played.result.suite, played.settings
     prompt = json.dumps([settings.format, settings.prompt], sort_keys=True)
     environments = [
-        {"label": e.label, "env": e.env_id, "options": e.env_kwargs, "ruleset_hash": rules, "seeds": list(seeds)}
+        {
+            "label": e.label,
+            "env": e.env_id,
+            "options": e.env_kwargs,
+            "wrappers": list(e.wrappers),
+            "ruleset_hash": rules,
+            "seeds": list(seeds),
+        }
         for e, rules, seeds in zip(suite.entries, hashes, played.seeds, strict=True)
     ]
     return {

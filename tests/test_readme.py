@@ -21,7 +21,7 @@ COMMANDS = [
 
 def test_the_examples_run() -> None:
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) >= 2
+    assert len(blocks) >= 3
     script = "\n".join(blocks)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=120, check=False
@@ -41,4 +41,4 @@ def test_train_commands_parse(command: list[str]) -> None:
 
 def test_every_command_is_shown() -> None:
     shown = {command[1] for command in COMMANDS}
-    assert shown == {"train", "eval", "list", "play", "check"}
+    assert shown == {"train", "eval", "list", "play", "check", "new-env"}

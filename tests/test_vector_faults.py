@@ -276,7 +276,7 @@ def test_the_board_never_shows_a_job_that_began_long_ago(tmp_path: Path) -> None
 def test_a_killed_trainer_leaves_no_worker_behind(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import toy_envs; from turngym.envs.vector import make_vec\n"
-        "v = make_vec('toy/Faulty-v0', 2, backend='process'); v.reset(seed=0)\n"
+        "v = make_vec('toy/Faulty-v0', 2, backend='process', num_workers=2); v.reset(seed=0)\n"
         "print(*v._backend.pids(), flush=True)\n"
         "input(); sys.exit() if sys.argv[2] == 'exit' else None; v.step(['up', 'hang'])"
     )

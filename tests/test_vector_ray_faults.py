@@ -33,6 +33,35 @@ def test_what_breaks_stays_in_its_slot(make: Make, kind: str) -> None:
     assert actors(vector) == before
 
 
+@pytest.mark.parametrize("kind", ["raise", "hang", "exit", "kill"])
+def test_a_reset_that_breaks_is_tried_once_more(make: Make, tmp_path: Path, kind: str) -> None:
+    marker = tmp_path / "marker"
+    vector = make(2, marker=str(marker), reset_fault=kind, reset_timeout_seconds=1.0, step_timeout_seconds=1.0)
+    healthy = twin(make, 2).reset(seed=3)
+    marker.write_text("x")
+    assert repr(vector.reset(seed=3)) == repr(healthy)  # the second try succeeded: nothing shows
+    marker.write_text("xx")
+    observations, _ = vector.reset(seed=3)
+    broken = observations.index("")
+    rows = vector.step(["up", "up"])[4].rows
+    assert_faulted(rows[broken], {"raise": "exception", "hang": "timeout"}.get(kind, "worker died"))
+    assert rows[1 - broken]["fault"] == "" and rows[1 - broken]["anchor"] == "1 of 3"
+    assert sum(vector.stats()["faults"].values()) == 3
+    assert repr(vector.reset(seed=3)) == repr(healthy)
+
+
+def test_an_environment_that_cannot_be_closed_is_ended(make: Make) -> None:
+    vector = make(2, close_fault="hang", num_workers=2, step_timeout_seconds=1.0)
+    vector.reset(seed=0)
+    rows = vector.step(["up", "raise"])[4].rows  # a broken environment is closed at once
+    assert rows[0]["fault"] == ""
+    assert_faulted(rows[1], "timeout")
+    pids = [pid for _, pid in actors(vector)]
+    pids += [child for pid in pids for child in descendants(pid)]
+    vector.close()
+    assert_gone(pids)
+
+
 def test_an_environment_that_eats_memory_faults_alone(make: Make) -> None:
     vector = make(2, memory_limit_mib=1500)
     vector.reset(seed=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -17,7 +17,7 @@ from turngym.errors import DivergenceError
 class TurnTable:
     """Columns over turns, episodes contiguous and turns in order; ragged columns over sampled tokens.
 
-    Faulted episodes are never in a table. Episodes, groups, anchors and agents are dense integer keys.
+    Faulted episodes are never in a table. Episodes, groups, anchors, agents and roles are dense integer keys.
 
     Args:
         episode: Episode of each turn, ``0 .. E-1``, non-decreasing.
@@ -35,6 +35,11 @@ class TurnTable:
         turn_value: Critic at the last prompt token of each turn; None without a critic.
         token_value: Critic at the position before each sampled token; None without a critic.
         final_value: Critic after the last turn of each episode: 0 if it terminated; None without a critic.
+        role: Role of the seat that acted, an index of ``role_names``.
+        role_names: Environment and role as ``environment/role``, the same text in every batch.
+        joint: What all seats together knew before each turn; empty text where one agent is alone.
+        final_joint: The same after the last turn of each episode.
+        anchor_text: The text of each turn's anchor state, for methods that compare how anchors are written.
     """
 
     episode: Int[Tensor, "turn"]
@@ -52,6 +57,11 @@ class TurnTable:
     turn_value: Float[Tensor, "turn"] | None = None
     token_value: Float[Tensor, "token"] | None = None
     final_value: Float[Tensor, "episode"] | None = None
+    role: Int[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    role_names: tuple[str, ...] = ()
+    joint: tuple[str, ...] = ()
+    final_joint: tuple[str, ...] = ()
+    anchor_text: tuple[str, ...] = ()
 
     @property
     def num_turns(self) -> int:
@@ -135,6 +145,7 @@ def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
     ended = torch.tensor([(traj.terminated, traj.truncated) for _, _, traj, _ in turns], dtype=torch.bool).reshape(
         -1, 2
     )
+    roles = [f"{traj.env_id}/{traj.role or turn.agent}" for *_, traj, turn in turns]
     tokens = [(index, logprob) for index, (_, _, _, turn) in enumerate(turns) for logprob in turn.logprobs]
     return TurnTable(
         episode=torch.tensor([e for e, *_ in turns], dtype=torch.long),
@@ -149,6 +160,11 @@ def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
         num_tokens=torch.tensor([len(turn.completion_ids) for *_, turn in turns], dtype=torch.long),
         token_turn=torch.tensor([index for index, _ in tokens], dtype=torch.long),
         token_logprob=torch.tensor([logprob for _, logprob in tokens], dtype=torch.float64),
+        role=_dense(roles),
+        role_names=tuple(dict.fromkeys(roles)),
+        joint=tuple(turn.joint for *_, turn in turns),
+        final_joint=tuple(trajectory.final_joint for trajectory in kept),
+        anchor_text=tuple(turn.anchor for *_, turn in turns),
     )
 
 

@@ -133,6 +133,17 @@ class Curriculum(TextWrapper):
             env.unwrapped.np_random = copy.deepcopy(self._bottom.env.unwrapped.np_random)
             self._bottom.env = env
 
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin a new episode; one that is refused leaves the episode of the level before running."""
+        before, is_begun = self._bottom.env, False
+        try:
+            begun = super().reset(seed=seed, options=options)
+            is_begun = True
+        finally:
+            if not is_begun:
+                self._bottom.env = before
+        return begun
+
     def _task(self, seed: int | None, options: dict[str, Any] | None) -> Reset:
         self._pick(self._level_of(options or {}))
         return seed, {key: value for key, value in (options or {}).items() if key != "level"}

@@ -45,7 +45,9 @@ class NormalizeReward(TextWrapper):
 
     The sum starts at 0 with each episode; the statistics go on from episode to episode, belong to this environment
     alone, and are in its snapshots. So the reward of a turn depends on what was played before, by intention: freeze
-    the statistics where episodes must repeat, as in evaluation.
+    the statistics where episodes must repeat, as in evaluation, or are compared with each other, as in the groups of
+    a trainer, since every slot of a vector has statistics of its own. A reward that is not finite is passed on and
+    not counted.
 
     Args:
         env: The environment.
@@ -99,6 +101,8 @@ class NormalizeReward(TextWrapper):
         return Moments(**self._lasting).scale
 
     def _turn(self, played: Played) -> tuple[float, bool]:
+        if not math.isfinite(played.reward):
+            return played.reward, False  # neither counted nor clipped, so that whoever gets it notices
         self._episode["sum"] = self.gamma * self._episode["sum"] + played.reward
         if not self.frozen:
             self._lasting = Moments(**self._lasting).with_value(self._episode["sum"])._asdict()

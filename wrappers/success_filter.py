@@ -76,6 +76,18 @@ class SuccessFilter(TextWrapper):
         """Share of solved episodes of every task, nan where none was played."""
         return self.sampler.rates()
 
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin a new episode; one that is refused has drawn nothing."""
+        memory, is_begun = self.sampler.memory, False
+        before = memory["seed"], memory["draws"]
+        try:
+            begun = super().reset(seed=seed, options=options)
+            is_begun = True
+        finally:
+            if not is_begun:
+                memory["seed"], memory["draws"] = before
+        return begun
+
     def _task(self, seed: int | None, options: dict[str, Any] | None) -> Reset:
         chosen = (options or {}).get("task")
         if seed is not None:

@@ -23,11 +23,12 @@ from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent
 from turngym.agents.evaluate import EvaluationResult
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.commands.parsing import Pairs, find_env, key_values, make_text_env, parse
+from turngym.benchmarks.commands.parsing import Pairs, Specs, find_env, key_values, make_text_env, parse
 from turngym.benchmarks.submission import Played, normalised, require_free, results, write_submission
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry, SuiteResult, evaluate_suite
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers.action_format import action_format
+from turngym.wrappers.wrapping import wrap
 
 _DEFAULT_EPISODES = 100
 
@@ -43,6 +44,8 @@ class Arguments:
         seed: Seed of what the agent draws and, outside of a suite, of the choice of tasks.
         split: Share of the tasks to draw from; a suite has its own.
         option: An option of the environment, such as max_turns=20; may be repeated; a suite has its own.
+        wrapper: A wrapper around the environment, such as history:k=4; may be repeated, the first innermost; a suite
+            has its own.
         temperature: Sampling temperature of a model; 0 always takes the likeliest token.
         top_p: Nucleus share of a model's sampling.
         max_new_tokens: Longest completion of a model.
@@ -62,6 +65,7 @@ class Arguments:
     seed: int = 0
     split: str = "test"
     option: Pairs = ()
+    wrapper: Specs = ()
     temperature: float = 0.0
     top_p: float = 1.0
     max_new_tokens: int = 256
@@ -78,7 +82,7 @@ class Arguments:
 def main(argv: Sequence[str]) -> int:
     """Evaluate, print a table, and write the folder if one was asked for."""
     arguments = parse(Arguments, argv, "eval")
-    _check_numbers(arguments)
+    check_numbers(arguments)
     if arguments.out is not None:
         require_free(arguments.out)
     suite = chosen_suite(arguments)
@@ -98,7 +102,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _check_numbers(arguments: Arguments) -> None:
+def check_numbers(arguments: Arguments) -> None:
     """Refuse numbers that make no sense, in the words of the command line."""
     if arguments.episodes is not None and arguments.episodes < 1:
         raise ConfigError(f"--episodes must be at least 1, got {arguments.episodes}.")
@@ -120,16 +124,24 @@ def chosen_suite(arguments: Arguments) -> Suite:
         ConfigError: An option is wrong, or belongs to an environment where a suite was asked for.
     """
     if arguments.target in SUITES:
-        if arguments.option or arguments.split != "test":
+        if arguments.option or arguments.wrapper or arguments.split != "test":
             raise ConfigError(
-                f"the suite {arguments.target!r} has its own options and split: leave out --option and --split."
+                f"the suite {arguments.target!r} has its own options and split: leave out --option, --wrapper and "
+                "--split."
             )
         return SUITES[arguments.target]
     env_id = find_env(arguments.target, SUITES, "suite or environment")
     options = {"split": arguments.split, **key_values(arguments.option, "--option")}
-    make_text_env(env_id, options).close()  # a wrong option is told before anything is played
+    wrap(make_text_env(env_id, options), *arguments.wrapper).close()  # what is wrong is told before anything is played
     wanted = arguments.episodes
-    entry = SuiteEntry(env_id, options, wanted or _DEFAULT_EPISODES, arguments.seed, takes_fewer=wanted is None)
+    entry = SuiteEntry(
+        env_id,
+        options,
+        wanted or _DEFAULT_EPISODES,
+        arguments.seed,
+        takes_fewer=wanted is None,
+        wrappers=arguments.wrapper,
+    )
     return Suite(env_id, 0, "One environment.", (entry,))
 
 

@@ -17,10 +17,15 @@ from turngym.envs.core import TextEnv
 from turngym.envs.registration import NAMESPACE
 from turngym.errors import ConfigError, UnknownName
 from turngym.registry import load_plugins
+from turngym.wrappers.core import TextWrapper
+from turngym.wrappers.wrapping import wrap
 
 ArgumentsT = TypeVar("ArgumentsT")
 
 Pairs: TypeAlias = Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="KEY=VALUE")]
+
+Specs: TypeAlias = Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="SPEC")]
+"""Wrappers as :meth:`turngym.wrappers.Wrapping.read` reads them."""
 
 
 def parse(arguments: type[ArgumentsT], argv: Sequence[str], command: str) -> ArgumentsT:
@@ -156,26 +161,30 @@ def find_env(name: str, others: Iterable[str] = (), kind: str = "environment") -
     return env_id
 
 
-def text_env_maker(name: str, options: dict[str, Any]) -> Callable[..., TextEnv[Any]]:
+def text_env_maker(
+    name: str, options: dict[str, Any], wrappers: Iterable[str] = ()
+) -> Callable[..., TextEnv[Any] | TextWrapper]:
     """Return a function that makes an environment, with more options if they are passed.
 
     Args:
         name: An id, ``"module:id"``, ``"module:Class"`` or ``"path/to/file.py:Class"``.
         options: Options of the environment.
+        wrappers: Put around it, the first innermost.
 
     Raises:
-        UnknownName: There is no such environment, module, file or class.
-        ConfigError: It is no text environment.
+        UnknownName: There is no such environment, module, file, class or wrapper.
+        ConfigError: It is no text environment, or a wrapper cannot be read.
     """
     _, maker = source_of(name, options)
 
-    def make(**more: Any) -> TextEnv[Any]:
+    def make(**more: Any) -> TextEnv[Any] | TextWrapper:
         if isinstance(maker, FromSpec):
-            return make_text_env(maker.spec.id, {**options, **more})
-        env = maker(**more).unwrapped
+            env: Any = make_text_env(maker.spec.id, {**options, **more})
+        else:
+            env = maker(**more).unwrapped
         if not isinstance(env, TextEnv):
             raise ConfigError(f"{name} is no text environment of turngym: derive it from turngym.envs.TextEnv.")
-        return env
+        return cast("TextEnv[Any] | TextWrapper", wrap(env, *wrappers))
 
     return make
 

@@ -16,7 +16,7 @@ from tyro.conf import Positional
 
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Request
-from turngym.benchmarks.commands.parsing import Pairs, key_values, parse, text_env_maker
+from turngym.benchmarks.commands.parsing import Pairs, Specs, key_values, parse, text_env_maker
 from turngym.benchmarks.commands.play_commands import Table
 from turngym.benchmarks.commands.play_screen import Screen
 from turngym.benchmarks.commands.play_session import Left, NoSuchCommand, Session
@@ -34,6 +34,7 @@ class Arguments:
     Args:
         env: Id of the environment, `module:id`, `module:Class` or `path/to/file.py:Class`.
         option: An option of the environment, such as max_turns=20; may be repeated.
+        wrapper: A wrapper around the environment, such as history:k=4; may be repeated, the first innermost.
         seed: Seed of the task; drawn and shown unless given.
         agent: Who plays: you, or an agent that you watch.
         split: Share of the tasks to draw from.
@@ -43,6 +44,7 @@ class Arguments:
 
     env: Positional[str]
     option: Pairs = ()
+    wrapper: Specs = ()
     seed: int | None = None
     agent: Literal["human", "random", "expert"] = "human"
     split: str | None = None
@@ -58,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
     options = key_values(arguments.option, "--option")
     if arguments.split is not None:
         options = {"split": arguments.split, **options}
-    maker = text_env_maker(arguments.env, options)
+    maker = text_env_maker(arguments.env, options, arguments.wrapper)
     _forgive_odd_bytes()
     console = Console(highlight=False, force_terminal=True if arguments.picture == "always" else None)
     env = maker()

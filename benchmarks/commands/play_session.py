@@ -12,6 +12,7 @@ from turngym.envs.core import TextEnv
 from turngym.envs.transcript import transcript
 from turngym.errors import ConfigError, SnapshotUnsupported, TurngymError
 from turngym.files import write_atomic
+from turngym.wrappers.core import TextWrapper
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class Session:
         is_truncated: Whether the turn limit ended it.
     """
 
-    env: TextEnv[Any]
-    copy: Callable[[], TextEnv[Any]]
+    env: TextEnv[Any] | TextWrapper
+    copy: Callable[[], TextEnv[Any] | TextWrapper]
     seed: int
     observation: Any = None
     info: Mapping[str, Any] = field(default_factory=dict)

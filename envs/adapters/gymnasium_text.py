@@ -13,7 +13,7 @@ from gymnasium import spaces
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
 from turngym.envs.spaces import Unicode
 from turngym.envs.textgames.procedural import require_choice
-from turngym.errors import ConfigError, UnknownName, nearest
+from turngym.errors import ConfigError, TurngymError, UnknownName, nearest
 
 UNKNOWN_ACTION = "That is no action you can take now."
 VIEWS = ("auto", "text", "picture", "values")
@@ -156,6 +156,11 @@ class GymnasiumText(ReplayedEnv):
     ) -> None:
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         require_choice(self.env_id, "view", view, VIEWS)
+        if not isinstance(inner_options or {}, Mapping) or not all(isinstance(name, str) for name in actions):
+            raise ConfigError(
+                f"{self.env_id} needs inner_options as a mapping and actions as texts, got {inner_options!r} and "
+                f"{actions!r}."
+            )
         known = KNOWN.get(inner, Words("", ()))
         self.inner, self._view = inner, view
         self._inner_options = dict(inner_options or {})
@@ -245,6 +250,8 @@ class GymnasiumText(ReplayedEnv):
         if self._shows == "picture":
             self._place = plain_picture(str(self._opened().render()))
         else:
+            if self._shows == "text" and not isinstance(observation, str):
+                raise TurngymError(f"{self.inner} showed {observation!r:.60}, which is no text: it is broken.")
             self._place = observation if isinstance(observation, str) else value_text(observation, self._value_names)
         return self._place
 
@@ -264,7 +271,7 @@ class GymnasiumText(ReplayedEnv):
         observation, reward, terminated, truncated, info = env.step(known)
         text, terminated = self._show(observation, info), bool(terminated)
         success = info.get("is_success", info.get("success"))
-        if success is None or (isinstance(success, int | np.integer) and success < 0):
+        if success is None or not success >= 0:  # below 0 or nan where it is not known
             success = float(reward) > self._solved_above
         valid = bool(info.get("action_is_valid", True))
         return Reply(text, float(reward), terminated, bool(truncated) and not terminated, bool(success), valid)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import abstractmethod
 from typing import NamedTuple
 
 from turngym.envs.adapters.global_random import GlobalRandom
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.textgames.procedural import refuse_task
-from turngym.errors import SnapshotUnsupported
+from turngym.errors import SnapshotUnsupported, TurngymError
 from turngym.types import JSONValue
 
 BROKEN_ACTION = "That is no action that can be read."
@@ -42,8 +43,12 @@ class ReplayedEnv(TextEnv[str]):
     Every call into it runs in global generators of its own (:mod:`turngym.envs.adapters.global_random`). An episode
     is named by the seed that the foreign environment got, which also decides its split: splits share no seed, but two
     seeds may happen to make the same task. Snapshots hold that seed and the actions, and are restored by replay. An
-    action that makes the foreign code raise is answered as invalid, and the state before it is brought back. The
-    score is the sum of the rewards, and the progress 0 until the task is solved, since no more is told.
+    action that makes the foreign code raise is answered as invalid, and the state before it is brought back; a legal
+    action that does so is no fault of the agent, and the error is raised. The score is the sum of the rewards, and
+    the progress 0 until the task is solved, since no more is told.
+
+    One lock guards the global generators of the process, so adapted environments in threads take turns, and one that
+    hangs keeps all others from theirs: let those that may hang run in worker processes.
     """
 
     _source = ""
@@ -53,6 +58,7 @@ class ReplayedEnv(TextEnv[str]):
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         self._random = GlobalRandom()
         self._seed = 0
+        self._is_torn = False
         self._start_books("")
 
     @abstractmethod
@@ -69,16 +75,24 @@ class ReplayedEnv(TextEnv[str]):
         self._seen = hashlib.sha256(observation.encode("utf8", "surrogatepass"))
 
     def _start(self) -> str:
+        self._is_torn = True  # unless it comes to its end
         self._random.seed(self._seed)
         with self._random.lent():
             observation = self._open(self._seed)
         self._start_books(observation)
+        self._is_torn = False
         return observation
 
     def _take(self, action: str) -> Reply:
-        """Pass an action on and keep the books."""
+        """Pass an action on and keep the books; first undo what an error has left half done."""
+        if self._is_torn:
+            self._repeat(self._actions)
+        self._is_torn = True
         with self._random.lent():
             reply = self._apply(action)
+        if not math.isfinite(reply.reward):
+            raise TurngymError(f"{self.instance} of {self.env_id} gave the reward {reply.reward}: it is broken.")
+        self._is_torn = False
         self._actions.append(action)
         self._total += reply.reward
         self._seen.update(repr(reply).encode("utf8", "surrogatepass"))
@@ -86,6 +100,7 @@ class ReplayedEnv(TextEnv[str]):
 
     def _begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
+        self._start_books("")  # of the last episode nothing is left, whatever comes of the new one
         self._seed = self._draw(lambda generator: int(generator.integers(2**31)), self._name)
         return self._start()
 
@@ -106,8 +121,14 @@ class ReplayedEnv(TextEnv[str]):
 
     def _repeat(self, actions: list[str]) -> None:
         self._start()
-        for action in actions:
-            self._take(action)
+        is_done = False
+        try:
+            for action in actions:
+                self._take(action)
+            is_done = True
+        finally:
+            if not is_done:
+                self._actions = actions  # what was played stays known
 
     def _score(self) -> float:
         return self._total

@@ -18,7 +18,8 @@ lose its machine                               no      no       no       no     
 
 [1] Nothing can end a thread, so it is left behind with its environment and counted as ``abandoned``; it does not keep
 the program from ending. A coroutine is cancelled, and counted only if it does not end then. Neither helps against code
-that holds Python's global lock for ever.
+that holds Python's global lock for ever, nor for long against the environments of :mod:`turngym.envs.adapters`, which
+take turns within a process: one that hangs keeps the others from theirs.
 
 A reset that breaks is tried once more in a fresh environment. If that breaks too, the episode ends at its first step.
 The same seeds and actions give byte-equal transcripts on every backend, whatever breaks in other slots.

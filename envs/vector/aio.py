@@ -7,6 +7,7 @@ import inspect
 from typing import Any, Protocol, runtime_checkable
 
 from turngym.envs.vector.backend import Failure
+from turngym.envs.vector.fitting import require_fitting
 from turngym.envs.vector.slot import (
     REFUSALS,
     Journal,
@@ -101,6 +102,7 @@ class AsyncSlot(Slot):
         try:
             env = await self._async_living()
             observation, reward, terminated, truncated, info = await env.async_step(action)
+            require_fitting(env, observation, info)
             return observation, float(reward), bool(terminated), bool(truncated), info, ()
         except Exception as error:  # the boundary that records it
             await self.async_close()
@@ -115,6 +117,7 @@ class AsyncSlot(Slot):
                 start = start or ("generator", env.unwrapped.np_random.bit_generator.state)
                 given = seed_for(env, start, fresh=attempt > 0)
                 observation, info = await env.async_reset(seed=given, options=options)
+                require_fitting(env, observation, info)
             except REFUSALS:
                 raise
             except Exception as error:  # the boundary that records it

@@ -10,7 +10,7 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from turngym.envs.vector.backend import Backend, SlotFailure
+from turngym.envs.vector.backend import REFUSED, Backend, SlotFailure
 from turngym.envs.vector.book import ENDED, Book
 from turngym.envs.vector.info import Infos
 from turngym.envs.vector.options import read_mask, read_seeds, require_count, slot_options
@@ -237,8 +237,13 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         if len(snapshots) != len(chosen):
             raise ConfigError(f"restore() needs one snapshot per slot: got {len(snapshots)} for {len(chosen)} slots.")
         ops = [("restore", snapshot) for snapshot in snapshots]
-        answers = self._backend.run(chosen, ops)
-        results = [self._book.settle(slot, op, answer) for slot, op, answer in zip(chosen, ops, answers, strict=True)]
+        answers = list(self._backend.stream(chosen, ops))
+        results = [
+            self._book.settle(slot, op, answer)
+            for slot, op, answer in zip(chosen, ops, answers, strict=True)
+            if answer is not REFUSED  # that slot's episode goes on as it was
+        ]
+        self._backend.check()
         return self._packing.join([result[0] for result in results]), Infos([result[4] for result in results])
 
     def stats(self) -> dict[str, Any]:

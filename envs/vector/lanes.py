@@ -116,7 +116,7 @@ class Lane:
     def _serve(self) -> None:
         while (order := self._inbox.get()) is not None and not self.is_left:
             self.gate.enter(self)
-            stays = self.run(order)
+            stays = self.is_left or self.run(order)  # left while it waited for its turn: nobody wants the answer
             self.gate.leave(self)
             if not stays:
                 return

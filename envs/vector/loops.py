@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from turngym.envs.vector.aio import AsyncSlot
 from turngym.envs.vector.lanes import Answer, Broken, Gate, Lane
@@ -48,6 +48,9 @@ class LoopThread:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.loop.set_default_executor(DaemonExecutor())
+        self.loop.set_task_factory(self._make_task)
+        self.owners: WeakKeyDictionary[asyncio.Future[Any], LoopLane] = WeakKeyDictionary()
+        """Whose each task is: the lane's that runs it, also where an environment has started it."""
         self._is_stopping = False
         threading.Thread(target=self._run, name="turngym-loop", daemon=True).start()
 
@@ -62,9 +65,17 @@ class LoopThread:
         self.call(sign.set)
         return sign.wait(seconds)
 
-    def current(self) -> asyncio.Task[Any] | None:
-        """Return the task that is running just now; one that blocks the loop stays it."""
-        return asyncio.current_task(self.loop)
+    def current(self) -> LoopLane | None:
+        """Return whose task is running just now, None if nobody's; one that blocks the loop stays it."""
+        task = asyncio.current_task(self.loop)
+        return None if task is None else self.owners.get(task)
+
+    def _make_task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(coroutine, loop=loop, **options)
+        parent = asyncio.current_task(loop)
+        if parent is not None and parent in self.owners:
+            self.owners[task] = self.owners[parent]
+        return task
 
     def stop(self) -> None:
         """End the loop, unless something blocks it."""
@@ -95,14 +106,17 @@ class LoopLane(Lane):
         slot: The slot.
         post: Where the answers go.
         gate: Limits how many threads are at work.
-        home: The loop.
+        homes: Holds the loop that is in use, which may be exchanged.
     """
 
     slot: AsyncSlot
 
-    def __init__(self, index: int, slot: AsyncSlot, post: SimpleQueue[Answer], gate: Gate, home: LoopThread) -> None:
+    def __init__(
+        self, index: int, slot: AsyncSlot, post: SimpleQueue[Answer], gate: Gate, homes: Sequence[LoopThread]
+    ) -> None:
         super().__init__(index, slot, post, gate)
-        self.home = home
+        self._homes = homes
+        self.home = homes[0]
         self.is_async = False
         """Whether the environment is known to offer coroutines."""
         self.task: asyncio.Task[None] | None = None
@@ -110,7 +124,8 @@ class LoopLane(Lane):
     def put(self, order: Order) -> None:
         """Run an operation."""
         if self.is_async:
-            self.home.call(self._begin, order)
+            self.began = time.monotonic()  # the loop may be blocked, so that it never begins
+            self.home.call(self._begin_now, order)
         else:
             super().put(order)
 
@@ -128,19 +143,28 @@ class LoopLane(Lane):
         with contextlib.suppress(Exception):  # the operation meets the same error and reports it
             self.is_async = self.slot.offers_coroutines()
         if self.is_async and not self.is_left:
+            self.home = self._homes[0]  # read now: while the environment was made, the loop may have been exchanged
             self.home.call(self._begin, order)
             return False
         return super().run(order)
 
     # In the loop's thread.
 
+    def _begin_now(self, order: Order) -> None:
+        self.began = time.monotonic()
+        self._begin(order)
+
     def _begin(self, order: Order) -> None:
         if not self.is_left:
-            self.task = self.home.loop.create_task(self._attend(order))
+            self._start(self._attend(order))
+
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self.task = self.home.loop.create_task(coroutine)
+        self.home.owners[self.task] = self
 
     def _cancel(self) -> None:
         if self.task is None or self.task.done():
-            self.task = self.home.loop.create_task(self._close())
+            self._start(self._close())
         else:
             self.task.cancel()
 
@@ -152,8 +176,6 @@ class LoopLane(Lane):
 
     async def _attend(self, order: Order) -> None:
         serial, _, journal, op = order
-        if self.began == math.inf:
-            self.began = time.monotonic()
         began = self.began
         try:
             content = await self.slot.attend(journal, op)

@@ -24,6 +24,7 @@ from turngym.errors import ConfigError, TurngymError
 _START_SECONDS = 120.0
 _CLOSE_SECONDS = 5.0
 _DEATH_SECONDS = 1.0
+_SILENT_SECONDS = 60.0
 
 
 class ProcessWorker(Worker):
@@ -49,6 +50,8 @@ class ProcessWorker(Worker):
         self._makers = pickle.dumps(CloudpickleWrapper(cast("Any", makers)))
         self._memory_limit_mib = memory_limit_mib
         self._selector = selector
+        self.heard = 0.0
+        """When it last said something or was told something: it owes a sign of life since then."""
         super().__init__(list(makers))
 
     def launch(self) -> None:
@@ -94,6 +97,7 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
 
     def _transmit(self, worker: ProcessWorker, jobs: list[Order]) -> None:
         frame = encode(("run", jobs))
+        worker.heard = time.monotonic()
         try:
             worker.handle.channel.send(frame)
         except OSError:
@@ -104,6 +108,7 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
             self._read(key.data)
 
     def _read(self, worker: ProcessWorker) -> None:
+        worker.heard = time.monotonic()
         try:
             messages = worker.handle.channel.poll()
         except EOFError:
@@ -130,6 +135,9 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
         elif worker.is_new and serial == IDLE and now - worker.started > _START_SECONDS:
             late = f"a worker process has not begun its work within {_START_SECONDS:g} s."
             raise self._give_up(TurngymError(late))
+        elif not worker.is_new and serial == IDLE and now - max(worker.heard, began) > _SILENT_SECONDS:
+            worker.kill()  # it was stopped, or something in it keeps Python's global lock between two jobs
+            self._replace(worker, None, f"no sign of life for {_SILENT_SECONDS:g} s")
         else:
             return
         self._send(worker)

@@ -10,6 +10,8 @@ import gymnasium
 import numpy as np
 from gymnasium.utils.env_checker import data_equivalence
 
+from turngym.envs.spaces import Unicode
+from turngym.envs.vector.fitting import require_fitting
 from turngym.envs.vector.info import fault_info
 from turngym.envs.vector.maker import Maker
 from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported, TurngymError, UnknownName
@@ -103,7 +105,7 @@ class Slot:
         maker: Makes the environment, and a fresh one after a fault.
     """
 
-    __slots__ = ("_attributes", "_env", "_maker", "start")
+    __slots__ = ("_attributes", "_env", "_maker", "_shows_text", "start")
 
     start: tuple[str, Any] | None
     """How the running episode began, for the journal."""
@@ -112,6 +114,7 @@ class Slot:
         self._maker = maker
         self._env: gymnasium.Env[Any, Any] | None = None
         self._attributes: dict[str, Any] = {}
+        self._shows_text = False
         self.start = None
 
     def run(self, op: Op) -> Any:
@@ -138,6 +141,7 @@ class Slot:
                 if start is None:
                     start = ("generator", env.unwrapped.np_random.bit_generator.state)
                 observation, info = _begin(env, start, options, fresh=attempt > 0)
+                require_fitting(env, observation, info)
             except REFUSALS:
                 raise
             except Exception as error:  # the boundary that records it
@@ -153,6 +157,8 @@ class Slot:
         try:
             env = self._env if self._env is not None else self._living()
             observation, reward, terminated, truncated, info = env.step(action)
+            if type(observation) is not str or type(info) is not dict or not self._shows_text:
+                require_fitting(env, observation, info)
             return observation, float(reward), bool(terminated), bool(truncated), info, ()
         except Exception as error:  # the boundary that records it
             self.close()
@@ -224,6 +230,7 @@ class Slot:
             for name, value in self._attributes.items():
                 env.set_wrapper_attr(name, value)
             self._env = env
+            self._shows_text = isinstance(env.observation_space, Unicode)
         return self._env
 
     def _method(self, name: str) -> Any:

@@ -97,6 +97,7 @@ def _end_with_the_vector(channel_file: int) -> None:
 
 
 def _serve(channel: Channel, board: Board, slots: dict[int, Slot]) -> None:
+    slow: set[int] = set()
     while True:
         kind, content = channel.receive()
         if kind == "open":
@@ -110,29 +111,40 @@ def _serve(channel: Channel, board: Board, slots: dict[int, Slot]) -> None:
                 text = f"a worker cannot load the environments' makers: {describe(error)}"
                 channel.send(encode_refusal(TurngymError(text)))
         else:
-            _run_jobs(content, channel, board, slots)
+            _run_jobs(content, channel, board, slots, slow)
 
 
 def _run_jobs(
-    jobs: list[tuple[int, int, Journal | None, Op]], channel: Channel, board: Board, slots: dict[int, Slot]
+    jobs: list[tuple[int, int, Journal | None, Op]],
+    channel: Channel,
+    board: Board,
+    slots: dict[int, Slot],
+    slow: set[int],
 ) -> None:
-    """Run the jobs and send the answers in one message, or in several where the jobs take their time."""
+    """Run the jobs and send the answers in one message, or in several where the jobs take their time.
+
+    Answers never wait for a slot of ``slow``, those whose last job took its time; the set is kept up to date here.
+    """
     answers: list[Any] = []
     durations: dict[str, list[float]] = {"step": [], "reset": []}
     began = flushed = time.monotonic()
     for serial, index, journal, op in jobs:
+        if answers and (index in slow or began - flushed > _FLUSH_SECONDS):
+            board.write(IDLE)
+            channel.send(encode_answers(answers, durations))
+            answers, durations = [], {"step": [], "reset": []}
+            began = flushed = time.monotonic()
         board.write(serial)
         slot, kind = slots[index], op[0]
         answers.append((serial, run_job(slot, journal, op), slot.start if kind == "reset" else None))
         now = time.monotonic()
         if kind in durations:
             durations[kind].append(now - began)
+        if now - began > _FLUSH_SECONDS:
+            slow.add(index)
+        elif slow:
+            slow.discard(index)
         began = now
-        if now - flushed > _FLUSH_SECONDS:
-            board.write(IDLE)
-            channel.send(encode_answers(answers, durations))
-            answers, durations = [], {"step": [], "reset": []}
-            began = flushed = time.monotonic()
     board.write(IDLE)
     if answers:
         channel.send(encode_answers(answers, durations))

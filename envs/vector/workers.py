@@ -30,6 +30,7 @@ class Job:
         op: The operation.
         faults: What it has met so far.
         limit_seconds: How long it may take; None for ever.
+        is_wanted: Whether anybody will ask for the answer; not after an interrupt.
     """
 
     serial: int
@@ -37,6 +38,7 @@ class Job:
     op: Op
     faults: tuple[str, ...] = ()
     limit_seconds: float | None = None
+    is_wanted: bool = True
 
 
 Order: TypeAlias = tuple[int, int, Journal | None, Op]
@@ -99,6 +101,8 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
         self.require_open()
         touched = {}
         for slot, op in zip(slots, ops, strict=True):
+            if slot in self._orphans:
+                self._disown(slot)
             self._serial += 1
             index = slot % len(self._workers)
             touched[index] = worker = self._workers[index]
@@ -107,6 +111,15 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
             if worker.flight:
                 self._read(worker)
             self._send(worker)
+
+    def _disown(self, slot: int) -> None:
+        """Throw the answer of an interrupted operation away, also if it is still to come: another one follows."""
+        self._orphans.discard(slot)
+        self.done.pop(slot, None)
+        worker = self._workers[slot % len(self._workers)]
+        for job in (*worker.queue, *worker.flight.values()):
+            if job.slot == slot:
+                job.is_wanted = False
 
     def pump(self, timeout_seconds: float | None) -> None:
         """Read answers and look after the workers until an answer has come or the time is over."""
@@ -172,6 +185,8 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
         journal = self._journals[job.slot]
         if kind == "restore" or (kind == "reset" and job.op[1] is not None):
             journal = journal.heading()
+        elif journal.start is None:
+            journal = journal.heading()  # no episode to repeat, but what was set before the first one
         if journal.start is None and not journal.attributes:
             return None
         if job.limit_seconds is not None:
@@ -199,7 +214,8 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
 
     def _finish(self, job: Job, content: Any, start: Any = None) -> None:
         """Store an answer, and write down what it means for the slot's journal."""
-        self.done[job.slot] = content
+        if job.is_wanted:
+            self.done[job.slot] = content
         journal, kind = self._journals[job.slot], job.op[0]
         if isinstance(content, Failure):
             return

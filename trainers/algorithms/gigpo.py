@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from turngym.trainers import functional as F
@@ -19,6 +19,7 @@ from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.grpo import GroupConfig, episode_advantages, group_credit
 from turngym.trainers.clipped import ClippedMethod, one_of, within
 from turngym.trainers.turn_table import TurnTable
+from turngym.wrappers.anchor import cluster
 
 Mode: TypeAlias = Literal["mean_norm", "mean_std_norm"]
 
@@ -33,12 +34,15 @@ class GiGPOConfig(GroupConfig):
     """Discount per turn of the returns that turns from the same anchor state are compared by."""
     mode: Mode = "mean_std_norm"
     """Whether both parts are divided by the standard deviation of their group or only centred."""
+    anchor_similarity: float = 1.0
+    """Smallest similarity, in (0, 1], of anchors that count as one; 1 compares turns from equal anchors alone."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         within("omega", self.omega, 0)
         within("gamma", self.gamma, 0, 1)
         one_of("mode", self.mode, get_args(Mode))
+        within("anchor_similarity", self.anchor_similarity, 1e-9, 1)
 
 
 def step_returns(table: TurnTable, *, gamma: float, invalid_penalty: float) -> Float[Tensor, "turn"]:
@@ -48,6 +52,21 @@ def step_returns(table: TurnTable, *, gamma: float, invalid_penalty: float) -> F
     """
     returns = table.unpad(F.discounted_returns(table.pad(table.reward), table.turn_mask(), gamma=gamma))
     return returns - invalid_penalty * (~table.is_valid).to(returns.dtype)
+
+
+def similar_anchors(table: TurnTable, threshold: float) -> Int[Tensor, "turn"]:
+    """Return dense keys of the anchors, equal for turns of one group whose anchors are similar.
+
+    The turns of each group are walked through in the order of the table: a turn joins the first cluster whose first
+    anchor is similar enough, or opens a new one.
+    """
+    keys = torch.zeros(table.num_turns, dtype=torch.long)
+    for group in torch.unique(table.group):
+        turns = torch.nonzero(table.group == group).flatten()
+        firsts = cluster([table.anchor_text[turn] for turn in turns.tolist()], threshold)
+        keys[turns] = turns[torch.tensor(firsts)]
+    dense: Tensor = torch.unique(keys, return_inverse=True)[1]
+    return dense
 
 
 @ALGORITHMS.register("gigpo")
@@ -65,11 +84,13 @@ class GiGPO(ClippedMethod[GiGPOConfig]):
         """Assign each token the episode advantage plus ``omega`` times the step advantage of its turn."""
         config, scale = self.config, self.config.mode == "mean_std_norm"
         returns = step_returns(table, gamma=config.gamma, invalid_penalty=config.invalid_penalty)
+        is_exact = config.anchor_similarity == 1
+        anchors = table.anchor if is_exact else similar_anchors(table, config.anchor_similarity)
         steps = F.group_advantages(
-            returns, table.anchor, scale_by_std=scale, ddof=config.ddof, epsilon=config.epsilon, singleton="zero"
+            returns, anchors, scale_by_std=scale, ddof=config.ddof, epsilon=config.epsilon, singleton="zero"
         )
         episodes = episode_advantages(table, config, scale_by_std=scale)
         credit = group_credit(table, episodes + config.omega * steps, config)
-        sizes = torch.bincount(table.anchor)[table.anchor]
+        sizes = torch.bincount(anchors)[anchors]
         compared = float((sizes > 1).to(torch.float64).mean()) if len(sizes) else 0.0
         return Credit(credit.advantages, metrics={**credit.metrics, "turns_with_shared_anchor": compared})
