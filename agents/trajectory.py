@@ -39,6 +39,7 @@ class Turn:
         reward: Reward of this turn.
         action_is_valid: Whether the environment understood the action and it was legal.
         agent: The seat that acted.
+        joint: What all seats together knew before the action; empty where one agent is alone.
     """
 
     observation: str
@@ -51,6 +52,7 @@ class Turn:
     reward: float = 0.0
     action_is_valid: bool = True
     agent: str = "player_0"
+    joint: str = ""
 
 
 @dataclass(slots=True)
@@ -69,6 +71,9 @@ class Trajectory:
         fault: What broke; a faulted episode enters neither loss nor statistics.
         final_observation: What was seen after the last action.
         final_prompt_ids: The prompt that would have come next; kept for truncated episodes, for the critic.
+        role: The seat's role in a game between seats, its name where the game has none; empty elsewhere.
+        policy: Name of the policy that acted; empty where there is one only.
+        final_joint: What all seats together knew at the end.
     """
 
     spec: EpisodeSpec
@@ -82,6 +87,9 @@ class Trajectory:
     fault: str = ""
     final_observation: str = ""
     final_prompt_ids: tuple[int, ...] = ()
+    role: str = ""
+    policy: str = ""
+    final_joint: str = ""
 
     @property
     def reward_sum(self) -> float:

@@ -9,6 +9,9 @@ from typing import Any
 
 import gymnasium
 
+from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.hosted import begin_game
+from turngym.envs.multiagent.table import Table
 from turngym.envs.spaces import Unicode
 from turngym.seeding import stream
 
@@ -44,3 +47,34 @@ def _play(env: gymnasium.Env[Any, Any], episode: int) -> list[Any]:
         if terminated or truncated:
             break
     return seen
+
+
+def game_ruleset_hash(game_id: str, game: Game) -> str:
+    """Return a hash of what a game between seats says in a few short games of fixed random actions.
+
+    Args:
+        game_id: Its id, part of the hash.
+        game: The rules; what they hold of a game is lost.
+    """
+    seen: list[Any] = [game_id, dict(game.settings)]
+    for episode in range(_EPISODES):
+        try:
+            seen += _play_game(game, episode)
+        except Exception as error:  # what the rules raise is what they do: games deal with it when they are played
+            seen.append(repr(error))
+    return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
+
+
+def _play_game(game: Game, episode: int) -> list[Any]:
+    table = Table(game)
+    begin_game(table, episode)
+    seen: list[Any] = [[game.instructions(seat), table.info(seat)] for seat in game.everyone]
+    for turn in range(_MAX_TURNS):
+        if table.is_over:
+            break
+        seat = table.pending[0]
+        legal, generator = table.views[seat].legal_actions, stream("ruleset", episode, turn)
+        question = table.views[seat].observation
+        action = legal[generator.integers(len(legal))] if legal else Unicode(generator).sample()
+        seen.append([question, legal, table.answer(seat, action), table.log[-1:]])
+    return [*seen, table.returns, game.winners(), [table.info(seat) for seat in game.everyone]]

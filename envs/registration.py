@@ -10,6 +10,8 @@ import gymnasium
 from gymnasium.envs.registration import registry
 
 FAMILIES = ("turngym.envs.textgames", "turngym.envs.textworlds", "turngym.envs.adapters")
+GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames")
+"""Packages whose ``SPECS`` list games between seats; each game has a seat id beside its own."""
 NAMESPACE = "turngym"
 
 
@@ -34,7 +36,29 @@ def specs() -> dict[str, Spec]:
     found: dict[str, Spec] = {}
     for family in FAMILIES:
         found.update(importlib.import_module(family).SPECS)
+    for game_id, spec in games().items():
+        found[seat_id(game_id)] = Spec(
+            "turngym.envs.seat:SeatEnv", {"game": game_id}, f"One seat of: {spec.summary}", spec.extra
+        )
     return found
+
+
+def games() -> dict[str, Spec]:
+    """Return id -> line for every game between seats; its entry point is no environment but the rules."""
+    found: dict[str, Spec] = {}
+    for family in GAME_FAMILIES:
+        found.update(importlib.import_module(family).SPECS)
+    return found
+
+
+def seat_id(game_id: str) -> str:
+    """Return the id of the single-agent environment that is one seat of a game.
+
+    >>> seat_id("turngym/Werewolf-v0")
+    'turngym/WerewolfSeat-v0'
+    """
+    name, dash, version = game_id.rpartition("-v")
+    return f"{name}Seat{dash}{version}"
 
 
 def register_all() -> None:

@@ -79,6 +79,7 @@ def episodes(seed: int = 0, **fixed: Any) -> list[Trajectory]:
             logprobs=(-1.0,) * tokens,
             reward=fixed.get("reward", float(torch.randn(1, generator=generator, dtype=torch.float64))),
             action_is_valid=bool(fixed.get("valid", draw(4) > 0)),
+            joint=f"everybody knows state {number % 2}",
         )
 
     return [
@@ -87,6 +88,7 @@ def episodes(seed: int = 0, **fixed: Any) -> list[Trajectory]:
             turns=[turn(k) for k in range(fixed.get("turns", 1 + draw(4)))],
             terminated=(end := fixed.get("end", draw(2))) == 0,
             truncated=end == 1,
+            final_joint="everybody knows the end",
         )
         for e in range(fixed.get("count", 12))
     ]
@@ -311,7 +313,7 @@ def test_gradients_pass_through_unchanged_unless_the_method_corrects_them(varian
 # The credit
 
 
-@EVERY
+@pytest.mark.parametrize("variant", sorted(VARIANTS.keys() - {"rae"}))  # its baselines move from episode to episode
 def test_permuting_the_episodes_permutes_the_advantages(variant: str) -> None:
     algorithm, trajectories = made(variant), episodes()
     order = torch.randperm(len(trajectories), generator=torch.Generator().manual_seed(3)).tolist()
@@ -375,7 +377,7 @@ def test_a_batch_without_tokens_has_a_differentiable_zero_loss(variant: str) -> 
 @EVERY
 def test_credit_is_pure(variant: str) -> None:
     algorithm, table = made(variant), valued(turn_table(episodes()))
-    columns = {name: value.clone() for name, value in vars(table).items()}
+    columns = {name: value.clone() for name, value in vars(table).items() if isinstance(value, Tensor)}
     first = algorithm.advantages(table)
     algorithm.advantages(valued(turn_table(episodes(9))))
     second = algorithm.advantages(table)
@@ -441,5 +443,5 @@ def test_single_precision_gives_single_precision_gradients(variant: str) -> None
 def test_optional_parts_do_nothing_by_default(variant: str) -> None:
     algorithm, trajectories = made(variant), episodes(count=2)
     assert algorithm.collect(lambda: trajectories) is trajectories
-    assert dict(algorithm.modules()) == {}
+    assert set(algorithm.modules()) == ({"joint_critic"} if variant == "mappo" else set())
     assert algorithm.trains_policy(0)

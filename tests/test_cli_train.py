@@ -53,15 +53,15 @@ def test_nothing_on_the_command_line_is_the_quickstart() -> None:
 def test_help_shows_every_setting_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--algorithm", "grpo+epo", "--help"]) == 0
     shown = capsys.readouterr().out
-    wanted = [name for name in option_names(TrainConfig()) if name != "--algorithm-options"]
+    wanted = [name for name in option_names(TrainConfig()) if name not in ("--algorithm-options", "--wrappers")]
     for part, kind in parts("grpo+epo"):
         wanted += option_names(kind(), f"--{part}.")
-    for name in [*wanted, "--run-dir", "--resume"]:
+    for name in [*wanted, "--wrapper", "--run-dir", "--resume"]:
         assert f" {name} " in shown or f" {name}," in shown, name
     assert shown.count("(default: ") >= len(wanted) and "--gigpo" not in shown
     flat = " ".join(shown.replace("│", " ").split())
     assert "Size of the embedded model." in flat and "Settings of EPO." in flat, "groups have their sentences"
-    assert "Id of the environment. (default: turngym/Sokoban-v0)" in flat
+    assert "which is learnt by self-play. (default: turngym/Sokoban-v0)" in flat and "--game" in flat
     assert "Weight of the whole regulariser. (default: 0.001)" in flat
     assert "such as view=grid max_turns=20" in flat and "(default: view=coordinates max_turns=15)" in flat
 

@@ -37,6 +37,7 @@ class Need(enum.Enum):
     ANCHORS = "anchors"
     GROUPS = "groups"
     ENTROPY = "entropy"
+    JOINT_VIEWS = "joint_views"
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def _modules(learner: Learner) -> dict[str, nn.Module]:
     return found
 
 
-def _untied(module: nn.Module) -> dict[str, Tensor]:
+def untied(module: nn.Module) -> dict[str, Tensor]:
     """Return the module's tensors, each storage once: tied weights would be refused by the file format."""
     seen: set[int] = set()
     kept = {}
@@ -71,7 +71,7 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
     temporary = folder / f".{target.name}.{os.getpid()}.tmp"
     temporary.mkdir(parents=True)
     for name, module in _modules(learner).items():
-        save_file(_untied(module), temporary / f"{name}.safetensors")
+        save_file(untied(module), temporary / f"{name}.safetensors")
     save_file(_optimizer_tensors(learner.optimizer), temporary / "optimizer.safetensors")
     state = {
         "iteration": iteration,
@@ -106,8 +106,8 @@ def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
         state = json.loads((path / "state.json").read_text("utf8"))
         for name, module in _modules(learner).items():
             missing, unexpected = module.load_state_dict(load_file(path / f"{name}.safetensors"), strict=False)
-            untied = set(_untied(module))
-            if unexpected or untied & set(missing):
+            needed = set(untied(module))
+            if unexpected or needed & set(missing):
                 raise CheckpointError(f"{path / name} belongs to another model: resume with the settings of that run.")
         _load_optimizer(learner.optimizer, load_file(path / "optimizer.safetensors"))
         learner.updates = int(state["updates"])

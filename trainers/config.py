@@ -13,6 +13,7 @@ from turngym.agents.prompts import PromptConfig
 from turngym.errors import ConfigError
 from turngym.trainers.learner import UpdateConfig
 from turngym.trainers.sft import SupervisedConfig
+from turngym.wrappers.wrapping import wrapping
 
 EMBEDDED = "embedded"
 QUICKSTART_ENV = "turngym/Sokoban-v0"
@@ -77,12 +78,48 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True)
+class SelfPlayConfig:
+    """Who plays with the learner in games between seats; environments with one agent do not read this.
+
+    Args:
+        opponents: Drawn for every group of games: ``self`` gives all seats to the learner, ``past:N`` gives the other
+            side to one of its N newest frozen selves, any other text names a player of the game, such as ``random``.
+        freeze_every: Iterations between frozen selves.
+        demonstrator: Player whose games the warm-up imitates; ``random`` teaches how to answer and not what.
+        evaluation_opponents: Players that evaluations play against, every side once per seed; the first one is the
+            one that the report shows.
+    """
+
+    opponents: tuple[str, ...] = ("self",)
+    freeze_every: int = 20
+    demonstrator: str = "random"
+    evaluation_opponents: tuple[str, ...] = ("random",)
+
+    def __post_init__(self) -> None:
+        for name in ("opponents", "evaluation_opponents"):
+            if not getattr(self, name):
+                raise ConfigError(f"{name} must name at least one player, got none.")
+        for opponent in self.opponents:
+            kind, sign, count = opponent.partition(":")
+            if kind == "past" and not (sign and count.isdecimal() and int(count) > 0):
+                raise ConfigError(f"past selves are written past:N with N of at least 1, got {opponent!r}.")
+        if self.freeze_every < 1:
+            raise ConfigError(f"freeze_every must be at least 1, got {self.freeze_every}.")
+
+    @property
+    def num_past(self) -> int:
+        """How many frozen selves are needed at once."""
+        return max([int(name.partition(":")[2]) for name in self.opponents if name.startswith("past:")], default=0)
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """A training run; the defaults are the quickstart.
 
     Args:
-        env: Id of the environment.
+        env: Id of the environment, or of a game between seats, which is then learnt by self-play.
         env_options: Options of the environment.
+        wrappers: Put around the environment, the first innermost, each written as in ``history:k=4``.
         algorithm: Name of the algorithm; parts may be joined, as in ``grpo+epo``.
         algorithm_options: Part of the algorithm -> its settings that differ from the defaults.
         model: ``embedded``, a model folder, a hub name, or a GGUF file.
@@ -99,10 +136,12 @@ class TrainConfig:
         rollout: How trajectories are gathered.
         update: How weights are updated.
         evaluation: How the policy is evaluated.
+        self_play: Who plays with the learner in games between seats.
     """
 
     env: str = QUICKSTART_ENV
     env_options: Mapping[str, Any] = field(default_factory=lambda: dict(QUICKSTART_OPTIONS))
+    wrappers: tuple[str, ...] = ()
     algorithm: str = "gigpo"
     algorithm_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     model: str = EMBEDDED
@@ -119,11 +158,13 @@ class TrainConfig:
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     update: UpdateConfig = field(default_factory=lambda: UpdateConfig(minibatches=4))
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
 
     def __post_init__(self) -> None:
         for name in ("iterations", "max_seconds", "max_environment_turns", "threads", "lora_rank"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}.")
+        wrapping(*self.wrappers)  # one that cannot be read is told at once
         if self.checkpoint_every < 1:
             raise ConfigError(f"checkpoint_every must be at least 1, got {self.checkpoint_every}.")
 
@@ -162,4 +203,7 @@ def config_from_json(content: Mapping[str, Any]) -> TrainConfig:
     rollout = dict(values["rollout"])
     rollout["prompt"] = PromptConfig(**rollout["prompt"])
     values["rollout"] = RolloutConfig(**rollout)
+    values["wrappers"] = tuple(values.get("wrappers", ()))
+    chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.get("self_play", {}).items()}
+    values["self_play"] = SelfPlayConfig(**chosen)
     return TrainConfig(**values)

@@ -18,9 +18,10 @@ import torch
 
 from turngym.agents.models import load_model
 from turngym.files import write_json
+from turngym.trainers.making import make_task
 from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.setup import policy_agent, training_vector
-from turngym.trainers.sft import SupervisedLearner, demonstrations
+from turngym.trainers.setup import policy_agent
+from turngym.trainers.sft import SupervisedLearner
 
 _BUDGET = "allowance.json"
 
@@ -96,9 +97,9 @@ def main(path: Path, parent: int) -> int:
     if config.threads:
         torch.set_num_threads(config.threads)
     model = load_model(str(folder.path / "warmup"))
-    vector = training_vector(config)
-    data = demonstrations(vector, policy_agent(config, model), config.warmup.demonstrations, config.seed)
-    vector.close()
+    task = make_task(config)
+    data = task.demonstrations(policy_agent(config, model), config.warmup.demonstrations)
+    task.close()
     learner = SupervisedLearner(model.network, data, config.warmup, config.seed)
     learner.epoch = config.warmup.epochs  # other orders of the batches than the warm-up had
     allowance = _Allowance(folder, parent)

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from turngym.agents.evaluate import distinct_instances, evaluate
 from turngym.agents.models import LanguageModel, load_model
-from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError, TurngymError
 from turngym.trainers.config import EMBEDDED, TrainConfig
 from turngym.trainers.control import ControlArm, is_done
 from turngym.trainers.curve import write_curve
+from turngym.trainers.making import make_task
 from turngym.trainers.report import write_report
 from turngym.trainers.run_folder import RunFolder
 from turngym.trainers.setup import (
@@ -26,15 +25,11 @@ from turngym.trainers.setup import (
     build_learner,
     initial_model,
     policy_agent,
-    training_vector,
     without_adapters,
 )
-from turngym.trainers.sft import SupervisedLearner, demonstrations
+from turngym.trainers.sft import SupervisedLearner
+from turngym.trainers.task import Task
 from turngym.trainers.trainer import Trainer
-
-_EVALUATION_SLOTS = 256
-_CURVE_SEED, _FINAL_SEED = 1, 0
-_CURVE_SAMPLING, _FINAL_SAMPLING = -2, -1  # keys of the sampling streams; training uses 0 and more
 
 
 @dataclass(frozen=True)
@@ -52,7 +47,17 @@ class JobResult:
     finished: bool
 
 
-def train(config: TrainConfig, run_dir: Path, resume: bool = False, console: Console | None = None) -> JobResult:
+Watch: TypeAlias = Callable[[LanguageModel, Mapping[str, Any]], None]
+"""Called after every iteration with the policy and the iteration's metrics; must leave the policy as it is."""
+
+
+def train(
+    config: TrainConfig,
+    run_dir: Path,
+    resume: bool = False,
+    console: Console | None = None,
+    watch: Watch | None = None,
+) -> JobResult:
     """Run the main job.
 
     Args:
@@ -60,6 +65,7 @@ def train(config: TrainConfig, run_dir: Path, resume: bool = False, console: Con
         run_dir: The run folder, new unless ``resume``.
         resume: Go on with an interrupted run.
         console: Where progress is shown.
+        watch: Looks at the policy after every iteration.
 
     Raises:
         RunFolderExists: The folder holds a run and ``resume`` is False.
@@ -68,28 +74,30 @@ def train(config: TrainConfig, run_dir: Path, resume: bool = False, console: Con
     if resume:
         config = RunFolder.open(run_dir).config()
     algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
-    vector = training_vector(config)
+    task = make_task(config, algorithm)
     try:
         folder = RunFolder.open(run_dir) if resume else RunFolder.create(run_dir, config)
-        job = _Job(config, folder, vector, console or Console())
+        job = _Job(config, folder, task, console or Console(), watch)
         try:
             return job.run(algorithm, resume)
         except TurngymError:
             folder.remove_if_nothing_happened()
             raise
     finally:
-        vector.close()
+        task.close()
 
 
 class _Job:
     """One run of the main job."""
 
-    def __init__(self, config: TrainConfig, folder: RunFolder, vector: TextVectorEnv, console: Console) -> None:
+    def __init__(
+        self, config: TrainConfig, folder: RunFolder, task: Task, console: Console, watch: Watch | None = None
+    ) -> None:
         self.config = config
         self.folder = folder
-        self.vector = vector
+        self.task = task
         self.console = console
-        self._curve_seeds: list[int] = []
+        self.watch = watch
         if config.threads:
             torch.set_num_threads(config.threads)
 
@@ -98,7 +106,7 @@ class _Job:
         if self.config.lora_rank:
             model = add_adapters(model, self.config.lora_rank, self.config.seed)
         learner = build_learner(self.config, model, algorithm)
-        trainer = Trainer(self.config, model, learner, self.vector, self.folder, lambda: self.point_of_curve(model))
+        trainer = Trainer(self.config, model, learner, self.task, self.folder, lambda: self.task.curve_point(model))
         if resume:
             trainer.resume()
         control = ControlArm(self.folder) if self.has_control and not is_done(self.folder) else None
@@ -126,8 +134,8 @@ class _Job:
 
     @property
     def has_control(self) -> bool:
-        """Whether a control arm runs: it needs the demonstrations of a warm-up."""
-        return self.config.control and self.warms_up
+        """Whether a control arm runs: it needs the demonstrations of a warm-up, by somebody who can play."""
+        return self.config.control and self.warms_up and self.task.has_expert
 
     @property
     def warms_up(self) -> bool:
@@ -141,7 +149,7 @@ class _Job:
         target = self.folder.path / "warmup"
         if (target / "done").exists():
             return load_model(str(target))
-        model = initial_model(self.config, self.vector)
+        model = initial_model(self.config, self.task.texts)
         if self.warms_up:
             self.warm_up(model)
         if model.name == EMBEDDED or self.warms_up:
@@ -153,10 +161,10 @@ class _Job:
     def warm_up(self, model: LanguageModel) -> None:
         """Fit the model to demonstrations."""
         settings = self.config.warmup
-        data = demonstrations(self.vector, policy_agent(self.config, model), settings.demonstrations, self.config.seed)
+        data = self.task.demonstrations(policy_agent(self.config, model), settings.demonstrations)
         if not data:
             raise ConfigError(f"{self.config.env} gave no demonstration: pass --warmup.demonstrations 0 to go without.")
-        self.folder.write_instances({trajectory.instance for trajectory in data})
+        self.folder.write_instances({trajectory.instance for trajectory in data if trajectory.instance})
         learner = SupervisedLearner(model.network, data, settings, self.config.seed)
         with _progress(self.console) as progress:
             task = progress.add_task("warm-up", total=settings.epochs, note="")
@@ -172,6 +180,8 @@ class _Job:
             def show(record: Mapping[str, Any]) -> None:
                 if control is not None:
                     control.allow(trainer.seconds_total)
+                if self.watch is not None:
+                    self.watch(trainer.model, record)
                 success, speed = record["rollout/success"], record["time/turns_per_second"]
                 note = f"success {100 * success:.0f} %, {speed:.0f} turns/s"
                 if "eval/success" in record:
@@ -182,38 +192,10 @@ class _Job:
 
             trainer.run(show)
 
-    def _evaluation_options(self, split: str) -> dict[str, Any]:
-        return {**self.config.env_options, "split": split}
-
-    def _held_out_seeds(self, split: str, count: int, seed: int) -> list[int]:
-        options = self._evaluation_options(split)
-        return list(distinct_instances(self.config.env, count, options, seed, whatever_there_is=True).values())
-
-    def point_of_curve(self, model: LanguageModel) -> dict[str, float]:
-        """Return the success on dev instances, sampled as in training."""
-        if not self._curve_seeds:
-            self._curve_seeds = self._held_out_seeds("dev", self.config.evaluation.curve_episodes, _CURVE_SEED)
-        result, _ = evaluate(
-            self.config.env,
-            policy_agent(self.config, model, iteration=_CURVE_SAMPLING),
-            seeds=self._curve_seeds,
-            env_kwargs=self._evaluation_options("dev"),
-            num_envs=self.config.rollout.num_envs or _EVALUATION_SLOTS,
-            backend=self.config.rollout.backend,
-        )
-        success = result.success
-        return {
-            "eval/success": success.value,
-            "eval/success_low": success.low,
-            "eval/success_high": success.high,
-            "eval/reward_sum": result.reward_sum.value,
-        }
-
     def evaluate_all(self, model: LanguageModel) -> None:
         """Evaluate before, after and control on the same held-out instances, sampled and greedy."""
         if not self.config.evaluation.episodes:
             return
-        seeds = self._held_out_seeds("test", self.config.evaluation.episodes, _FINAL_SEED)
         candidates: dict[str, Callable[[], LanguageModel]] = {"final": lambda: model}
         if (self.folder.path / "warmup" / "done").exists():
             candidates["warmup"] = lambda: load_model(str(self.folder.path / "warmup"))
@@ -226,20 +208,13 @@ class _Job:
             for name, load in candidates.items():
                 candidate = load()
                 for way, temperature in (("sampled", None), ("greedy", 0.0)):
-                    self._evaluate_one(candidate, f"{name}-{way}", seeds, temperature)
+                    self._evaluate_one(candidate, f"{name}-{way}", temperature)
                     progress.update(task, advance=1, note=name)
 
-    def _evaluate_one(self, model: LanguageModel, name: str, seeds: list[int], temperature: float | None) -> None:
-        result, trajectories = evaluate(
-            self.config.env,
-            policy_agent(self.config, model, iteration=_FINAL_SAMPLING, temperature=temperature),
-            seeds=seeds,
-            env_kwargs=self._evaluation_options("test"),
-            num_envs=self.config.rollout.num_envs or _EVALUATION_SLOTS,
-            backend=self.config.rollout.backend,
-        )
-        self.folder.write_evaluation(name, result)
-        self.folder.write_samples(name, trajectories[:4])
+    def _evaluate_one(self, model: LanguageModel, name: str, temperature: float | None) -> None:
+        for evaluation in self.task.evaluate(model, name, temperature):
+            self.folder.write_evaluation(evaluation.name, evaluation.result)
+            self.folder.write_samples(evaluation.name, evaluation.trajectories[:4])
 
 
 def _progress(console: Console) -> Progress:

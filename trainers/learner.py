@@ -29,6 +29,8 @@ class UpdateConfig:
         learning_rate: Step size of the policy.
         critic_learning_rate: Step size of the critic, where there is one.
         warmup_updates: Updates over which the step size rises from 0.
+        momentum: Weight of the earlier gradients in AdamW's running mean. In games between seats 0 is better: momentum
+            makes players run in circles around an equilibrium.
         weight_decay: AdamW's decay.
         max_grad_norm: Gradients longer than this are scaled down; 0 turns that off.
         epochs: Passes over the batch of an iteration.
@@ -40,6 +42,7 @@ class UpdateConfig:
     learning_rate: float = 3e-4
     critic_learning_rate: float = 1e-3
     warmup_updates: int = 0
+    momentum: float = 0.9
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
     epochs: int = 1
@@ -50,6 +53,8 @@ class UpdateConfig:
         for name in ("learning_rate", "critic_learning_rate"):
             if not 0 < getattr(self, name) < 1:
                 raise ConfigError(f"{name} must lie in (0, 1), got {getattr(self, name)}.")
+        if not 0 <= self.momentum < 1:
+            raise ConfigError(f"momentum must lie in [0, 1), got {self.momentum}.")
         for name, least in (("epochs", 1), ("minibatches", 1), ("max_micro_batch_tokens", 0)):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
@@ -107,7 +112,9 @@ class Learner:
         ]
         self.policy_parameters, self.other_parameters = policy, [*critic, *extra]
         self.optimizer = torch.optim.AdamW(
-            [group for group in groups if group["params"]], weight_decay=config.weight_decay, betas=(0.9, 0.99)
+            [group for group in groups if group["params"]],
+            weight_decay=config.weight_decay,
+            betas=(config.momentum, 0.99),
         )
         self._rates = [float(group["lr"]) for group in self.optimizer.param_groups]
 

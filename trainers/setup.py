@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
@@ -17,14 +17,16 @@ from turngym.agents.model_agent import ModelAgent
 from turngym.agents.models import LanguageModel, load_model
 from turngym.agents.rollout import rollout
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.multiagent.registration import is_game
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.errors import ConfigError, missing_extra
 from turngym.seeding import stream_seed
-from turngym.trainers.algorithm import Algorithm
+from turngym.trainers.algorithm import Algorithm, Need
 from turngym.trainers.algorithms import build, check_group_size
 from turngym.trainers.config import EMBEDDED, TrainConfig
 from turngym.trainers.learner import Learner
 from turngym.wrappers.action_format import action_format
+from turngym.wrappers.wrapping import wrapping
 
 _TOKENIZER_EPISODES = 200
 
@@ -37,6 +39,7 @@ def training_vector(config: TrainConfig) -> TextVectorEnv:
     return make_vec(
         config.env,
         settings.num_envs or settings.groups * settings.group_size,
+        wrappers=wrapping(*config.wrappers),
         backend=settings.backend,
         num_workers=settings.num_workers or None,
         autoreset_mode="disabled",
@@ -50,10 +53,15 @@ def build_algorithm(config: TrainConfig) -> Algorithm[object]:
 
     Raises:
         UnknownName: There is no such algorithm.
-        ConfigError: A setting is wrong, or a group method got groups of one.
+        ConfigError: A setting is wrong, a group method got groups of one, or a method for several seats one agent.
     """
     algorithm = build(config.algorithm, config.algorithm_options)
     check_group_size(algorithm, config.rollout.group_size)
+    if Need.JOINT_VIEWS in algorithm.needs and not is_game(config.env):
+        raise ConfigError(
+            f"{config.algorithm} needs what all seats of a game know, and {config.env} has one agent: train on a game "
+            "such as turngym/KuhnPoker-v0, or take ppo."
+        )
     return algorithm
 
 
@@ -77,9 +85,8 @@ def environment_texts(vector: TextVectorEnv, format: str, seed: int) -> list[str
     return texts
 
 
-def build_embedded(config: TrainConfig, vector: TextVectorEnv) -> LanguageModel:
-    """Build the embedded model with a tokenizer that is trained on the environment's texts."""
-    texts = environment_texts(vector, config.rollout.format, config.seed)
+def build_embedded(config: TrainConfig, texts: Sequence[str]) -> LanguageModel:
+    """Build the embedded model with a tokenizer that is trained on texts of the environment."""
     tokenizer = build_tokenizer(texts, config.embedded.vocabulary)
     network = build_model(tokenizer, config.embedded, stream_seed("weights", config.seed) % 2**31)
     return LanguageModel(network, tokenizer, EMBEDDED)
@@ -117,10 +124,10 @@ def without_adapters(model: LanguageModel) -> LanguageModel:
     return LanguageModel(network, model.tokenizer, model.name)
 
 
-def initial_model(config: TrainConfig, vector: TextVectorEnv) -> LanguageModel:
-    """Return the model before the warm-up."""
+def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]]) -> LanguageModel:
+    """Return the model before the warm-up; only the embedded one asks for texts of the environment."""
     if config.model == EMBEDDED:
-        return build_embedded(config, vector)
+        return build_embedded(config, texts())
     model = load_model(config.model)
     model.network.float()  # an optimiser on 16-bit weights loses small updates
     return model

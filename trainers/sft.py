@@ -53,11 +53,12 @@ class DemonstrationAgent(Agent):
 
     Args:
         student: The agent whose prompts and answer format are used.
+        expert: Who picks the actions; the environment's solver by default.
     """
 
-    def __init__(self, student: ModelAgent) -> None:
+    def __init__(self, student: ModelAgent, expert: Agent | None = None) -> None:
         self.student = student
-        self.expert = ExpertAgent()
+        self.expert = expert or ExpertAgent()
 
     def attach(self, vector: TextVectorEnv) -> None:
         """Note the vector whose solvers are asked."""
@@ -76,8 +77,9 @@ class DemonstrationAgent(Agent):
         return decisions
 
     def forget(self, episode: int) -> None:
-        """Drop the student's memory of an episode."""
+        """Drop what student and expert remember of an episode."""
         self.student.forget(episode)
+        self.expert.forget(episode)
 
 
 def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed: int) -> list[Trajectory]:

@@ -11,15 +11,13 @@ from types import FrameType
 from typing import Any
 
 from turngym.agents.models import LanguageModel
-from turngym.agents.rollout import rollout
 from turngym.agents.trajectory import Trajectory
-from turngym.envs.vector import TextVectorEnv
 from turngym.trainers.checkpoint import all_checkpoints, load_checkpoint, save_checkpoint
 from turngym.trainers.config import TrainConfig
 from turngym.trainers.learner import Learner
 from turngym.trainers.metric_log import MetricLog
 from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.setup import iteration_specs, policy_agent
+from turngym.trainers.task import Task
 
 _SAMPLES = 4
 
@@ -31,7 +29,7 @@ class Trainer:
         config: Settings of the run.
         model: The policy.
         learner: Owns the weights and the optimiser.
-        vector: Where trajectories are gathered.
+        task: Where trajectories come from.
         folder: The run folder.
         evaluate: Returns metrics of the current policy; called every ``config.evaluation.every`` iterations.
     """
@@ -41,14 +39,14 @@ class Trainer:
         config: TrainConfig,
         model: LanguageModel,
         learner: Learner,
-        vector: TextVectorEnv,
+        task: Task,
         folder: RunFolder,
         evaluate: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         self.config = config
         self.model = model
         self.learner = learner
-        self.vector = vector
+        self.task = task
         self.folder = folder
         self.evaluate = evaluate
         self.iteration = 0
@@ -63,6 +61,7 @@ class Trainer:
         if found:
             self.iteration, extra = load_checkpoint(found[-1], self.learner)
             self.turns_total, self.seconds_total = int(extra["turns_total"]), float(extra["seconds_total"])
+            self.task.resume(self.folder, self.model, self.iteration)
         self.folder.keep_metrics(self.iteration)
 
     def save(self) -> None:
@@ -70,6 +69,7 @@ class Trainer:
         self.folder.write_instances(self.instances)
         totals = {"turns_total": self.turns_total, "seconds_total": self.seconds_total}
         save_checkpoint(self.folder.checkpoints, self.learner, self.iteration, totals)
+        self.task.save(self.folder)
 
     def run(self, on_iteration: Callable[[Mapping[str, Any]], None] = lambda record: None) -> None:
         """Run the remaining iterations; an interrupt stops cleanly after the current one, with a checkpoint."""
@@ -135,10 +135,8 @@ class Trainer:
 
         def gather() -> list[Trajectory]:
             nonlocal attempt
-            specs = iteration_specs(self.config, self.iteration, attempt)
             attempt += 1
-            agent = policy_agent(self.config, self.model, self.iteration)
-            return rollout(self.vector, agent, specs, schedule=self.config.rollout.schedule)
+            return self.task.gather(self.model, self.iteration, attempt - 1)
 
         return gather
 

@@ -82,7 +82,7 @@ class Registry(Mapping[str, T], Generic[T]):
             self._import(module)
 
     def __getitem__(self, name: str) -> T:
-        if not self._discovered:
+        if name not in self._items and not self._discovered:
             self._import_alone(name)
         if name not in self._items:
             self._discover()

@@ -28,3 +28,23 @@ def stream(*key: int | str) -> np.random.Generator:
     True
     """
     return np.random.Generator(np.random.Philox(stream_seed(*key)))
+
+
+def restart(generator: np.random.Generator, *key: int | str) -> np.random.Generator:
+    """Set a generator to the beginning of the stream named by ``key``, and return it.
+
+    Several times faster than a new generator, and its state is plain numbers, which JSON can hold.
+
+    Args:
+        generator: One whose bit generator is a ``PCG64``, such as those of ``numpy.random.default_rng``.
+        key: As for :func:`stream`; the stream is another one than there.
+
+    >>> generator = np.random.default_rng(0)
+    >>> bool(restart(generator, "a", 1).random() == restart(generator, "a", 1).random())
+    True
+    """
+    text = "\x1f".join([f"{type(part).__name__}:{part}" for part in key])
+    digest = hashlib.blake2b(text.encode(), digest_size=32).digest()
+    state = {"state": int.from_bytes(digest[:16], "big"), "inc": int.from_bytes(digest[16:], "big") | 1}
+    generator.bit_generator.state = {"bit_generator": "PCG64", "state": state, "has_uint32": 0, "uinteger": 0}
+    return generator

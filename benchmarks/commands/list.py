@@ -19,7 +19,7 @@ from tyro.conf import Positional
 from turngym.benchmarks.commands.parsing import parse, text_env_ids
 from turngym.registry import Registry
 
-Kind = Literal["all", "environments", "algorithms", "backends", "suites", "wrappers"]
+Kind = Literal["all", "environments", "games", "algorithms", "backends", "suites", "wrappers"]
 Row = dict[str, Any]
 
 
@@ -48,6 +48,13 @@ def environments() -> list[Row]:
         absent = absent_packages(spec.extra) if spec else ()
         rows.append(_row(env_id, summary, spec.extra if spec else "", absent))
     return rows
+
+
+def games() -> list[Row]:
+    """Return the games between seats, by the ids that tables and tournaments take."""
+    from turngym.envs.registration import games as known
+
+    return [_row(name, spec.summary, spec.extra, absent_packages(spec.extra)) for name, spec in sorted(known().items())]
 
 
 def algorithms() -> list[Row]:
@@ -80,6 +87,7 @@ def wrappers() -> list[Row]:
 
 KINDS: dict[str, Callable[[], list[Row]]] = {
     "environments": environments,
+    "games": games,
     "algorithms": algorithms,
     "backends": backends,
     "suites": suites,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import tyro
 
 from turngym.benchmarks.commands.parsing import as_pairs, find_env, key_values, loosened, relaxed, strict
+from turngym.envs.multiagent.registration import GAMES, is_game
 from turngym.errors import ConfigError, missing_extra
 
 if TYPE_CHECKING:
@@ -21,11 +22,27 @@ _OWN_LINES = """
         run_dir: Folder of the run; `runs/ENVIRONMENT-ALGORITHM-seedSEED` unless given.
         resume: Go on with the run in that folder, with the settings that it has.
 """
+_ENV = Annotated[
+    str,
+    tyro.conf.arg(
+        aliases=["--game"], help="Id of the environment, or of a game between seats, which is learnt by self-play."
+    ),
+]
 _ENV_OPTIONS = Annotated[
     tuple[str, ...],
     tyro.conf.arg(
         metavar="[KEY=VALUE ...]",
         help="Options of the environment, such as view=grid max_turns=20; those of another environment start empty.",
+    ),
+]
+
+_WRAPPERS = Annotated[
+    tuple[str, ...],
+    tyro.conf.UseAppendAction,
+    tyro.conf.arg(
+        name="wrapper",
+        metavar="SPEC",
+        help="A wrapper around the environment, such as history:k=4; may be repeated, the first innermost.",
     ),
 ]
 
@@ -63,9 +80,10 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
     with _training_packages():
         from turngym.trainers.config import QUICKSTART_ENV, TrainConfig
         from turngym.trainers.run_folder import RunFolder
-    env = _given(argv, "env")
+    env = _given(argv, "env", "game")
     start = TrainConfig() if env in (None, QUICKSTART_ENV) else TrainConfig(env=env, env_options={})
-    start = dataclasses.replace(start, algorithm=_given(argv, "algorithm") or start.algorithm)
+    default = "rae" if is_game(start.env) else start.algorithm
+    start = dataclasses.replace(start, algorithm=_given(argv, "algorithm") or default)
     is_help = "--help" in argv or "-h" in argv
     if "--resume" in argv and not is_help:
         stored = RunFolder.open(_run_dir(argv, start)).config()
@@ -73,7 +91,8 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
         _require_same(config, stored)
         return stored, _run_dir(argv, stored), True
     config, run_dir = _parsed(argv, start)
-    find_env(config.env)
+    if not is_game(config.env):
+        find_env(config.env, GAMES)
     return config, run_dir or default_run_dir(config), False
 
 
@@ -115,8 +134,12 @@ def _default_arguments(start: TrainConfig, methods: Mapping[str, Any]) -> Any:
     values: dict[str, Any] = {}
     for field in dataclasses.fields(start):
         value = getattr(start, field.name)
-        if field.name == "env_options":
+        if field.name == "env":
+            kinds[field.name], values[field.name] = _ENV, value
+        elif field.name == "env_options":
             kinds[field.name], values[field.name] = _ENV_OPTIONS, as_pairs(dict(value))
+        elif field.name == "wrappers":
+            kinds[field.name], values[field.name] = _WRAPPERS, value
         elif field.name != "algorithm_options":
             is_nested = dataclasses.is_dataclass(value)
             kinds[field.name] = relaxed(hints[field.name]) if is_nested else hints[field.name]
@@ -164,8 +187,8 @@ def _run_dir(argv: Sequence[str], config: TrainConfig) -> Path:
     return default_run_dir(dataclasses.replace(config, seed=int(seed)) if seed.isdecimal() else config)
 
 
-def _given(argv: Sequence[str], option: str) -> str | None:
-    """Return what an option is set to, the last time that it occurs.
+def _given(argv: Sequence[str], *names: str) -> str | None:
+    """Return what an option of some names is set to, the last time that it occurs.
 
     >>> _given(["--algorithm", "ppo", "--run_dir=x"], "run-dir")
     'x'
@@ -173,7 +196,7 @@ def _given(argv: Sequence[str], option: str) -> str | None:
     found = None
     for position, word in enumerate(argv):
         name, sign, value = word.partition("=")
-        if name.replace("_", "-") != f"--{option}":
+        if name.replace("_", "-") not in [f"--{option}" for option in names]:
             continue
         if sign:
             found = value

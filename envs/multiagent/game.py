@@ -61,6 +61,10 @@ class Game(Configured, ABC):
     """Name of the game, in lower case."""
     is_simultaneous: ClassVar[bool] = False
     """Whether every decision is asked of all seats at once, so that a parallel view shows the same game."""
+    players: ClassVar[Mapping[str, str]] = {}
+    """The game's own players: name -> ``"module:Class"``, imported when asked for; the first one is the reference."""
+    finite_instances: int | None = None
+    """How many different beginnings there are, where that is too few for splits."""
 
     def __init__(self, num_seats: int) -> None:
         if isinstance(num_seats, bool) or not isinstance(num_seats, int) or num_seats < 1:

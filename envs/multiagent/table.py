@@ -6,7 +6,7 @@ Every view of a game drives a :class:`Table` and nothing else, so all of them sh
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -60,14 +60,15 @@ class SeatView:
         seat: Its number.
     """
 
-    __slots__ = ("_table", "lines", "name", "read_up_to", "retry", "seat", "why_again")
+    __slots__ = ("_lines", "_read_up_to", "_seen", "_table", "name", "retry", "seat", "why_again")
 
     def __init__(self, table: Table, seat: int) -> None:
         self._table, self.seat, self.name = table, seat, table.game.seats[seat]
-        self.lines: list[str] = []
-        """Every line that the seat has been told in this game."""
-        self.read_up_to = 0
-        """How many of them there were at its last answer."""
+        self._lines: list[str] = []
+        self._seen = 0
+        """How much of the table's log has been looked through for :attr:`lines`; done when somebody asks."""
+        self._read_up_to = 0
+        """How long the table's log was at the seat's last answer."""
         self.retry = 0
         """How many of its answers to the present question were invalid."""
         self.why_again = ""
@@ -75,13 +76,26 @@ class SeatView:
 
     def clear(self) -> None:
         """Forget a game."""
-        self.lines.clear()
-        self.read_up_to, self.retry, self.why_again = 0, 0, ""
+        self._lines, self._seen = [], 0
+        self._read_up_to, self.retry, self.why_again = 0, 0, ""
+
+    def _told(self, start: int) -> list[str]:
+        """Return the lines from a place in the table's log on that are addressed to this seat."""
+        seat = self.seat
+        return [text for to, text in self._table.log[start:] if seat in to]
+
+    @property
+    def lines(self) -> list[str]:
+        """Every line that the seat has been told in this game."""
+        if self._seen < len(self._table.log):
+            self._lines += self._told(self._seen)
+            self._seen = len(self._table.log)
+        return self._lines
 
     @property
     def new_lines(self) -> list[str]:
         """The lines since the seat's last answer."""
-        return self.lines[self.read_up_to :]
+        return self._told(self._read_up_to)
 
     @property
     def is_asked(self) -> bool:
@@ -144,7 +158,8 @@ class Table:
         self.game, self.retries, self.invalid_penalty = game, retries, invalid_penalty
         self.generator = np.random.default_rng(0)
         self.views = tuple(SeatView(self, seat) for seat in game.everyone)
-        self._no_rewards = (0.0,) * game.num_seats
+        self.no_rewards = (0.0,) * game.num_seats
+        """What answers that bring nothing are rewarded with: always this object."""
         self._clear()
 
     def _clear(self) -> None:
@@ -190,7 +205,7 @@ class Table:
             raise TypeError(f"an action of {self.game.name} is text, got {type(text).__name__}: pass a str.")
         view, counts = self.views[seat], self.counts[seat]
         counts.answers += 1
-        view.read_up_to = len(view.lines)
+        view._read_up_to = len(self.log)
         try:
             action = self.game.read(seat, text)
         except InvalidAction as error:
@@ -199,12 +214,12 @@ class Table:
             else:
                 counts.illegal += 1
             return self._refuse(seat, error.reason)
-        return Answer(action, True, "", self._take(seat, action, self._no_rewards))
+        return Answer(action, True, "", self._take(seat, action, self.no_rewards))
 
     def _refuse(self, seat: int, reason: str) -> Answer:
         """Ask again, or take the default action."""
         view = self.views[seat]
-        rewards = self._no_rewards
+        rewards = self.no_rewards
         if self.invalid_penalty:
             rewards = (*rewards[:seat], -self.invalid_penalty, *rewards[seat + 1 :])
         if view.retry < self.retries:
@@ -220,37 +235,42 @@ class Table:
         """Take the default action of a seat that has not answered in time."""
         if seat not in self.pending:
             raise EpisodeOver(f"seat {seat} of {self.game.name} is not asked.")
-        self.views[seat].read_up_to = len(self.views[seat].lines)
+        self.views[seat]._read_up_to = len(self.log)
         self.counts[seat].defaults += 1
         action = self.game.default(seat)
-        return Answer(action, False, "No answer in time.", self._take(seat, action, self._no_rewards))
+        return Answer(action, False, "No answer in time.", self._take(seat, action, self.no_rewards))
 
     def _take(self, seat: int, action: str, rewards: tuple[float, ...]) -> tuple[float, ...]:
         """Note an action; when all are there, let the game go on. Returns the rewards, those given included."""
         view = self.views[seat]
-        view.retry, view.why_again = 0, ""
-        self._taken[seat] = action
-        self.pending = tuple([other for other in self.pending if other != seat])
-        if not self.pending:
+        if view.retry:
+            view.retry, view.why_again = 0, ""
+        if rewards is not self.no_rewards:
+            self._pay(rewards)  # before what the actions earn, whoever answers last: sums of floats depend on the order
+        if len(self._asked) == 1:
+            taken = {seat: action}
+            self.actions.append((seat, action))
+        else:
+            self._taken[seat] = action
+            self.pending = tuple([other for other in self.pending if other != seat])
+            if self.pending:
+                return rewards
             taken = {asked: self._taken[asked] for asked in self._asked}
             self._taken = {}
             self.actions.extend(taken.items())
-            earned = self.game.commit(taken)
+        earned = self.game.commit(taken)
+        if any(earned):
+            self._pay(earned)
             rewards = tuple([float(one) + more for one, more in zip(earned, rewards, strict=True)])
-            self._go_on()
-        self._pay(rewards)
+        self._go_on()
         return rewards
 
-    def _pay(self, rewards: tuple[float, ...]) -> None:
-        if any(rewards):
-            self.returns = [total + reward for total, reward in zip(self.returns, rewards, strict=True)]
+    def _pay(self, rewards: Sequence[float]) -> None:
+        self.returns = [total + float(reward) for total, reward in zip(self.returns, rewards, strict=True)]
 
     def _go_on(self) -> None:
         """Hand out the news and find out who is asked next."""
         news = self.game.news
-        for line in news:
-            for seat in line.to:
-                self.views[seat].lines.append(line.text)
         self.log.extend(news)
         news.clear()
         self._asked = self.pending = self.game.asked()
@@ -284,7 +304,7 @@ class Table:
             "actions": self.actions,
             "returns": self.returns,
             "counts": [asdict(counts) for counts in self.counts],
-            "views": [[view.read_up_to, view.retry, view.why_again] for view in self.views],
+            "views": [[view._read_up_to, view.retry, view.why_again] for view in self.views],
             "pending": self.pending,
             "asked": self._asked,
             "taken": sorted(self._taken.items()),
@@ -333,11 +353,8 @@ class Table:
         self.generator.bit_generator.state = content["generator"]
         self.game.load(content["state"])
         self.log = [Line(tuple(to), text) for to, text in content["log"]]
-        for line in self.log:
-            for seat in line.to:
-                self.views[seat].lines.append(line.text)
         for view, (read_up_to, retry, why_again) in zip(self.views, content["views"], strict=True):
-            view.read_up_to, view.retry, view.why_again = read_up_to, retry, why_again
+            view._read_up_to, view.retry, view.why_again = read_up_to, retry, why_again
         self.actions = [(seat, action) for seat, action in content["actions"]]
         self.returns = list(content["returns"])
         self.counts = [Counts(**counts) for counts in content["counts"]]
@@ -358,12 +375,14 @@ class SeatRequest:
         role: The seat's own role.
         policy: Name of the policy that is to answer.
         phase: What is being decided.
-        turn: How many answers the seat has given in this game.
+        turn: How many questions the seat has been asked before in this game.
         observation: What it reads now: new lines, what was wrong with its last answer, the question.
         new_lines: The new lines alone.
         legal_actions: The legal actions, empty where any text will do.
         retry: How many of its answers to this question were invalid.
         error: What was wrong with the last of them.
+        instructions: Rules and answer format, for the system prompt.
+        anchor: Canonical text of what the seat can know.
     """
 
     request_id: int
@@ -379,3 +398,5 @@ class SeatRequest:
     legal_actions: tuple[str, ...]
     retry: int
     error: str
+    instructions: str
+    anchor: str

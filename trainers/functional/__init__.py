@@ -12,6 +12,7 @@ from turngym.trainers.functional.groups import GroupStatistics, Singleton, group
 from turngym.trainers.functional.kl import KLEstimator, adaptive_kl_factor, kl_penalty
 from turngym.trainers.functional.layout import TokenRows
 from turngym.trainers.functional.losses import ClippedSurrogate, ValueLoss, clipped_surrogate, value_loss
+from turngym.trainers.functional.moments import Moments
 from turngym.trainers.functional.ratios import (
     MAX_LOG_RATIO,
     exp_clamped,
@@ -24,6 +25,7 @@ from turngym.trainers.functional.ratios import (
     turn_product_ratio,
     turn_sum,
 )
+from turngym.trainers.functional.roles import RoleAdvantages, joint_keys, role_advantages
 from turngym.trainers.functional.weights import NORMALISATIONS, loss_weights
 from turngym.trainers.functional.whitening import explained_variance, standardise, whiten
 
@@ -34,6 +36,8 @@ __all__ = [
     "ClippedSurrogate",
     "GroupStatistics",
     "KLEstimator",
+    "Moments",
+    "RoleAdvantages",
     "Singleton",
     "TokenRows",
     "ValueLoss",
@@ -47,10 +51,12 @@ __all__ = [
     "group_statistics",
     "hinge_penalty",
     "indicator_penalty",
+    "joint_keys",
     "kl_penalty",
     "log_ratios",
     "loss_weights",
     "released_smoothing_weight",
+    "role_advantages",
     "smoothing_weight",
     "standardise",
     "token_gae",

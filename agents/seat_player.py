@@ -1,0 +1,87 @@
+"""An agent at the seats of games: one agent answers for all its seats at all tables in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from turngym.agents.core import Agent, Decision, Request
+from turngym.envs.multiagent.players import Player
+from turngym.envs.multiagent.table import SeatView
+from turngym.types import JSONValue
+
+
+class SeatPlayer(Player):
+    """Lets an agent play one seat. What it samples depends on the seat's generator and on no other seat.
+
+    Args:
+        agent: Who answers; it may play at other seats too.
+    """
+
+    name = "agent"
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self._episode, self._turn = -1, 0
+
+    def begin(self, view: SeatView, generator: np.random.Generator) -> None:
+        """Begin a new episode of the agent, under a number that the generator gives."""
+        self.end()
+        self._episode, self._turn = int(generator.integers(2**62)), 0
+
+    def request(self, view: SeatView) -> Request:
+        """Return what the agent is asked now."""
+        info = {
+            "anchor": view.anchor,
+            "legal_actions": view.legal_actions,
+            "action_is_valid": not view.why_again,
+            "success": -1,
+            "progress": float("nan"),
+            "score": 0.0,
+            "fault": "",
+        }
+        return Request(view.seat, self._episode, self._turn, view.observation, info, view.instructions)
+
+    def act(self, view: SeatView) -> str:
+        """Return the agent's answer, asked for on its own."""
+        [decision] = act_together([(self, self.request(view))])
+        return decision.action
+
+    def end(self) -> None:
+        """Let the agent forget the game; harmless where there was none."""
+        if self._episode >= 0:
+            self.agent.forget(self._episode)
+        self._episode = -1
+
+    def state(self) -> JSONValue:
+        """Return the number of the episode and of the turn; what the agent itself remembers stays with the agent."""
+        return [self._episode, self._turn]
+
+    def load(self, state: JSONValue) -> None:
+        """Bring back what :meth:`state` returned."""
+        self._episode, self._turn = state
+
+
+def act_together(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision]:
+    """Return one decision for each request, in order; every agent is called once, with all its requests.
+
+    Args:
+        asked: Seats with what :meth:`SeatPlayer.request` gave for them.
+
+    Raises:
+        ValueError: An agent gave more or fewer decisions than it was asked for.
+    """
+    by_agent: dict[int, list[int]] = {}
+    for index, (player, _) in enumerate(asked):
+        by_agent.setdefault(id(player.agent), []).append(index)
+    decisions: dict[int, Decision] = {}
+    for members in by_agent.values():
+        agent = asked[members[0]][0].agent
+        found = agent.act([asked[index][1] for index in members])
+        if len(found) != len(members):
+            raise ValueError(f"{type(agent).__name__} gave {len(found)} decisions to {len(members)} requests.")
+        decisions.update(zip(members, found, strict=True))
+    for player, _ in asked:
+        player._turn += 1
+    return [decisions[index] for index in range(len(asked))]

@@ -1,0 +1,283 @@
+"""Self-play: games between seats, played by a learner, by frozen past selves and by players of our own.
+
+The counterpart of :func:`turngym.agents.rollout.rollout` for games: it returns one trajectory for each seat that the
+learner played, in the form that every trainer takes. The reward of a turn is everything that its seat earned until it
+was asked again, or until the end. All seats of all tables that wait for one policy are answered in one batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.players import Player, make_player
+from turngym.envs.multiagent.records import EpisodeRecord, StepRecord
+from turngym.envs.multiagent.table import SeatRequest, Table
+from turngym.envs.multiagent.vector import TableVector
+from turngym.errors import ConfigError
+from turngym.seeding import stream
+
+LEARNER = "learner"
+"""Name of the policy whose turns are trained on."""
+
+
+@dataclass(frozen=True, slots=True)
+class GameSpec:
+    """One game that self-play shall play.
+
+    Args:
+        number: Number of the game, unique within a call; with the seat, part of the key of the sampling generators.
+        seed: Names the game: equal seeds begin with the identical deal.
+        group: Games with the same group are compared with one another.
+        opponent: Policy at the seats that the learner does not play; the learner itself plays all of them by default.
+        side: Which of the game's sides the learner plays against an opponent, counted round: the sides are the
+            different teams in alphabetical order.
+    """
+
+    number: int
+    seed: int
+    group: int = 0
+    opponent: str = LEARNER
+    side: int = 0
+
+
+def seating_of(spec: GameSpec, teams: Sequence[str]) -> tuple[str, ...]:
+    """Return the policy at each seat.
+
+    >>> seating_of(GameSpec(0, 0, opponent="random", side=0), ["wolves", "village", "village"])
+    ('random', 'learner', 'learner')
+    """
+    sides = sorted(set(teams))
+    mine = sides[spec.side % len(sides)]
+    return tuple(LEARNER if team == mine else spec.opponent for team in teams)
+
+
+@dataclass(slots=True)
+class _Game:
+    """A game that is being played: who sits where, what was decided, what has been recorded."""
+
+    spec: GameSpec
+    policies: tuple[str, ...] = ()
+    records: dict[int, Trajectory] = field(default_factory=dict)
+    decisions: dict[int, tuple[Decision, str]] = field(default_factory=dict)
+
+
+class SelfPlay:
+    """Tables of one game, and the loop that plays them.
+
+    A table whose game ends takes the next one. What happens at a table depends on its game alone, not on the number of
+    tables nor on who else is playing, save for the last bits of a model's numbers.
+
+    Args:
+        game: What makes the rules; called once a table.
+        num_tables: How many games are played at once.
+        env_id: What trajectories call the game.
+        retries: How often a seat is asked again after an invalid answer.
+        invalid_penalty: What each invalid answer costs the seat that gave it.
+        joint_views: Whether turns record what all seats together know, for a centralised critic.
+    """
+
+    def __init__(
+        self,
+        game: Callable[[], Game],
+        num_tables: int,
+        *,
+        env_id: str,
+        retries: int = 1,
+        invalid_penalty: float = 0.0,
+        joint_views: bool = False,
+    ) -> None:
+        self.env_id = env_id
+        self.joint_views = joint_views
+        self.rules = game()
+        """The rules with some game begun, to look at; no table uses this object."""
+        self.rules.begin(stream("rules", 0), {})
+        self._agents: Mapping[str, Agent] = {}
+        self._playing: dict[int, _Game] = {}
+        self._players: dict[tuple[int, int, str], Player] = {}
+        self.vector = TableVector(
+            game,
+            num_tables,
+            lambda table, seat, role: self._seat(table, seat),
+            retries=retries,
+            invalid_penalty=invalid_penalty,
+            auto_reset=False,
+        )
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The teams of the game, as sides are counted."""
+        return tuple(sorted({self.rules.team(seat) for seat in self.rules.everyone}))
+
+    def _seat(self, table: int, seat: int) -> str | Player:
+        """Return who plays a seat of the game that begins at a table: a policy that is asked, or a player."""
+        playing, rules = self._playing[table], self.vector.tables[table].game
+        if not playing.policies:
+            playing.policies = seating_of(playing.spec, [rules.team(each) for each in rules.everyone])
+        policy = playing.policies[seat]
+        if policy in self._agents:
+            return policy
+        key = table, seat, policy
+        if key not in self._players:
+            self._players[key] = make_player(policy, rules)
+        return self._players[key]
+
+    def play(self, specs: Sequence[GameSpec], agents: Mapping[str, Agent]) -> list[Trajectory]:
+        """Play games and return the trajectories of the learner's seats, in the order of games and seats.
+
+        A game in which the rules or a player broke has trajectories with a fault, which enter neither a loss nor
+        statistics.
+
+        Args:
+            specs: The games; their numbers must differ.
+            agents: Policy -> agent that answers for it. A policy without one is the name of a player, which answers at
+                its table and sees what its seat sees.
+
+        Raises:
+            ConfigError: Two games have one number, or nobody plays the learner.
+            UnknownName: A policy is neither an agent nor a player.
+        """
+        if len({spec.number for spec in specs}) != len(specs):
+            raise ConfigError("two games of self-play have the same number: give every GameSpec its own.")
+        if LEARNER not in agents:
+            raise ConfigError(f"self-play needs an agent for the policy {LEARNER!r}, got {sorted(agents)}.")
+        for name in {spec.opponent for spec in specs} - agents.keys():
+            make_player(name, self.rules)  # a wrong name is told before anything is played
+        self._agents = agents
+        queue, free = deque(specs), deque(range(self.vector.num_tables))
+        finished: dict[int, list[Trajectory]] = {}
+        self._playing.clear()
+        while queue or self._playing:
+            while queue and free:
+                spec = queue.popleft()
+                table = free.popleft()
+                self._playing[table] = _Game(spec)
+                self.vector.begin(table, spec.seed)
+            self._answer()
+            for record in self.vector.drain():
+                self._record(record)
+            for episode in self.vector.drain_episodes():
+                game = self._playing.pop(episode.table)
+                finished[game.spec.number] = self._finish(game, episode)
+                free.append(episode.table)
+        return [trajectory for spec in specs for trajectory in finished[spec.number]]
+
+    def _number(self, spec: GameSpec, seat: int) -> int:
+        """Return the number of a seat's episode, by which agents remember and sample."""
+        return spec.number * self.rules.num_seats + seat
+
+    def _answer(self) -> None:
+        """Let every policy answer all questions to it in one batch."""
+        by_policy: dict[str, list[SeatRequest]] = {}
+        for request in self.vector.pending():
+            by_policy.setdefault(request.policy, []).append(request)
+        answers = []
+        for policy in sorted(by_policy):
+            requests = by_policy[policy]
+            decisions = self._agents[policy].act([self._request(request) for request in requests])
+            for request, decision in zip(requests, decisions, strict=True):
+                if policy == LEARNER:
+                    kept = self._playing[request.table].decisions
+                    kept[request.request_id] = decision, self._joint(request.table)
+                answers.append((request.request_id, decision.action))
+        self.vector.submit(answers)
+
+    def _request(self, request: SeatRequest) -> Request:
+        info = {"anchor": request.anchor, "legal_actions": request.legal_actions, "seat": request.seat}
+        number = self._number(self._playing[request.table].spec, request.seat)
+        return Request(request.table, number, request.turn, request.observation, info, request.instructions)
+
+    def _joint(self, table: int) -> str:
+        return joint_view(self.vector.tables[table]) if self.joint_views else ""
+
+    def _trajectory(self, game: _Game, seat: int, role: str) -> Trajectory:
+        """Return the trajectory of a learner's seat, a new one at its first turn."""
+        if seat not in game.records:
+            spec = EpisodeSpec(self._number(game.spec, seat), game.spec.seed, game.spec.group)
+            name = role or self.rules.seats[seat]
+            game.records[seat] = Trajectory(spec, self.env_id, role=name, policy=LEARNER)
+        return game.records[seat]
+
+    def _record(self, record: StepRecord) -> None:
+        """Add a turn of the learner, whose reward is complete now."""
+        request = record.request
+        if request.policy != LEARNER:
+            return
+        game = self._playing[request.table]
+        decision, joint = game.decisions.pop(request.request_id)
+        self._trajectory(game, request.seat, request.role).turns.append(
+            Turn(
+                observation=request.observation,
+                anchor=request.anchor,
+                action=decision.action,
+                completion=decision.completion,
+                prompt_ids=decision.prompt_ids,
+                completion_ids=decision.completion_ids,
+                logprobs=decision.logprobs,
+                reward=record.reward,
+                action_is_valid=record.is_valid,
+                agent=self.rules.seats[request.seat],
+                joint=joint,
+            )
+        )
+
+    def _finish(self, game: _Game, episode: EpisodeRecord) -> list[Trajectory]:
+        """Return the trajectories of a game that has ended, one for each seat of the learner."""
+        table = self.vector.tables[episode.table]
+        found = []
+        for seat, policy in enumerate(game.policies or (LEARNER,)):  # the rules may break before anybody sits down
+            if policy in self._agents:
+                self._agents[policy].forget(self._number(game.spec, seat))
+            if policy != LEARNER:
+                continue
+            trajectory = self._trajectory(game, seat, episode.roles[seat])
+            trajectory.fault = episode.fault
+            trajectory.terminated, trajectory.truncated = not episode.fault, bool(episode.fault)
+            if not episode.fault:
+                trajectory.success = int(seat in episode.winners)
+                trajectory.score = episode.scores[seat]
+                trajectory.final_observation = table.views[seat].observation
+                trajectory.final_joint = self._joint(episode.table)
+            found.append(trajectory)
+        return found
+
+
+def joint_view(table: Table) -> str:
+    """Return what all seats together know: the anchor of each, under its name."""
+    return "\n".join(f"{view.name}: {view.anchor}" for view in table.views)
+
+
+class PlayerAgent(Agent):
+    """Lets players of our own answer requests: one player for each seat, told of every new game.
+
+    Args:
+        tables: The tables that requests come from; a request's slot is the number of its table.
+        name: The player, as :func:`turngym.envs.multiagent.players.make_player` knows it.
+        seed: With the episode it fixes every draw.
+    """
+
+    def __init__(self, tables: Sequence[Table], name: str, seed: int = 0) -> None:
+        self.tables, self.name, self.seed = tables, name, seed
+        self._players: dict[int, Player] = {}
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Return each player's answer."""
+        return [Decision(self._answer(request)) for request in requests]
+
+    def _answer(self, request: Request) -> str:
+        info: Mapping[str, Any] = request.info
+        table = self.tables[request.slot]
+        view = table.views[info["seat"]]
+        if request.episode not in self._players:
+            player = self._players[request.episode] = make_player(self.name, table.game)
+            player.begin(view, stream("player agent", self.name, self.seed, request.episode))
+        return self._players[request.episode].act(view)
+
+    def forget(self, episode: int) -> None:
+        """Drop the player of a seat whose game has ended."""
+        self._players.pop(episode, None)

@@ -1,0 +1,125 @@
+"""What ``turngym tournament`` shows of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+
+def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
+    """Yield the tables of players, of players by side, and of who won against whom, with their titles."""
+    title = f"{found['env']}: {found['n_games']} games in {found['n_blocks']} blocks, {found['pairing']}"
+    table = _empty_table("player", "Elo", "95 %", "win %", "score", "default %", "faults")
+    for name in _by_rating(found):
+        numbers, elo = found["players"][name], _elo(found, name)
+        own, usage = numbers["all"], numbers["usage"]
+        shown = [_number(elo), _interval(elo), _number(own.get("win"), 100, 1), _number(own.get("score"), 1, 3)]
+        table.add_row(escape(name), *shown, f"{100 * usage['defaults_per_call']:.1f}", str(usage["faults"]))
+    yield title, table
+    sides = sorted({side for player in found["players"].values() for side in player["by_side"]})
+    if sides:
+        yield "by side", _side_table(found, sides)
+    if found["win_matrix"]:
+        where = f"{_side_name(sides[0])} against {_side_name(sides[1])}" if len(sides) == 2 else "against one another"
+        yield f"points %, {where}", _matrix(found, sides)
+
+
+def _side_table(found: Mapping[str, Any], sides: Sequence[str]) -> Table:
+    table = _empty_table("side", "player", "Elo", "95 %", "win %", "95 %", "score")
+    for side in sides:
+        for name in _by_rating(found, side):
+            numbers, elo = found["players"][name]["by_side"].get(side, {}), _elo(found, name, side)
+            win = numbers.get("win")
+            shown = [_number(elo), _interval(elo), _number(win, 100, 1), _interval(win, 1, 100)]
+            table.add_row(escape(_side_name(side)), escape(name), *shown, _number(numbers.get("score"), 1, 3))
+    return table
+
+
+def _matrix(found: Mapping[str, Any], sides: Sequence[str]) -> Table:
+    """Return what each row got against each column, in percent of the points.
+
+    With two sides the rows are on the first and the columns on the second; otherwise all sides are taken together.
+    """
+    sums: dict[tuple[str, str], tuple[float, int]] = {}
+    for cell in found["win_matrix"]:
+        if len(sides) == 2 and cell["side"] != sides[0]:
+            continue
+        points, games = sums.get((cell["player"], cell["opponent"]), (0.0, 0))
+        count = cell["points"]["n_games"]
+        sums[cell["player"], cell["opponent"]] = points + cell["points"]["value"] * count, games + count
+    names = _by_rating(found)
+    table = _empty_table("", *names)
+    for row in names:
+        cells = [sums.get((row, column)) for column in names]
+        table.add_row(escape(row), *["" if cell is None else f"{100 * cell[0] / cell[1]:.1f}" for cell in cells])
+    return table
+
+
+def remarks(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a reader of the tables must know besides."""
+    ratings = found["ratings"]
+    if ratings is None:
+        yield "no ratings: no two sides with different players met"
+        return
+    advantages = list(ratings["side_advantage"].items())
+    between = f"where {ratings['anchor']} plays both sides" if ratings["anchor"] else "among equals"
+    for side, numbers in advantages[: 1 if len(advantages) == 2 else None]:  # the second of two is the first, turned
+        elo = numbers["elo"]
+        yield f"advantage of {_side_name(side)} {between}: {_number(elo)} Elo ({_interval(elo)})"
+    if len(ratings["groups"]) > 1:
+        yield "some never met, directly or through others, and cannot be compared: " + "; ".join(
+            ", ".join(" as ".join(filter(None, entrant)) for entrant in group) for group in ratings["groups"]
+        )
+    for player, sides in ratings["by_side"].items():
+        for side, numbers in sides.items():
+            if numbers["extreme"]:
+                where = f" as {_side_name(side)}" if side else ""
+                yield f"{player}{where} {numbers['extreme']}: its rating is limited only by the prior"
+    if found["agent_errors"] or found["env_errors"]:
+        yield (
+            f"games with a fault of a player: {found['agent_errors']}, of the rules: {found['env_errors']}; "
+            "they are counted, see status and fault in episodes.jsonl"
+        )
+
+
+def _by_rating(found: Mapping[str, Any], side: str | None = None) -> list[str]:
+    """Return the players, the strongest first."""
+
+    def weakness(name: str) -> float:
+        elo = _elo(found, name, side)
+        return -elo["value"] if elo else 0.0
+
+    return sorted(found["players"], key=lambda name: (weakness(name), name))
+
+
+def _elo(found: Mapping[str, Any], name: str, side: str | None = None) -> Mapping[str, Any] | None:
+    """Return a player's Elo, on a side or in all; None if there is none."""
+    ratings = found["ratings"] or {"players": {}, "by_side": {}}
+    numbers = ratings["players"].get(name) if side is None else ratings["by_side"].get(name, {}).get(side)
+    return numbers["elo"] if numbers else None
+
+
+def _side_name(side: str) -> str:
+    """Return a side as people call it; where there are no teams it is the number of a seat."""
+    return f"seat {side}" if side.isdigit() else side
+
+
+def _empty_table(*heads: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in heads:
+        table.add_column(escape(head), justify="left" if head in ("", "player", "side") else "right")
+    return table
+
+
+def _number(estimate: Mapping[str, Any] | None, scale: float = 1, digits: int = 0) -> str:
+    return "" if estimate is None else f"{scale * estimate['value']:.{digits}f}"
+
+
+def _interval(estimate: Mapping[str, Any] | None, digits: int = 0, scale: float = 1) -> str:
+    if estimate is None:
+        return ""
+    return f"{scale * estimate['ci_low']:.{digits}f} to {scale * estimate['ci_high']:.{digits}f}"

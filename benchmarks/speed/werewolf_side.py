@@ -1,0 +1,214 @@
+"""One side of ``werewolf_vs_peers.py``, in a process of its own: it plays one game at each of its tables when told to.
+
+Commands and answers are lines of JSON on standard input and output. The cheap players, ours and the peers', choose a
+legal target with one random number and say one fixed sentence or nothing; they read nothing beyond whom they may name.
+Our rule-based players read every line besides: they do more.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+SEATS = 7
+SENTENCE = "I suspect player_3."
+
+
+class Side(ABC):
+    """Plays one game at each of many tables, all of them stepped in turn; counts answers."""
+
+    answers = 0
+
+    @abstractmethod
+    def play(self, seed: int) -> int:
+        """Play one game at every table and return how many ended with a winner."""
+
+
+class Ours(Side):
+    """A vector of tables; its players sit inside, or answer the vector's questions from outside.
+
+    Args:
+        tables: How many.
+        player: Name of the player at every seat.
+        is_outside: Whether every answer goes through the vector's questions.
+    """
+
+    def __init__(self, tables: int, player: str, is_outside: bool = False) -> None:
+        from turngym.envs.multiagent import TableVector, make_game, make_player
+
+        def rules() -> Any:
+            return make_game("turngym/Werewolf-v0", num_seats=SEATS, tie="random")
+
+        policy = "outside" if is_outside else player
+        self.vector = TableVector(rules, tables, policy, scripted={player: player}, auto_reset=False)
+        game = rules()
+        self._outside = [[make_player(player, game) for _ in range(SEATS)] for _ in range(tables * is_outside)]
+
+    def play(self, seed: int) -> int:
+        """Play one game at every table."""
+        from turngym.seeding import stream
+
+        self.vector.reset(seed=seed)
+        asked = self.vector.pending()
+        for index, players in enumerate(self._outside):
+            for seat, player in enumerate(players):
+                player.begin(self.vector.tables[index].views[seat], stream("outside", seed, index, seat))
+        while asked:
+            views = [self.vector.tables[request.table].views[request.seat] for request in asked]
+            texts = [self._outside[r.table][r.seat].act(view) for r, view in zip(asked, views, strict=True)]
+            self.vector.submit([(r.request_id, text) for r, text in zip(asked, texts, strict=True)])
+            self.vector.drain()
+            asked = self.vector.pending()
+        self.answers += sum(len(table.actions) for table in self.vector.tables)
+        return sum(bool(table.game.winners()) for table in self.vector.tables)
+
+
+class SecretMafia(Side):
+    """TextArena's game as its ``make`` returns it, or without the wrappers; one object per table, one round of talk.
+
+    Args:
+        tables: How many.
+        is_bare: Whether to leave the wrappers out.
+    """
+
+    def __init__(self, tables: int, is_bare: bool = False) -> None:
+        import textarena
+        from textarena.envs.SecretMafia.env import SecretMafiaEnv
+
+        if is_bare:
+            self._tables: list[Any] = [SecretMafiaEnv(mafia_ratio=0.25, discussion_rounds=1) for _ in range(tables)]
+        else:
+            self._tables = [textarena.make("SecretMafia-v0", discussion_rounds=1) for _ in range(tables)]
+        self._rules: dict[int, Any] = {id(table): _innermost(table) for table in self._tables}
+        self._draw = random.Random(0).random
+
+    def play(self, seed: int) -> int:
+        """Play one game at every table."""
+        for index, table in enumerate(self._tables):
+            table.reset(num_players=SEATS, seed=seed * 100_003 + index)
+        running = list(self._tables)
+        while running:
+            running = [table for table in running if not self._step(table)]
+        return sum(bool(rules.state.rewards) for rules in self._rules.values())
+
+    def _step(self, table: Any) -> bool:
+        seat, _ = table.get_observation()
+        rules = self._rules[id(table)]
+        state, phase = rules.state.game_state, rules.phase.value
+        if phase == "Day-Discussion":
+            text = SENTENCE
+        else:
+            roles, living = state["player_roles"], state["alive_players"]
+            legal = [other for other in living if other != seat]
+            if phase == "Night-Mafia":
+                legal = [other for other in living if roles[other] != "Mafia"]
+            text = f"[{legal[int(self._draw() * len(legal))]}]"
+        self.answers += 1
+        is_over, _ = table.step(text)
+        return bool(is_over)
+
+
+class Kaggle(Side):
+    """Kaggle's game, one environment per table, one round of talk, all votes at once, nothing revealed."""
+
+    def __init__(self, tables: int) -> None:
+        logging.disable(logging.CRITICAL)
+        from kaggle_environments import make
+
+        options = {
+            "randomize_roles": True,
+            "actTimeout": 3600,
+            "runTimeout": 360_000,
+            "night_elimination_reveal_level": "no_reveal",
+            "day_exile_reveal_level": "no_reveal",
+            "discussion_protocol": {"name": "RoundRobinDiscussion", "params": {"max_rounds": 1}},
+            "day_voting_protocol": {"name": "SimultaneousMajority", "params": {}},
+            "werewolf_night_vote_protocol": {"name": "SimultaneousMajority", "params": {}},
+        }
+        self._tables = [make("werewolf", configuration={**options, "seed": seed}) for seed in range(tables)]
+        self._draw = random.Random(0).random
+
+    def play(self, seed: int) -> int:
+        """Play one game at every table."""
+        for index, table in enumerate(self._tables):
+            table.configuration.seed = seed * 1009 + index
+            table.reset(SEATS)
+        running = list(self._tables)
+        while running:
+            for table in running:
+                table.step([self._answer(seat) if seat.status == "ACTIVE" else None for seat in table.state])
+            running = [table for table in running if not table.done]
+        return sum(any(seat.reward for seat in table.state) for table in self._tables)
+
+    def _answer(self, seat: Any) -> dict[str, Any]:
+        seen = seat.observation["raw_observation"]
+        common = {
+            "day": seen["day"],
+            "phase": seen["game_state_phase"],
+            "actor_id": seen["player_id"],
+            "reasoning": "",
+            "perceived_threat_level": "SAFE",
+        }
+        phase = seen["detailed_phase"]
+        if phase == "DAY_CHAT_AWAIT":
+            self.answers += 1
+            return {"action_type": "ChatAction", "kwargs": {**common, "message": SENTENCE}}
+        if phase == "DAY_VOTING_AWAIT":
+            kind, legal = "VoteAction", [other for other in seen["alive_players"] if other != seen["player_id"]]
+        else:
+            data = [event["data"] for event in seen["new_player_event_views"] if isinstance(event["data"], dict)]
+            lists = [found.get("valid_targets") or found.get("valid_candidates") for found in data]
+            legal = next((found for found in reversed(lists) if found), [])
+            kind = {"Werewolf": "VoteAction", "Doctor": "HealAction", "Seer": "InspectAction"}.get(seen["role"], "")
+        if not (kind and legal):
+            return {"action_type": "NoOpAction", "kwargs": common}
+        self.answers += 1
+        return {"action_type": kind, "kwargs": {**common, "target_id": legal[int(self._draw() * len(legal))]}}
+
+
+def _innermost(table: Any) -> Any:
+    while hasattr(table, "env"):
+        table = table.env
+    return table
+
+
+MADE: dict[str, Callable[[int], Side]] = {
+    "turngym, rule-based": lambda tables: Ours(tables, "rule_based"),
+    "turngym, rule-based outside": lambda tables: Ours(tables, "rule_based", is_outside=True),
+    "turngym, cheap": lambda tables: Ours(tables, "random"),
+    "textarena, cheap": SecretMafia,
+    "textarena without wrappers, cheap": lambda tables: SecretMafia(tables, is_bare=True),
+    "kaggle, cheap": Kaggle,
+}
+"""Side by its name."""
+
+
+def main() -> int:
+    """Answer commands until standard input ends."""
+    out, sys.stdout = sys.stdout, sys.stderr
+    side: Side | None = None
+    for line in sys.stdin:
+        command = json.loads(line)
+        if command["do"] == "prepare":
+            if command["cpus"]:
+                os.sched_setaffinity(0, command["cpus"])
+            side = MADE[command["side"]](command["tables"])
+            answer: dict[str, Any] = {}
+        else:
+            assert side is not None
+            before, begin = side.answers, time.process_time()
+            decided = side.play(command["seed"])
+            answer = {"cpu": time.process_time() - begin, "answers": side.answers - before, "decided": decided}
+        print(json.dumps(answer), file=out, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""A table at which some seats are played by players of our own; the others wait for answers from outside.
+
+The seed of a game fixes everything: ``begin`` derives the generator of the rules and that of every player from it. So
+a seed names the same game in every view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from turngym.envs.multiagent.players import Player
+from turngym.envs.multiagent.table import Answer, Table
+from turngym.errors import ConfigError, TurngymError
+from turngym.seeding import restart
+from turngym.types import JSONValue
+
+
+class PlayerError(TurngymError, RuntimeError):
+    """A player of our own raised, or gave no text.
+
+    Args:
+        seat: Where it sat.
+        message: What happened.
+    """
+
+    def __init__(self, seat: int, message: str) -> None:
+        super().__init__(message)
+        self.seat = seat
+
+
+def begin_game(table: Table, seed: int, options: Mapping[str, Any] | None = None) -> None:
+    """Begin the game that a seed names.
+
+    Args:
+        table: Where it is played.
+        seed: Names the game together with the options of the rules.
+        options: Fixed facts, as the game's ``begin`` takes them.
+    """
+    table.reset(restart(table.generator, "game", seed), options)
+
+
+class HostedTable:
+    """Plays the seats that have a player, so that a table only ever waits for answers from outside.
+
+    Args:
+        table: The table; nobody else may use it.
+    """
+
+    def __init__(self, table: Table) -> None:
+        count = table.game.num_seats
+        self.table = table
+        self.players: list[Player | None] = [None] * count
+        """Player per seat; None where answers come from outside."""
+        self.rewards = [0.0] * count
+        """What each seat has earned since it last answered."""
+        self._generators = [np.random.default_rng(0) for _ in range(count)]
+
+    def begin(self, seed: int, options: Mapping[str, Any] | None = None) -> None:
+        """Begin the game of a seed; :meth:`seat` comes next."""
+        begin_game(self.table, seed, options)
+        self.rewards = [0.0] * self.table.game.num_seats
+
+    def seat(self, players: Sequence[Player | None], seed: int) -> None:
+        """Let players sit down at a game that has begun.
+
+        Args:
+            players: Player per seat; None where answers come from outside.
+            seed: The seed of the game.
+
+        Raises:
+            PlayerError: One of them cannot begin.
+        """
+        self.players = list(players)
+        for seat, player in enumerate(players):
+            if player is not None:
+                self._sit(seat, player, restart(self._generators[seat], "player", seed, seat))
+
+    def _sit(self, seat: int, player: Player, generator: np.random.Generator) -> None:
+        try:
+            player.begin(self.table.views[seat], generator)
+        except Exception as error:  # the boundary to players: the table decides what becomes of it
+            raise PlayerError(seat, self._raised(seat, player, error)) from error
+
+    def play_on(self) -> None:
+        """Let the players answer until the game is over or waits for answers from outside.
+
+        Raises:
+            PlayerError: One of them raised, or gave no text.
+        """
+        table, players, views, no_rewards = self.table, self.players, self.table.views, self.table.no_rewards
+        while True:
+            has_moved = False
+            for seat in table.pending:
+                player = players[seat]
+                if player is None:
+                    continue
+                has_moved = True
+                try:
+                    text = player.act(views[seat])
+                except Exception as error:  # the boundary to players: the table decides what becomes of it
+                    raise PlayerError(seat, self._raised(seat, player, error)) from error
+                if not isinstance(text, str):
+                    kind = type(text).__name__
+                    raise PlayerError(seat, f"the player {player.name!r} answered with {kind} instead of a text.")
+                self.rewards[seat] = 0.0
+                earned = table.answer(seat, text).rewards
+                if earned is not no_rewards:
+                    self.rewards = [total + more for total, more in zip(self.rewards, earned, strict=True)]
+            if not has_moved:
+                return
+
+    def _raised(self, seat: int, player: Player, error: Exception) -> str:
+        game = self.table.game
+        return f"the player {player.name!r} at {game.seats[seat]} of {game.name} raised {error!r}."
+
+    def answer(self, seat: int, text: str) -> Answer:
+        """Take a text and count what everybody earned by it."""
+        self.rewards[seat] = 0.0
+        return self._count(self.table.answer(seat, text))
+
+    def expire(self, seat: int) -> Answer:
+        """Take the default action of a seat and count what everybody earned by it."""
+        self.rewards[seat] = 0.0
+        return self._count(self.table.expire(seat))
+
+    def _count(self, answer: Answer) -> Answer:
+        if answer.rewards is not self.table.no_rewards:
+            self.rewards = [total + more for total, more in zip(self.rewards, answer.rewards, strict=True)]
+        return answer
+
+    # Snapshots.
+
+    def state(self) -> JSONValue:
+        """Return the exact state of table and players as JSON can hold it."""
+        seated = [
+            None if player is None else [player.name, player.state(), generator.bit_generator.state]
+            for player, generator in zip(self.players, self._generators, strict=True)
+        ]
+        return {"table": self.table.snapshot().decode(), "players": seated, "rewards": self.rewards}
+
+    def load(self, state: JSONValue, players: Sequence[Player | None]) -> None:
+        """Bring back what :meth:`state` returned.
+
+        Args:
+            state: The state.
+            players: Player per seat, of the same kinds as those that were saved.
+
+        Raises:
+            ConfigError: The state belongs to another game or to other players.
+        """
+        seated = state["players"]
+        found = [None if player is None else player.name for player in players]
+        saved = [None if entry is None else entry[0] for entry in seated]
+        if found != saved:
+            raise ConfigError(f"this snapshot was taken with the players {saved}, not with {found}.")
+        self.table.restore(state["table"].encode())
+        self.players, self.rewards = list(players), list(state["rewards"])
+        for seat, (player, entry) in enumerate(zip(players, seated, strict=True)):
+            if player is not None:
+                self._sit(seat, player, self._generators[seat])
+                player.load(entry[1])
+                self._generators[seat].bit_generator.state = entry[2]

@@ -1,0 +1,118 @@
+"""What sits at a seat without a model: players that see a view of the game and answer with text."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.table import SeatView
+from turngym.errors import ConfigError, UnknownName, nearest
+from turngym.registry import Registry
+from turngym.types import JSONValue
+
+SILENCE = "I have nothing to say."
+"""What the generic players say where any text will do."""
+
+PLAYERS: Registry[type[Player]] = Registry("player", "turngym.envs.multiagent")
+"""Players that can play every game. Those of one game are listed in :attr:`Game.players`."""
+
+
+class Player(ABC):
+    """Answers for one seat. It may use nothing but its view, its generator and its own memory of this game."""
+
+    name: ClassVar[str] = ""
+    """What records call it; the name of the class unless given."""
+
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.__dict__.get("name", cls.__name__)
+
+    @abstractmethod
+    def begin(self, view: SeatView, generator: np.random.Generator) -> None:
+        """Get ready for a new game, and forget the last one.
+
+        Args:
+            view: What the seat may know; the same object in every turn.
+            generator: All randomness of the player. Whoever called saves its state.
+        """
+
+    @abstractmethod
+    def act(self, view: SeatView) -> str:
+        """Return the answer to the question that the view shows: any text."""
+
+    def state(self) -> JSONValue:
+        """Return the memory of this game as JSON can hold it, without the generator; None where there is none."""
+        return None
+
+    def load(self, state: JSONValue) -> None:
+        """Bring back what :meth:`state` returned; called after :meth:`begin`."""
+        return
+
+
+@PLAYERS.register("random")
+class RandomPlayer(Player):
+    """Plays any legal action, all equally likely; says one fixed sentence where any text will do."""
+
+    name = "random"
+
+    def begin(self, view: SeatView, generator: np.random.Generator) -> None:
+        """Keep the generator."""
+        self._random = generator.random
+
+    def act(self, view: SeatView) -> str:
+        """Return any legal action."""
+        legal = view.legal_actions
+        return legal[int(self._random() * len(legal))] if legal else SILENCE
+
+
+@PLAYERS.register("first_legal")
+class FirstLegalPlayer(Player):
+    """Plays the first legal action; says one fixed sentence where any text will do. Without chance, for tests."""
+
+    name = "first_legal"
+
+    def begin(self, view: SeatView, generator: np.random.Generator) -> None:
+        """Nothing to remember."""
+
+    def act(self, view: SeatView) -> str:
+        """Return the first legal action."""
+        legal = view.legal_actions
+        return legal[0] if legal else SILENCE
+
+
+def make_player(name: str, game: Game) -> Player:
+    """Return a new player, one of the game's own or one that plays every game.
+
+    Args:
+        name: A name of ``game.players``, of :data:`PLAYERS`, or ``"module:Class"`` for a player of your own.
+        game: What it is to play.
+
+    Raises:
+        UnknownName: There is no such player.
+    """
+    own: Mapping[str, str] = game.players
+    if name in own:
+        return _load(own[name])
+    if ":" in name:
+        return _load(name)
+    try:
+        return PLAYERS[name]()
+    except UnknownName as error:
+        known = {*own, *PLAYERS}
+        raise UnknownName(f"no player of {game.name} named {name!r}. {nearest(name, known)}") from error
+
+
+def _load(path: str) -> Player:
+    """Import the class that ``"module:Class"`` names, and return a new player of it."""
+    module, _, name = path.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise UnknownName(f"no player {path!r}: {error}. Write it as 'module:Class'.") from error
+    if not (isinstance(found, type) and issubclass(found, Player)):
+        raise ConfigError(f"{path!r} is no Player: derive it from turngym.envs.multiagent.players.Player.")
+    return found()

@@ -1,0 +1,170 @@
+"""What a vector of tables hands out: one record per answer, one per game."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.table import Counts, SeatRequest, Table
+
+_quoted = json.JSONEncoder().encode
+
+Status: TypeAlias = Literal["ok", "agent_error", "env_error"]
+"""How a game ended: by its rules, because a player raised, or because the rules raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One answer from outside and what came of it until the seat was asked again, or until the end of the game.
+
+    Args:
+        request: The question.
+        text: The answer as it was given; empty where none came in time.
+        action: The canonical action that was taken, None if the seat was asked again.
+        is_valid: Whether the text was a legal action.
+        reason: Why it was not.
+        reward: What the seat earned by it and since.
+        terminated: Whether the game ended before the seat was asked again.
+        truncated: Whether a fault ended the game; such a record belongs in no statistics.
+        info: The seat's info table when it was asked again, or at the end.
+        parent_step: Number of the turn that this one is a part of, for calls within a call; None for the others.
+    """
+
+    request: SeatRequest
+    text: str
+    action: str | None
+    is_valid: bool
+    reason: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Mapping[str, Any]
+    parent_step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRecord:
+    """One game, with all that is needed to play it again and to count it.
+
+    Args:
+        table: Number of the table.
+        episode: How many games the table had begun before.
+        seed: Names the game: every view that is reset with it begins the same one.
+        game: Name of the game.
+        ruleset: Hash of the game's name and options; results with different ones cannot be compared.
+        seats: Names of the seats.
+        policies: Name of the policy at each seat.
+        roles: Role of each seat.
+        teams: Side of each seat.
+        returns: Sum of each seat's rewards.
+        scores: The benchmark's number of each seat.
+        winners: Numbers of the seats that won.
+        counts: Answers, unreadable and illegal ones and default actions of each seat.
+        metrics: Numbers about the whole game.
+        actions: Every action with its seat, in order; with the seed, enough to play the game again.
+        transcript_sha256: Hash of :func:`transcript_text`; empty where the game broke.
+        status: How it ended.
+        fault: What broke, empty if nothing did.
+        fault_seat: The seat whose player broke, -1 if none did.
+    """
+
+    table: int
+    episode: int
+    seed: int
+    game: str
+    ruleset: str
+    seats: tuple[str, ...]
+    policies: tuple[str, ...]
+    roles: tuple[str, ...]
+    teams: tuple[str, ...]
+    returns: tuple[float, ...]
+    scores: tuple[float, ...]
+    winners: tuple[int, ...]
+    counts: tuple[Counts, ...]
+    metrics: Mapping[str, float]
+    actions: tuple[tuple[int, str], ...]
+    transcript_sha256: str
+    status: Status = "ok"
+    fault: str = ""
+    fault_seat: int = -1
+
+
+def ruleset_hash(game: Game) -> str:
+    """Return a hash of what the rules are: the game's name and all its options.
+
+    Two games with equal hashes can be compared.
+    """
+    text = json.dumps([game.name, dict(game.settings)], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def transcript_text(table: Table) -> str:
+    """Return the game so far as canonical text: every line with its readers, every action, every return, the winners.
+
+    It is the same in every view that drove the table with the same seed and answers.
+    """
+    readers = {to: " ".join(map(str, to)) for to, _ in table.log}
+    lines = [f"{readers[to]}: {_quoted(text)}" for to, text in table.log]
+    lines += [f"{seat} does {_quoted(action)}" for seat, action in table.actions]
+    lines.append(f"returns {[float(total) for total in table.returns]}, winners {list(table.game.winners())}")
+    return "\n".join(lines)
+
+
+def transcript_sha256(table: Table) -> str:
+    """Return the hash of :func:`transcript_text`."""
+    return hashlib.sha256(transcript_text(table).encode()).hexdigest()
+
+
+def episode_record(
+    table: Table, index: int, episode: int, seed: int, policies: tuple[str, ...], ruleset: str
+) -> EpisodeRecord:
+    """Return the record of a game that has ended by its rules."""
+    game = table.game
+    return EpisodeRecord(
+        table=index,
+        episode=episode,
+        seed=seed,
+        game=game.name,
+        ruleset=ruleset,
+        seats=game.seats,
+        policies=policies,
+        roles=tuple(map(game.role, game.everyone)),
+        teams=tuple(map(game.team, game.everyone)),
+        returns=tuple(table.returns),
+        scores=tuple([float(game.score(seat)) for seat in game.everyone]),
+        winners=tuple(game.winners()),
+        counts=tuple(table.counts),
+        metrics=game.metrics(),
+        actions=tuple(table.actions),
+        transcript_sha256=transcript_sha256(table),
+    )
+
+
+def faulted_record(table: Table, ruleset: str, status: Status, fault: str) -> EpisodeRecord:
+    """Return the record of a game that broke; the rules are not asked for anything."""
+    game = table.game
+    nobody = ("",) * game.num_seats
+    return EpisodeRecord(
+        table=0,
+        episode=0,
+        seed=0,
+        game=game.name,
+        ruleset=ruleset,
+        seats=game.seats,
+        policies=nobody,
+        roles=nobody,
+        teams=nobody,
+        returns=tuple(table.returns),
+        scores=(0.0,) * game.num_seats,
+        winners=(),
+        counts=tuple(table.counts),
+        metrics={},
+        actions=tuple(table.actions),
+        transcript_sha256="",
+        status=status,
+        fault=fault,
+    )

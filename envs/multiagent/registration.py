@@ -1,0 +1,95 @@
+"""Every game between seats by its id: made from tables of plain literals, so that listing imports no game."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from turngym.envs.multiagent.game import Game
+from turngym.envs.registration import Spec, games
+from turngym.errors import ConfigError, UnknownName, nearest
+
+if TYPE_CHECKING:
+    from turngym.envs.multiagent.aec import TableAEC
+    from turngym.envs.multiagent.parallel import TableParallel
+
+GAMES: Mapping[str, Spec] = games()
+"""Id -> entry point, options and summary of every game."""
+
+TABLE_OPTIONS = ("retries", "invalid_penalty", "render_mode")
+"""What :func:`make_aec` and :func:`make_parallel` take beside the options of the game."""
+
+
+def is_game(name: str) -> bool:
+    """Return whether a name stands for a game between seats: an id of :data:`GAMES`, or ``"module:Class"`` of a game.
+
+    >>> is_game("turngym/TicTacToe-v0"), is_game("turngym/Sokoban-v0")
+    (True, False)
+    """
+    module, sign, found = name.partition(":")
+    if name in GAMES or not sign or not found.isidentifier():
+        return name in GAMES
+    try:
+        kind = getattr(importlib.import_module(module), found, None)
+    except ImportError:
+        return False
+    return isinstance(kind, type) and issubclass(kind, Game)
+
+
+def make_game(game_id: str, **options: Any) -> Game:
+    """Return the rules of a game, ready for a table.
+
+    Args:
+        game_id: An id of :data:`GAMES`, or ``"module:Class"`` for a game of your own.
+        options: Options of the game, which replace those that the id stands for.
+
+    Raises:
+        UnknownName: There is no such game.
+        ConfigError: The game has no such option, or not with that value.
+    """
+    spec = GAMES.get(game_id)
+    if spec is None and ":" not in game_id:
+        raise UnknownName(f"no game named {game_id!r}. {nearest(game_id, GAMES)}")
+    entry_point, defaults = (game_id, {}) if spec is None else (spec.entry_point, spec.kwargs)
+    module, _, name = entry_point.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise UnknownName(f"no game {entry_point!r}: {error}. Write it as 'module:Class'.") from error
+    if not (isinstance(found, type) and issubclass(found, Game)):
+        raise ConfigError(f"{entry_point!r} is no Game: derive it from turngym.envs.multiagent.Game.")
+    game: Game = found(**{**defaults, **options})
+    return game
+
+
+def make_aec(game_id: str, **options: Any) -> TableAEC:
+    """Return a game as a PettingZoo environment that asks one seat after the other.
+
+    Args:
+        game_id: As for :func:`make_game`.
+        options: Options of the game, and ``retries``, ``invalid_penalty``, ``render_mode`` of the table.
+    """
+    from turngym.envs.multiagent.aec import TableAEC
+
+    of_table, of_game = _divide(options)
+    return TableAEC(make_game(game_id, **of_game), **of_table)
+
+
+def make_parallel(game_id: str, **options: Any) -> TableParallel:
+    """Return a game as a PettingZoo environment that takes the answers of all seats that are asked at once.
+
+    Args:
+        game_id: As for :func:`make_game`.
+        options: Options of the game, and ``retries``, ``invalid_penalty``, ``render_mode`` of the table.
+    """
+    from turngym.envs.multiagent.parallel import TableParallel
+
+    of_table, of_game = _divide(options)
+    return TableParallel(make_game(game_id, **of_game), **of_table)
+
+
+def _divide(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options of the table and those of the game."""
+    of_table = {key: value for key, value in options.items() if key in TABLE_OPTIONS}
+    return of_table, {key: value for key, value in options.items() if key not in TABLE_OPTIONS}

@@ -1,0 +1,257 @@
+"""Many tables at once: one batch of questions for whatever model plays, from every seat of every game.
+
+    vector = TableVector("turngym/Werewolf-v0", 1000, seat_policy)
+    vector.reset(seed=0)
+    while vector.is_open:
+        requests = vector.pending(policy="learner")
+        vector.submit([(request.request_id, text) for request, text in ...])   # any subset, in any order
+        for record in vector.drain(): ...
+
+The game at a table is a function of the seed, the number of the table and the number of the episode: neither how many
+tables there are nor in which order or batches answers arrive changes a byte of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from turngym.envs.multiagent.desk import Desk, to_bytes
+from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.records import EpisodeRecord, StepRecord, ruleset_hash
+from turngym.envs.multiagent.registration import make_game
+from turngym.envs.multiagent.requests import Receipt, RequestBook
+from turngym.envs.multiagent.seating import PlayerMaker, Seating, SeatPolicy
+from turngym.envs.multiagent.table import SeatRequest, Table
+from turngym.errors import ConfigError, EpisodeOver
+from turngym.seeding import stream_seed
+
+
+class TableVector:
+    """Steps many tables of one game.
+
+    Args:
+        game: An id for :func:`turngym.envs.multiagent.make_game`, or what makes the rules.
+        num_tables: How many tables, at least 1.
+        seat_policy: From table, seat and role to the name of a policy or to a :class:`Player`, called at the beginning
+            of every game; a text stands for one policy at all seats.
+        scripted: Policies that are players of our own, answered inside: name of the policy -> name of a player, or
+            what makes one. Policies with other names are asked through :meth:`pending`.
+        retries: How often a seat is asked again after an invalid answer, before its default action is taken.
+        invalid_penalty: What each invalid answer costs the seat that gave it.
+        auto_reset: Whether a table begins its next game in the next :meth:`pending`.
+
+    Raises:
+        ConfigError: An option is out of its range.
+
+    >>> vector = TableVector("turngym/KuhnPoker-v0", 2, auto_reset=False)
+    >>> vector.reset(seed=0)
+    >>> while vector.is_open:
+    ...     receipts = vector.submit([(one.request_id, one.legal_actions[0]) for one in vector.pending()])
+    >>> [record.status for record in vector.drain_episodes()]
+    ['ok', 'ok']
+    """
+
+    def __init__(
+        self,
+        game: str | Callable[[], Game],
+        num_tables: int,
+        seat_policy: str | SeatPolicy = "learner",
+        *,
+        scripted: Mapping[str, PlayerMaker] | None = None,
+        retries: int = 1,
+        invalid_penalty: float = 0.0,
+        auto_reset: bool = True,
+    ) -> None:
+        if isinstance(num_tables, bool) or not isinstance(num_tables, int) or num_tables < 1:
+            raise ConfigError(f"num_tables must be a whole number of at least 1, got {num_tables!r}.")
+        self.auto_reset = auto_reset
+        self._book = RequestBook()
+        seating = Seating(seat_policy, scripted)
+        self._desks: list[Desk] = []
+        for index in range(num_tables):
+            rules = make_game(game) if isinstance(game, str) else game()
+            table = Table(rules, retries=retries, invalid_penalty=invalid_penalty)
+            self._desks.append(Desk(index, table, seating, self._book, ruleset_hash(rules)))
+        self.tables: tuple[Table, ...] = tuple(desk.hosted.table for desk in self._desks)
+        """The tables, to look at; answers go through :meth:`submit` alone."""
+        self._to_begin: set[int] = set()
+        self._touched: set[int] = set()
+        self._counts = {"taken": 0, "invalid": 0, "expired": 0, "rejected": 0}
+        self._ended = {"ok": 0, "agent_error": 0, "env_error": 0}
+        self._episodes: list[EpisodeRecord] = []
+
+    @property
+    def num_tables(self) -> int:
+        """How many tables there are."""
+        return len(self._desks)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a game is being played or will begin in the next :meth:`pending`."""
+        return bool(self._to_begin) or any(desk.is_playing for desk in self._desks)
+
+    def reset(
+        self, seed: int | Sequence[int] | None = None, options: Mapping[str, Any] | Sequence[Any] | None = None
+    ) -> None:
+        """Drop every game and every record; each table begins its first game in the next :meth:`pending`.
+
+        Args:
+            seed: One number from which the seed of every table follows, or the seed of each table's first game. Tables
+                with equal seeds begin the same game. None draws from the operating system.
+            options: What the game's ``begin`` knows, for all tables or one mapping per table.
+
+        Raises:
+            ConfigError: There are not as many seeds or options as tables.
+        """
+        base = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+        seeds = [stream_seed("table", base, i) for i in range(self.num_tables)] if isinstance(base, int) else list(base)
+        each = list(options) if isinstance(options, Sequence) else [options] * self.num_tables
+        for name, given in (("seed", seeds), ("options", each)):
+            if len(given) != self.num_tables:
+                raise ConfigError(
+                    f"{name} of reset() needs one entry per table: got {len(given)} for {self.num_tables}."
+                )
+        for desk, first, of_table in zip(self._desks, seeds, each, strict=True):
+            desk.reset(int(first), of_table)
+        self._episodes.clear()
+        self._touched.clear()
+        self._to_begin = set(range(self.num_tables))
+
+    def begin(self, table: int, seed: int, options: Mapping[str, Any] | None = None) -> None:
+        """Begin a given game at one table, at once; what was being played there is dropped without a record.
+
+        Args:
+            table: Number of the table.
+            seed: The seed of the game, as records name it.
+            options: What the game's ``begin`` knows.
+        """
+        desk = self._desk(table)
+        self._to_begin.discard(table)
+        desk.options = options
+        desk.begin(seed)
+        self._settle(desk)
+
+    def pending(self, policy: str | None = None, limit: int | None = None) -> list[SeatRequest]:
+        """Return the open questions in the order of tables and seats, after beginning the games that are due.
+
+        Questions stay open until they are answered: asked again, the same ones come back.
+
+        Args:
+            policy: Only those for this policy.
+            limit: Not more than this many.
+        """
+        due, self._to_begin = self._to_begin, set()
+        for index in sorted(due):
+            desk = self._desks[index]
+            desk.begin(desk.next_seed())
+            self._settle(desk)
+        return self._book.waiting(policy, limit)
+
+    def submit(self, answers: Iterable[tuple[int, str]]) -> list[Receipt]:
+        """Take answers, any subset of the open questions in any order.
+
+        Args:
+            answers: Pairs of request id and text. An id that is unknown, used or withdrawn has no effect.
+
+        Raises:
+            TypeError: An answer is no text; then none of them has been taken.
+        """
+        given = list(answers)
+        for request_id, text in given:
+            if not isinstance(text, str):
+                raise TypeError(f"the answer to request {request_id!r} is {type(text).__name__}: pass a str.")
+        receipts = [self._take(request_id, text) for request_id, text in given]
+        self._go_on()
+        return receipts
+
+    def expire(self, request_ids: Iterable[int]) -> list[Receipt]:
+        """Take the default actions of seats that have not answered in time."""
+        receipts = [self._take(request_id, None) for request_id in list(request_ids)]
+        self._counts["expired"] += sum(receipt.is_taken for receipt in receipts)
+        self._go_on()
+        return receipts
+
+    def _take(self, request_id: int, text: str | None) -> Receipt:
+        request = self._book.redeem(request_id)
+        if request is None:
+            self._counts["rejected"] += 1
+            return Receipt(request_id, False, False, self._book.refusal(request_id))
+        self._touched.add(request.table)
+        is_valid, reason = self._desks[request.table].take(request, text)
+        self._counts["taken"] += 1
+        self._counts["invalid"] += not is_valid
+        return Receipt(request_id, True, is_valid, reason)
+
+    def _go_on(self) -> None:
+        """Let the tables that got an answer play on, always in the same order."""
+        touched, self._touched = sorted(self._touched), set()
+        for index in touched:
+            self._desks[index].play_on()
+            self._settle(self._desks[index])
+
+    def _settle(self, desk: Desk) -> None:
+        """Fetch the record of a game that has ended."""
+        if desk.episodes:
+            self._episodes += desk.episodes
+            for record in desk.episodes:
+                self._ended[record.status] += 1
+            desk.episodes.clear()
+        if self.auto_reset and not desk.is_playing:
+            self._to_begin.add(desk.index)
+
+    def drain(self) -> list[StepRecord]:
+        """Return the answers whose reward is complete, in the order of tables, and forget them."""
+        found: list[StepRecord] = []
+        for desk in self._desks:
+            if desk.steps:
+                found += desk.steps
+                desk.steps = []
+        return found
+
+    def drain_episodes(self) -> list[EpisodeRecord]:
+        """Return the games that have ended, in the order of tables and episodes, and forget them."""
+        found, self._episodes = self._episodes, []
+        found.sort(key=lambda record: (record.table, record.episode))
+        return found
+
+    def stats(self) -> dict[str, int]:
+        """Return counts since this object was made.
+
+        Returns:
+            ``taken``, ``invalid``, ``expired`` and ``rejected`` answers from outside; games that ended as ``ok``,
+            ``agent_error`` and ``env_error``.
+        """
+        return {**self._counts, **self._ended}
+
+    def snapshot(self, table: int) -> bytes:
+        """Return the exact state of the game at one table, players and generators included, as JSON."""
+        desk = self._desk(table)
+        if desk.episode < 0:
+            raise EpisodeOver(f"snapshot() of table {table} before its first game: call pending() first.")
+        return to_bytes(desk.state())
+
+    def restore(self, table: int, snapshot: bytes) -> None:
+        """Bring a saved game back, at this or another table; its open questions get new ids.
+
+        Raises:
+            ConfigError: The bytes are no snapshot, or one of another game or seating.
+        """
+        desk = self._desk(table)
+        try:
+            state = json.loads(snapshot)
+            desk.load(state)
+        except ConfigError:
+            raise
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+            raise ConfigError(f"restore() of table {table} got bytes that are no snapshot ({error!r}).") from error
+        self._to_begin.discard(table)
+        self._settle(desk)
+
+    def _desk(self, table: int) -> Desk:
+        if isinstance(table, bool) or not isinstance(table, int) or not 0 <= table < self.num_tables:
+            raise ConfigError(f"there is no table {table!r}: the tables are 0 to {self.num_tables - 1}.")
+        return self._desks[table]

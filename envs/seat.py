@@ -1,0 +1,220 @@
+"""One seat of a game as a single-agent environment: the other seats are played by given players."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from turngym.envs.core import Outcome, TextEnv, split_of
+from turngym.envs.multiagent.hosted import HostedTable
+from turngym.envs.multiagent.players import Player, make_player
+from turngym.envs.multiagent.registration import make_game
+from turngym.envs.multiagent.table import SeatView, Table
+from turngym.envs.textgames.procedural import refuse_task
+from turngym.errors import ConfigError, nearest
+from turngym.seeding import restart, stream_seed
+from turngym.types import JSONValue
+
+ANY_SEAT = "random"
+_MAX_DRAWS = 10_000
+
+Opponents: TypeAlias = "str | Mapping[str, str] | Sequence[str]"
+"""One name of a player for all other seats, names by seat, or names in the order of the other seats."""
+
+
+class SeatEnv(TextEnv[str]):
+    """Plays one seat of a game against players of our own.
+
+    The seed of the game, which is drawn, fixes the deal, the seat, and everything that chance and the other players do;
+    its hash decides the split. A game in which the seat is never asked is drawn anew. An episode goes on to the end
+    of the game, also after the seat has been eliminated, so its last reward holds the result. ``success`` means that
+    the seat has won.
+
+    Args:
+        game: An id of :data:`turngym.envs.multiagent.GAMES`, or ``"module:Class"``.
+        seat: Name of the seat to play, or ``"random"`` for another one in every episode.
+        role: Play only games in which the seat has this role; empty for any.
+        opponents: Who plays the other seats: see :data:`Opponents` and
+            :func:`turngym.envs.multiagent.make_player`.
+        retries: How often a seat is asked again after an invalid answer, before its default action is taken.
+        invalid_penalty: What each invalid answer costs.
+        max_turns: Answers after which an unfinished episode is truncated.
+        split: Share of the games to draw from.
+        env_id: The registered id.
+        render_mode: ``"ansi"`` or None.
+        options: Options of the game.
+
+    Raises:
+        ConfigError: An option is out of its range.
+        UnknownName: There is no such game or player.
+    """
+
+    def __init__(
+        self,
+        game: str,
+        *,
+        seat: str = ANY_SEAT,
+        role: str = "",
+        opponents: Opponents = "random",
+        retries: int = 1,
+        invalid_penalty: float = 0.0,
+        max_turns: int = 500,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        self.game = make_game(game, **options)
+        self._hosted = HostedTable(Table(self.game, retries=retries, invalid_penalty=invalid_penalty))
+        if seat not in (*self.game.seats, ANY_SEAT):
+            raise ConfigError(f"{self.env_id} has no seat {seat!r}. {nearest(seat, (*self.game.seats, ANY_SEAT))}")
+        self.finite_instances = self.game.finite_instances
+        self._wanted, self._role, self._opponents = seat, role, opponents
+        self._seat, self._seed = 0, 0
+        self._players: dict[tuple[int, str], Player] = {}
+        for number, name in enumerate(self.game.seats):
+            if seat in (ANY_SEAT, name):
+                self._seated(number)
+
+    @property
+    def table(self) -> Table:
+        """The table at which the game is played, to look at; secrets included."""
+        return self._hosted.table
+
+    @property
+    def seat(self) -> str:
+        """The name of the seat that is played."""
+        return self.game.seats[self._seat]
+
+    @property
+    def instructions(self) -> str:  # type: ignore[override]  # depends on the seat's role
+        """Rules and answer format for the seat, once, for the system prompt."""
+        return self.game.instructions(self._seat)
+
+    @property
+    def view(self) -> SeatView:
+        """What the seat may know."""
+        return self.table.views[self._seat]
+
+    # The other seats.
+
+    def _names(self, seat: int) -> list[str]:
+        """Return the player of every seat while ``seat`` is ours, which has none."""
+        others = [name for number, name in enumerate(self.game.seats) if number != seat]
+        given = self._opponents
+        if isinstance(given, str):
+            chosen = dict.fromkeys(others, given)
+        elif isinstance(given, Mapping):
+            chosen = {name: given.get(name, "") for name in others}
+        else:
+            chosen = dict(zip(others, given, strict=False)) if len(given) == len(others) else {}
+        if not all(chosen.get(name) for name in others):
+            raise ConfigError(
+                f"opponents of {self.env_id} must name a player for each of {others}, got {self._opponents!r}: pass "
+                f"one name for all, a mapping from seat to name, or {len(others)} names."
+            )
+        return [chosen.get(name, "") for name in self.game.seats]
+
+    def _seated(self, seat: int) -> list[Player | None]:
+        """Return the players of the other seats; each is made once."""
+        players: list[Player | None] = []
+        for number, name in enumerate(self._names(seat)):
+            if number == seat:
+                players.append(None)
+                continue
+            if (number, name) not in self._players:
+                self._players[number, name] = make_player(name, self.game)
+            players.append(self._players[number, name])
+        return players
+
+    # The rules.
+
+    def _begin(self, task: str | int | None) -> str:
+        refuse_task(self.env_id, task)
+        for _ in range(_MAX_DRAWS):
+            seed = int(self.np_random.integers(2**62))
+            self.instance = f"{self.game.name} {seed}"
+            if self.finite_instances is None and split_of(self.instance) != self.split:
+                continue
+            if self._deal(seed):
+                return self.view.observation
+        wanted = f"a seat that is asked as {self._role}" if self._role else f"{self._wanted} being asked"
+        raise ConfigError(
+            f"{self.env_id} found no game of split {self.split!r} with {wanted}: roles of the last one were "
+            f"{[self.game.role(seat) for seat in self.game.everyone]}."
+        )
+
+    def _deal(self, seed: int) -> bool:
+        """Begin a game and play it to our first turn; return whether that comes."""
+        self._hosted.begin(seed)
+        fitting = [
+            seat
+            for seat in self.game.everyone
+            if self._wanted in (ANY_SEAT, self.game.seats[seat]) and self._role in ("", self.game.role(seat))
+        ]
+        if not fitting:
+            return False
+        self._seed, self._seat = seed, fitting[stream_seed("seat", seed) % len(fitting)]
+        self._hosted.seat(self._seated(self._seat), seed)
+        self._hosted.play_on()
+        return not self.table.is_over
+
+    def _advance(self, action: str) -> Outcome[str]:
+        hosted, seat = self._hosted, self._seat
+        answer = hosted.answer(seat, action)
+        hosted.play_on()
+        is_over = self.table.is_over
+        return Outcome(
+            self.view.observation,
+            hosted.rewards[seat],
+            is_over,
+            is_over and seat in self.game.winners(),
+            answer.is_valid,
+        )
+
+    def _anchor(self) -> str:
+        return self.game.anchor(self._seat)
+
+    def _legal_actions(self) -> tuple[str, ...]:
+        return self.view.legal_actions
+
+    def _progress(self) -> float:
+        return self.game.progress(self._seat)
+
+    def _score(self) -> float:
+        return self.game.score(self._seat) if self.table.is_over else 0.0
+
+    def _picture(self) -> str:
+        return "\n".join([*self.view.lines, self.view.observation.rpartition("\n")[2]])
+
+    def expert_action(self) -> str:
+        """Return what the game's first own player would answer here; it knows no more than the seat.
+
+        Raises:
+            ConfigError: The game has no player of its own.
+        """
+        if not self.game.players:
+            raise ConfigError(f"{self.env_id} has no solver: {self.game.name} has no player of its own.")
+        player = make_player(next(iter(self.game.players)), self.game)
+        player.begin(self.view, restart(np.random.default_rng(0), "expert", self._seed, self.turn))
+        return player.act(self.view)
+
+    def resample_hidden(self) -> bool:
+        """Replace what the seat cannot know by something else that fits all it has read."""
+        is_last_try = self.view.retry >= self.table.retries
+        if not self._running or is_last_try:  # there the next text lets the others act, who know what is hidden
+            return False
+        return self.game.swap_hidden(self._seat, self.np_random)
+
+    def _state(self) -> JSONValue:
+        return {"hosted": self._hosted.state(), "seat": self._seat, "seed": self._seed}
+
+    def _load(self, state: JSONValue) -> None:
+        seat, seed = state["seat"], state["seed"]
+        if seat not in self.game.everyone or not isinstance(seed, int):
+            raise ValueError(f"seat {seat!r}, seed {seed!r}")
+        self._hosted.load(state["hosted"], self._seated(seat))
+        self._seat, self._seed = seat, seed

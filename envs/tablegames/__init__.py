@@ -1,0 +1,63 @@
+"""Games between two seats, written from their rules: id -> where it is, its options, one sentence."""
+
+from turngym.envs.registration import Spec
+
+SPECS = {
+    "turngym/KuhnPoker-v0": Spec("turngym.envs.tablegames.kuhn_poker:KuhnPoker", {}, "One hand of three-card poker."),
+    "turngym/KuhnPokerMatch-v0": Spec(
+        "turngym.envs.tablegames.kuhn_poker:KuhnPoker",
+        {"hands": 10},
+        "Ten hands of three-card poker, taking turns to act first.",
+    ),
+    "turngym/TicTacToe-v0": Spec("turngym.envs.tablegames.tic_tac_toe:TicTacToe", {}, "Three in a row on nine cells."),
+    "turngym/ConnectFour-v0": Spec(
+        "turngym.envs.tablegames.connect_four:ConnectFour", {}, "Four in a row on seven columns and six rows."
+    ),
+    "turngym/ConnectFourSmall-v0": Spec(
+        "turngym.envs.tablegames.connect_four:SmallConnectFour",
+        {},
+        "Four in a row on a board small enough for a perfect player.",
+    ),
+    "turngym/SimpleNegotiation-v0": Spec(
+        "turngym.envs.tablegames.simple_negotiation:SimpleNegotiation", {}, "Trade wood and gold, and gain more."
+    ),
+    "turngym/SimpleNegotiationFive-v0": Spec(
+        "turngym.envs.tablegames.simple_negotiation:SimpleNegotiation",
+        {"goods": "five"},
+        "Trade five goods whose worth only you know, and gain more.",
+    ),
+    "turngym/Bargaining-v0": Spec(
+        "turngym.envs.tablegames.bargaining:Bargaining", {}, "Divide a pie that shrinks while you bargain."
+    ),
+    "turngym/BargainingHidden-v0": Spec(
+        "turngym.envs.tablegames.bargaining:Bargaining",
+        {"complete_information": False, "messages_allowed": True, "max_rounds": 99},
+        "Divide a pie with messages, without knowing the other's patience or the last round.",
+    ),
+    "turngym/PrisonersDilemma-v0": Spec(
+        "turngym.envs.tablegames.matrix_games:PrisonersDilemma", {}, "Ten rounds of cooperating or defecting."
+    ),
+    "turngym/PrisonersDilemmaTalk-v0": Spec(
+        "turngym.envs.tablegames.matrix_games:PrisonersDilemma",
+        {"talk": 1},
+        "Ten rounds of cooperating or defecting, with talk before each.",
+    ),
+    "turngym/StagHunt-v0": Spec("turngym.envs.tablegames.matrix_games:StagHunt", {}, "Ten rounds of stag or hare."),
+    "turngym/StagHuntTalk-v0": Spec(
+        "turngym.envs.tablegames.matrix_games:StagHunt",
+        {"talk": 1},
+        "Ten rounds of stag or hare, with talk before each.",
+    ),
+    "turngym/Chicken-v0": Spec("turngym.envs.tablegames.matrix_games:Chicken", {}, "Ten rounds of swerving or not."),
+    "turngym/BattleOfTheSexes-v0": Spec(
+        "turngym.envs.tablegames.matrix_games:BattleOfTheSexes",
+        {"talk": 1},
+        "Ten rounds of finding each other at one of two places, with talk before each.",
+    ),
+    "turngym/MatchingPennies-v0": Spec(
+        "turngym.envs.tablegames.matrix_games:MatchingPennies", {}, "Ten rounds of equal or different sides."
+    ),
+    "turngym/RockPaperScissors-v0": Spec(
+        "turngym.envs.tablegames.matrix_games:RockPaperScissors", {}, "Ten rounds of rock, paper, scissors."
+    ),
+}

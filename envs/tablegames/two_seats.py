@@ -1,0 +1,54 @@
+"""What the games of two seats share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from turngym.envs.multiagent.game import Game
+from turngym.errors import ConfigError, nearest
+
+
+class TwoSeats(Game):
+    """A game between ``player_0`` and ``player_1`` that counts what each has earned.
+
+    The seat that has earned more by the end has won; equal sums are a draw.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self._is_over = False
+        self._earned = [0.0, 0.0]
+
+    def _restart(self, options: Mapping[str, Any], known: Collection[str] = ()) -> None:
+        """Forget the last game, and refuse options that the game does not have."""
+        for key in options:
+            if key not in known:
+                hint = nearest(str(key), known) if known else "It takes none."
+                raise ConfigError(f"a game of {self.name} has no option {key!r}. {hint}")
+        self.news.clear()
+        self._is_over = False
+        self._earned = [0.0, 0.0]
+
+    def _earn(self, amounts: Sequence[float]) -> None:
+        self._earned = [old + new for old, new in zip(self._earned, amounts, strict=True)]
+
+    def winners(self) -> tuple[int, ...]:
+        """Return the seat that has earned more, when the game is over."""
+        first, second = self._earned
+        if not self._is_over or first == second:
+            return ()
+        return (0,) if first > second else (1,)
+
+    def _other_name(self, seat: int) -> str:
+        return self.seats[1 - seat]
+
+
+def signs(first: float, second: float) -> tuple[float, float]:
+    """Return +1 for the seat with the larger number and -1 for the other, zeros if they are equal.
+
+    >>> signs(3, 1), signs(2, 2)
+    ((1.0, -1.0), (0.0, 0.0))
+    """
+    sign = float((first > second) - (first < second))
+    return sign, 0.0 - sign

@@ -1,0 +1,140 @@
+"""Faults of players, agents and rules in tournaments: counted, never dropped, and nobody else notices."""
+
+import itertools
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+import tournament_games
+from tournament_games import HIGH_DIGITS, of, plan, same
+
+from turngym.agents.backends import AgentSettings
+from turngym.agents.core import Agent, Decision, Request
+from turngym.benchmarks.tournament import play_matches, play_tournament
+from turngym.benchmarks.tournament_plan import Plan
+from turngym.benchmarks.tournament_seats import Roster
+
+
+@pytest.mark.parametrize(("name", "kind"), [("Broken", "OSError"), ("Wordless", "TypeError"), ("Absent", "OSError")])
+def test_a_player_that_raises_twice_gets_its_default_action_and_no_game_is_dropped(name: str, kind: str) -> None:
+    found, records = play_tournament(plan("random", of(name)))
+    assert len(records) == found["n_games"] == 6 * 4 and found["env_errors"] == 0
+    for record in records:
+        broken = [seat for seat, player in record["seat_map"].items() if player == name.lower()]
+        assert (record["status"] == "agent_error") == bool(broken)
+        for seat in broken:
+            assert record["seats"][seat]["faults"] == record["seats"][seat]["defaults"] == 1
+            assert f"{name.lower()} at seat " in record["fault"] and kind in record["fault"]
+        for seat, action in record["actions"]:
+            assert record["seat_map"][f"player_{seat}"] == "random" or action == "0"
+    assert found["agent_errors"] == 6 * 3
+    assert found["players"][name.lower()]["usage"]["faults"] == 6 * 5
+
+
+def test_a_player_that_raises_once_is_asked_again() -> None:
+    found, records = play_tournament(plan("random", of("Flaky")))
+    assert {record["status"] for record in records} == {"ok"}
+    assert found["players"]["flaky"]["all"]["ace_share"]["value"] >= 0.4
+
+
+def test_rules_that_raise_are_tried_again_and_then_count_as_a_draw() -> None:
+    tournament = plan("random", "ace", game=of("BreaksAtTheEnd"), blocks=20)
+    found, records = play_tournament(tournament)
+    sound = play_tournament(replace(tournament, game=HIGH_DIGITS))[1]
+    broken = [record for record in records if record["status"] == "env_error"]
+    assert len(records) == 80 and 0 < found["env_errors"] == len(broken) < 60
+    for record, other in zip(records, sound, strict=True):
+        if record["status"] == "env_error":
+            assert "no luck" in record["fault"] and record["restarts"] == 1 and record["winners"] == []
+            assert record["teams"] == other["teams"], "so that the draw is counted"
+        else:
+            assert same({**record, "env": 0, "ruleset_hash": 0}, {**other, "env": 0, "ruleset_hash": 0}), "no trace"
+    assert sum(cell["draws"] for cell in found["win_matrix"]) >= len(broken) * 2
+
+
+def test_rules_that_raise_once_leave_no_trace_but_a_count() -> None:
+    tournament_games.BreaksOnce.tries = itertools.count()
+    tournament = plan("random", "ace", game=of("BreaksOnce"), blocks=3).settled()
+    roster = Roster(tournament.players, tournament.make_game(), AgentSettings())
+    records = list(play_matches(tournament, roster, tournament.matches(), 4))
+    assert sorted(record["restarts"] for record in records) == [0] * 11 + [1]
+    assert {record["status"] for record in records} == {"ok"} and len(records) == 12
+
+
+def test_rules_that_raise_inside_of_a_players_turn_are_not_the_players_fault() -> None:
+    found, records = play_tournament(plan("random", "first_legal", "scripted:1", game=of("BreaksAsking"), blocks=20))
+    assert found["agent_errors"] == 0 < found["env_errors"] < len(records)
+
+
+class Moody(Agent):
+    """Names 9. Raises for every batch with one of some seats, or at every so manieth call."""
+
+    def __init__(self, bad_seats: Sequence[int] = (), every: int = 0) -> None:
+        self.bad_seats, self.every = bad_seats, every
+        self.batches: list[int] = []
+        self.open: set[int] = set()
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        self.batches.append(len(requests))
+        if self.every and len(self.batches) % self.every == 0:
+            raise OSError("now and then")
+        if any(request.slot in self.bad_seats for request in requests):
+            raise OSError("out of order")
+        self.open |= {request.episode for request in requests}
+        return [Decision("9", "9", (1, 2, 3), (4, 5)) for _ in requests]
+
+    def forget(self, episode: int) -> None:
+        self.open.discard(episode)
+
+
+AGENTS: list[Moody] = []
+MODEL = "module:agents_of_this_test.last"
+MakeAgent = Callable[..., Moody]
+
+
+def last(settings: AgentSettings) -> Moody:
+    return AGENTS[-1]
+
+
+@pytest.fixture
+def make_moody(monkeypatch: pytest.MonkeyPatch) -> MakeAgent:
+    """Make agents, the last of which is where the backend ``module`` finds it."""
+
+    def make(bad_seats: Sequence[int] = (), every: int = 0) -> Moody:
+        AGENTS.append(Moody(bad_seats, every))
+        return AGENTS[-1]
+
+    monkeypatch.setitem(sys.modules, "agents_of_this_test", sys.modules[__name__])
+    return make
+
+
+def against_random() -> Plan:
+    return Plan(HIGH_DIGITS, {"random": "random", "model": MODEL}, blocks=8)
+
+
+def test_one_agent_answers_for_all_its_seats_at_all_tables_in_one_batch(make_moody: MakeAgent) -> None:
+    model = make_moody()
+    found, records = play_tournament(against_random(), tables=1000)
+    held = sum(name == "model" for record in records for name in record["seat_map"].values())
+    assert model.batches == [held] == [8 * 10], "the game asks everybody at once"
+    assert not model.open, "every game that is over was forgotten"
+    usage = found["players"]["model"]["usage"]
+    assert usage["tokens_in_per_call"] == 3 and usage["tokens_out_per_call"] == 2 and usage["calls"] == 8 * 5
+    model = make_moody()
+    assert same(play_tournament(against_random(), tables=3)[1], records) and len(model.batches) > 5
+
+
+def test_an_agent_that_fails_in_a_batch_fails_only_where_it_must(make_moody: MakeAgent) -> None:
+    make_moody(bad_seats=[2])
+    found, records = play_tournament(against_random(), tables=1000)
+    for record in records:
+        for seat, name in record["seat_map"].items():
+            assert record["seats"][seat]["faults"] == (name == "model" and seat == "player_2")
+    assert found["players"]["model"]["usage"]["defaults"] > 0
+
+
+def test_an_agent_that_fails_now_and_then_is_asked_again(make_moody: MakeAgent) -> None:
+    make_moody(every=2)
+    found, _ = play_tournament(against_random(), tables=3)
+    assert found["agent_errors"] == 0

@@ -1,0 +1,82 @@
+"""Dr. MAS: GRPO whose mean and deviation are taken for each agent apart (arXiv 2602.08847).
+
+With one mean and one deviation for the rows of all agents, the gradient of an agent whose returns lie elsewhere is
+larger by ``(std_agent^2 + (mean_agent - mean)^2) / std^2`` in the second moment, and training breaks off. So the key of
+a group becomes the group and the agent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+from turngym.trainers import functional as F
+from turngym.trainers.algorithm import Credit, Need
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.grpo import GroupConfig
+from turngym.trainers.clipped import ClippedMethod, one_of
+from turngym.trainers.turn_table import TurnTable
+
+By: TypeAlias = Literal["agent", "role"]
+
+
+@dataclass(frozen=True)
+class DrMASConfig(GroupConfig):
+    """Settings of Dr. MAS."""
+
+    by: By = "agent"
+    """Who is compared with one another inside a group: the seats of one name, or all seats of one role, such as the
+    villagers of a game."""
+    scale_by_std: bool = True
+    """Whether the advantage is divided by the agent's standard deviation."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("by", self.by, get_args(By))
+
+
+@ALGORITHMS.register("dr_mas")
+class DrMAS(ClippedMethod[DrMASConfig]):
+    """Group-relative policy optimisation, agent by agent."""
+
+    Config: ClassVar[type[DrMASConfig]] = DrMASConfig
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """Groups, and what the loss needs."""
+        return super().needs | {Need.GROUPS}
+
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign each token its episode's return among those of the same agent in the group."""
+        config = self.config
+        penalty = config.invalid_penalty * (~table.is_valid).to(table.reward.dtype)
+        scores = table.episode_sum(table.reward)[table.episode] - penalty
+        keys = F.joint_keys(table.group, table.agent if config.by == "agent" else table.role)
+        first = _first_turns(table.episode, keys)
+        turns = F.group_advantages(
+            scores,
+            keys,
+            first if config.over == "trajectories" else None,
+            scale_by_std=config.scale_by_std,
+            ddof=config.ddof,
+            epsilon=config.epsilon,
+            singleton=config.singleton,
+        )
+        members = torch.bincount(keys[first])
+        if config.singleton == "zero":
+            turns = turns.masked_fill(members[keys] == 1, 0.0)
+        metrics = {"groups_shrunk_to_one": float((members == 1).sum()), "groups_of_one_agent": float(len(members))}
+        return Credit(table.to_tokens(turns), metrics=metrics)
+
+
+def _first_turns(episode: Tensor, keys: Tensor) -> Tensor:
+    """Return which turns are the first of their agent in their episode."""
+    seen: set[tuple[int, int]] = set()
+    first = []
+    for pair in zip(episode.tolist(), keys.tolist(), strict=True):
+        first.append(pair not in seen)
+        seen.add(pair)
+    return torch.tensor(first, dtype=torch.bool)

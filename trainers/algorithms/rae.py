@@ -1,0 +1,70 @@
+"""RAE: role-conditioned advantage estimation (SPIRAL, Liu et al. 2025, arXiv 2506.24119).
+
+In self-play one model fills every seat, and the seats do not have equal chances: the first player wins more often, the
+villagers less often. So each role of each game has a baseline of its own, a moving average of its returns. The
+advantage of all tokens of an episode is its return minus that baseline, not divided by anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from turngym.trainers import functional as F
+from turngym.trainers.algorithm import Credit
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.clipped import ClippedConfig, ClippedMethod, within
+from turngym.trainers.turn_table import TurnTable
+
+
+@dataclass(frozen=True)
+class RAEConfig(ClippedConfig):
+    """Settings of role-conditioned advantage estimation."""
+
+    decay: float = 0.95
+    """Weight of a role's old baseline when an episode is taken in: it remembers about 1 / (1 - decay) episodes."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("decay", self.decay, 0, 1)
+
+
+@ALGORITHMS.register("rae")
+class RAE(ClippedMethod[RAEConfig]):
+    """Policy gradient with a baseline for each role of each game.
+
+    ``advantages`` does not move the baselines; ``observe``, at the end of the iteration, does.
+    """
+
+    Config: ClassVar[type[RAEConfig]] = RAEConfig
+
+    def __init__(self, config: RAEConfig) -> None:
+        super().__init__(config)
+        self.baselines: dict[str, float] = {}
+        """``environment/role`` -> moving average of the returns of earlier iterations; 0 for one not in here."""
+        self._after: dict[str, float] = {}
+
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign each token its episode's return minus the baseline of the role."""
+        returns = table.episode_sum(self.penalised_rewards(table))
+        before = torch.tensor([self.baselines.get(name, 0.0) for name in table.role_names], dtype=returns.dtype)
+        found = F.role_advantages(returns, table.role[table.turn == 0], before, decay=self.config.decay)
+        self._after = dict(zip(table.role_names, found.baselines.tolist(), strict=True))
+        metrics = {f"baseline/{name}": value for name, value in self._after.items()}
+        return Credit(table.to_tokens(found.advantages[table.episode]), metrics=metrics)
+
+    def observe(self, metrics: Mapping[str, float]) -> None:
+        """Take the baselines of the finished iteration over."""
+        self.baselines.update(self._after)
+        self._after = {}
+
+    def state(self) -> dict[str, Any]:
+        """Return the baselines."""
+        return {"baselines": dict(self.baselines)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Bring the baselines back."""
+        self.baselines = {str(name): float(value) for name, value in state["baselines"].items()}

@@ -1,0 +1,62 @@
+"""Baselines of roles: what a return is compared with when the seats of a game do not have equal chances."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+class RoleAdvantages(NamedTuple):
+    """Advantages of episodes, and the baselines after the last of them."""
+
+    advantages: Float[Tensor, "episode"]
+    baselines: Float[Tensor, "role"]
+
+
+def role_advantages(
+    returns: Float[Tensor, "episode"],
+    roles: Int[Tensor, "episode"],
+    baselines: Float[Tensor, "role"],
+    *,
+    decay: float,
+) -> RoleAdvantages:
+    """Return each return minus its role's baseline, an exponential moving average of the returns before it.
+
+        A = R - b[role]
+        b[role] = decay * b[role] + (1 - decay) * R
+
+    The episodes are taken in order, and a baseline is used before it takes the episode's own return in, so it never
+    depends on the actions that it is subtracted for.
+
+    Args:
+        returns: Undiscounted return of each episode.
+        roles: Role of each episode, an index of ``baselines``.
+        baselines: Baseline of each role before the first episode; not changed.
+        decay: Weight of the old baseline, in [0, 1].
+
+    >>> found = role_advantages(torch.tensor([1.0, 1.0, -1.0]), torch.zeros(3).long(), torch.zeros(1), decay=0.95)
+    >>> found.advantages, found.baselines
+    (tensor([ 1.0000,  0.9500, -1.0975]), tensor([0.0426]))
+    """
+    after = baselines.tolist()
+    advantages = []
+    for value, role in zip(returns.tolist(), roles.tolist(), strict=True):
+        advantages.append(value - after[role])
+        after[role] = decay * after[role] + (1 - decay) * value
+    return RoleAdvantages(returns.new_tensor(advantages), baselines.new_tensor(after))
+
+
+def joint_keys(first: Int[Tensor, "item"], second: Int[Tensor, "item"]) -> Int[Tensor, "item"]:
+    """Return dense keys of pairs: equal where both keys are equal.
+
+    >>> joint_keys(torch.tensor([0, 0, 1, 0]), torch.tensor([0, 1, 0, 0]))
+    tensor([0, 1, 2, 0])
+    """
+    if len(first) == 0:
+        return first
+    pairs = torch.stack([first, second])
+    keys: Tensor = torch.unique(pairs, dim=1, return_inverse=True)[1]
+    return keys
