@@ -35,10 +35,11 @@ def test_train_commands_parse(command: list[str]) -> None:
     if "--resume" in command:
         pytest.skip("resuming needs the run that it names")
     config, run_dir, _ = parse_train(command[2:])
-    assert config.algorithm in " ".join(command) or config.algorithm == "gigpo"
+    default = "rae" if "--game" in command else "gigpo"
+    assert config.algorithm in " ".join(command) or config.algorithm == default
     assert run_dir.parts[0] == "runs"
 
 
 def test_every_command_is_shown() -> None:
     shown = {command[1] for command in COMMANDS}
-    assert shown == {"train", "eval", "list", "play", "check", "new-env"}
+    assert shown == {"train", "eval", "list", "play", "check", "new-env", "tournament"}

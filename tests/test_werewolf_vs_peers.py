@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -27,18 +28,26 @@ def load(name: str) -> ModuleType:
 side, benchmark = load("werewolf_side"), load("werewolf_vs_peers")
 
 
+def tables_of(played: Any) -> list[Any]:
+    return list(played.vector.tables) if hasattr(played, "vector") else [hosted.table for hosted in played.tables]
+
+
 @pytest.mark.parametrize("name", [name for name in side.MADE if name.startswith("turngym")])
-def test_our_sides_play_every_table_to_its_end(name: str) -> None:
-    tables = side.MADE[name](4)
+def test_our_sides_play_every_table_to_a_decision(name: str) -> None:
+    played = side.MADE[name](4)
     for seed in (1, 2):
-        tables.play(seed)
-        assert all(table.is_over for table in tables.vector.tables)
-        assert all(counts.defaults == 0 for table in tables.vector.tables for counts in table.counts)
-    assert tables.answers > 2 * 4 * 10
+        assert played.play(seed) == 4, "no game of these is a draw"
+        assert all(table.is_over for table in tables_of(played))
+        assert all(counts.defaults == counts.illegal == 0 for table in tables_of(played) for counts in table.counts)
+    assert played.answers > 2 * 4 * 10
 
 
-def test_players_outside_play_the_vector_to_decisions() -> None:
-    assert side.MADE["turngym, rule-based outside"](5).play(3) == 5, "nobody wins a draw, and these have none"
+def test_our_cheap_players_say_what_the_peers_players_say_and_never_abstain() -> None:
+    played = side.MADE["turngym, cheap"](3)
+    played.play(1)
+    actions = {action for table in tables_of(played) for _, action in table.actions}
+    assert f"say {side.SENTENCE}" in actions
+    assert not {"say", "abstain"} & actions
 
 
 def test_ratios_are_taken_run_by_run() -> None:
@@ -58,7 +67,7 @@ def test_ratios_are_taken_run_by_run() -> None:
 
 def test_a_side_answers_commands_line_by_line() -> None:
     commands = [
-        {"do": "prepare", "side": "turngym, cheap", "tables": 3, "cpus": []},
+        {"do": "prepare", "side": "turngym, rule-based", "tables": 3, "cpus": []},
         {"do": "play", "seed": 1},
         {"do": "play", "seed": 1},
     ]

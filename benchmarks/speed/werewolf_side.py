@@ -1,7 +1,7 @@
 """One side of ``werewolf_vs_peers.py``, in a process of its own: it plays one game at each of its tables when told to.
 
 Commands and answers are lines of JSON on standard input and output. The cheap players, ours and the peers', choose a
-legal target with one random number and say one fixed sentence or nothing; they read nothing beyond whom they may name.
+legal target with one random number and say one fixed sentence; they read nothing beyond whom they may name.
 Our rule-based players read every line besides: they do more.
 """
 
@@ -22,7 +22,7 @@ SENTENCE = "I suspect player_3."
 
 
 class Side(ABC):
-    """Plays one game at each of many tables, all of them stepped in turn; counts answers."""
+    """Plays one game at each of many tables; counts answers."""
 
     answers = 0
 
@@ -31,7 +31,52 @@ class Side(ABC):
         """Play one game at every table and return how many ended with a winner."""
 
 
-class Ours(Side):
+class InTurn(Side):
+    """Our tables without a vector: every table takes one decision, then the next table its own, until all are over.
+
+    Args:
+        tables: How many.
+        is_cheap: Whether the players are as cheap as the peers' are; otherwise they are rule-based.
+    """
+
+    def __init__(self, tables: int, is_cheap: bool = False) -> None:
+        from turngym.envs.multiagent import Table, make_game, make_player
+        from turngym.envs.multiagent.hosted import HostedTable
+
+        games = [make_game("turngym/Werewolf-v0", num_seats=SEATS, tie="random") for _ in range(tables)]
+        self.tables = [HostedTable(Table(game)) for game in games]
+        self._players = [] if is_cheap else [[make_player("rule_based", game) for _ in range(SEATS)] for game in games]
+        self._answer = self._cheap if is_cheap else self._by_rules
+        self._draw = random.Random(0).random
+
+    def play(self, seed: int) -> int:
+        """Play one game at every table."""
+        first = seed * 100_003
+        for number, hosted in enumerate(self.tables, first):
+            hosted.begin(number)
+        for number, (hosted, players) in enumerate(zip(self.tables, self._players, strict=False), first):
+            hosted.seat(players, number)  # the cheap players have nothing to remember
+        running = self.tables
+        while running:
+            for hosted in running:
+                for seat in hosted.table.pending:
+                    hosted.answer(seat, self._answer(hosted, seat))
+            running = [hosted for hosted in running if hosted.table.pending]
+        self.answers += sum(len(hosted.table.actions) for hosted in self.tables)
+        return sum(bool(hosted.table.game.winners()) for hosted in self.tables)
+
+    def _by_rules(self, hosted: Any, seat: int) -> str:
+        text: str = hosted.players[seat].act(hosted.table.views[seat])
+        return text
+
+    def _cheap(self, hosted: Any, seat: int) -> str:
+        legal: tuple[str, ...] = hosted.table.views[seat].legal_actions
+        if legal == ("say",):
+            return f"say {SENTENCE}"
+        return legal[int(self._draw() * (len(legal) - (legal[-1] == "abstain")))]
+
+
+class Vector(Side):
     """A vector of tables; its players sit inside, or answer the vector's questions from outside.
 
     Args:
@@ -180,9 +225,10 @@ def _innermost(table: Any) -> Any:
 
 
 MADE: dict[str, Callable[[int], Side]] = {
-    "turngym, rule-based": lambda tables: Ours(tables, "rule_based"),
-    "turngym, rule-based outside": lambda tables: Ours(tables, "rule_based", is_outside=True),
-    "turngym, cheap": lambda tables: Ours(tables, "random"),
+    "turngym, rule-based": InTurn,
+    "turngym, cheap": lambda tables: InTurn(tables, is_cheap=True),
+    "turngym vector, rule-based inside": lambda tables: Vector(tables, "rule_based"),
+    "turngym vector, rule-based outside": lambda tables: Vector(tables, "rule_based", is_outside=True),
     "textarena, cheap": SecretMafia,
     "textarena without wrappers, cheap": lambda tables: SecretMafia(tables, is_bare=True),
     "kaggle, cheap": Kaggle,

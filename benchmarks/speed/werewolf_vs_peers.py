@@ -1,12 +1,13 @@
 """Games of Werewolf per CPU-second beside kaggle-environments' werewolf and TextArena's SecretMafia.
 
 Every side is a process of its own, pinned to the same processor. In a run it plays one game of seven seats at each of
-its tables, all tables stepped in turn, resets included; the runs of the sides are interleaved. Ours are a thousand
-tables of one vector with rule-based players, inside it or answering its questions from outside, and with cheap players
-that do no more than the peers' do. TextArena's game runs as its ``make`` returns it, and without the wrappers that
-write what a model reads. All games: two werewolves, a seer, a doctor, three villagers, one round of talk, ties by lot,
-nothing revealed. Kaggle's votes are simultaneous like ours, SecretMafia's are public one after another. Kaggle's side
-has fewer tables, for its games take hundreds of times as long; a rate per game hardly depends on their number.
+its tables, resets included; the runs of the sides are interleaved. All tables are stepped in turn, one decision at
+each, except where our players sit inside the vector, which lets them play on as long as nobody outside is asked. The
+cheap players, ours and the peers', all do the same; the rule-based ones read every line besides. TextArena's game runs
+as its ``make`` returns it, and without the wrappers that write what a model reads. All games: two werewolves, a seer,
+a doctor, three villagers, one round of talk, ties by lot, nothing revealed. Kaggle's votes are simultaneous like ours,
+SecretMafia's are public one after another. Kaggle's side has fewer tables, for its games take hundreds of times as
+long; that can only help it, for many tables at once make every side slower.
 
 TextArena comes with ``make peers``. Kaggle's package wants other versions than everything else, so it gets a virtual
 environment of its own:
@@ -179,8 +180,9 @@ def main() -> int:
     ours, tables = Path(sys.executable), options.tables
     cells = [
         Cell("turngym, rule-based", tables, "turngym", ours),
-        Cell("turngym, rule-based outside", tables, "turngym", ours),
         Cell("turngym, cheap", tables, "turngym", ours),
+        Cell("turngym vector, rule-based inside", tables, "turngym", ours),
+        Cell("turngym vector, rule-based outside", tables, "turngym", ours),
         Cell("textarena, cheap", tables, "textarena", options.peers),
         Cell("textarena without wrappers, cheap", tables, "textarena", options.peers),
         Cell("kaggle, cheap", options.kaggle_tables, "kaggle-environments", options.kaggle),

@@ -57,6 +57,8 @@ class Game(Configured, ABC):
         ConfigError: An option is out of its range.
     """
 
+    __slots__ = ("everyone", "news", "num_seats", "seats", "settings")
+
     name: ClassVar[str]
     """Name of the game, in lower case."""
     is_simultaneous: ClassVar[bool] = False

@@ -58,6 +58,25 @@ class Werewolf(Course):
         ConfigError: An option is out of its range.
     """
 
+    __slots__ = (  # with more than 30 attributes in its dict, an instance would not share keys: slow at many tables
+        "_instructions",
+        "_nothing",
+        "_scale",
+        "bid_turns",
+        "cast",
+        "doctor_repeat",
+        "doctor_self",
+        "exile",
+        "max_days",
+        "pays_at_once",
+        "reveal",
+        "talk_protocol",
+        "talk_rounds",
+        "tie",
+        "votes_in_turn",
+        "wolves_in_turn",
+    )
+
     players: ClassVar[Mapping[str, str]] = {"rule_based": "turngym.envs.werewolf.players:RuleBasedPlayer"}
 
     # What a seat is asked, and what it may answer.
