@@ -34,6 +34,7 @@ from rich.table import Table
 import turngym
 from turngym.benchmarks.machine import machine
 from turngym.envs.textgames.words import LONGEST, SHORTEST, words
+from turngym.files import write_json
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -254,6 +255,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--games", nargs="*", default=[], help="names of games; all if none")
     parser.add_argument("--cpus", nargs="*", type=int, default=None, help="processors that every process is bound to")
     parser.add_argument("--peers", type=Path, default=ROOT / ".venvs/peers/bin/python", help="Python with the peers")
+    parser.add_argument("--resume", action="store_true", help="keep the games that --target holds already")
     parser.add_argument("--target", type=Path, default=TARGET, help="where the figures are written")
     options = parser.parse_args(arguments)
     if options.cpus is None and hasattr(os, "sched_getaffinity"):
@@ -271,6 +273,18 @@ def versions(python: Path) -> dict[str, str]:
     return {"turngym": turngym.__version__, "gem-llm": gem, "textarena": textarena, "gymnasium": gymnasium.__version__}
 
 
+def measured(target: Path, content: Results) -> Results:
+    """Return the games that an earlier measurement with the same settings and versions left in a file."""
+    if not target.exists():
+        return {}
+    earlier: Results = json.loads(target.read_text("utf8"))
+    for key in ("settings", "versions"):
+        if earlier[key] != content[key]:
+            raise SystemExit(f"{target} was measured with other {key}: {earlier[key]}. Pass another --target.")
+    games: Results = earlier["games"]
+    return games
+
+
 def main() -> int:
     """Measure, print, and write ``benchmarks/results/env_vs_peers.json``."""
     options, console = parse(), Console(width=170)
@@ -282,17 +296,20 @@ def main() -> int:
         "machine": {**machine("gymnasium", "numpy"), "load_average": os.getloadavg()},
         "games": {},
     }
+    if options.resume:
+        content["games"] = measured(options.target, content)
     for row in chosen(options.games):
-        result = measure(row, options)
-        content["games"][row.name] = result
-        single, many = result["single"], result["many"]
+        if row.name not in content["games"]:
+            content["games"][row.name] = measure(row, options)
+            content["overall"] = overall(content["games"])
+            content["machine"]["load_average_after"] = os.getloadavg()
+            write_json(options.target, content)  # after every game, so that a broken-off measurement can go on
+        single, many = content["games"][row.name]["single"], content["games"][row.name]["many"]
         console.print(
             f"{row.name:15} single {single['ratio']:6.1f}x of {single['better_peer']}, 64 slots "
             f"{many['ratio']:6.1f}x of {many['better_peer']}"
         )
     content["overall"] = overall(content["games"])
-    content["machine"]["load_average_after"] = os.getloadavg()
-    options.target.write_text(json.dumps(content, indent=1) + "\n", "utf8")
     console.print(rates_table(content["games"]), costs_table(content["games"]))
     for name, slots in (("single", 1), ("many", MANY)):
         mean = content["overall"][name]

@@ -127,7 +127,8 @@ class Minesweeper(PictureEnv):
 
     def _begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        start, mines, numbers = self._draw(self._generate, lambda drawn: self._name(*drawn[:2]))
+        start, mines, numbers = self._generate(self.np_random)
+        self.instance = self._name(start, mines)
         self._enter(start, mines)
         self._first_count = len(numbers)
         self._show(numbers)
