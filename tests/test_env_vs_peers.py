@@ -75,11 +75,11 @@ def test_each_row_has_a_peer_and_names_are_distinct() -> None:
 
 def test_a_run_counts_steps_and_episodes() -> None:
     player = ours("GuessTheNumber")
-    done = side.run(player, 0.05)
+    done = side.run(player, 0.5)
     assert done["steps"] % 8 == 0 and 0 < done["cpu"] <= done["wall"] * 1.5
     assert 1 <= done["steps"] / done["episodes"] <= 4.5
     vector = side.prepare("turngym", games.row_of("GuessTheNumber"), "sync", 16, WORDS)
-    done = side.run(vector, 0.05)
+    done = side.run(vector, 0.5)
     assert done["steps"] % 16 == 0 and 1 <= done["steps"] / done["episodes"] <= 4.5
 
 

@@ -260,17 +260,18 @@ def test_the_board_never_shows_a_job_that_began_long_ago(tmp_path: Path) -> None
     file.write_bytes(bytes(Board.SIZE))
     code = (
         "import sys, time; from turngym.envs.vector.worker import Board\n"
-        "file = open(sys.argv[1], 'r+b'); board = Board(file.fileno()); end = time.monotonic() + 0.5; n = 0\n"
-        "while time.monotonic() < end: n += 1; board.write(n)\n"
-        "board.write(-1)"
+        "file = open(sys.argv[1], 'r+b'); board = Board(file.fileno()); end = time.monotonic() + 120; n = 0\n"
+        "while time.monotonic() < end: n += 1; board.write(n)"
     )
-    with file.open("r+b") as opened, subprocess.Popen([sys.executable, "-c", code, str(file)]):
+    with file.open("r+b") as opened, subprocess.Popen([sys.executable, "-c", code, str(file)]) as writer:
         board, seen = Board(opened.fileno()), set()
-        while (read := board.read())[0] >= 0:
-            seen.add(read[0])
-            assert read[0] == 0 or time.monotonic() - read[1] < 30
+        while len(seen) <= 300 and writer.poll() is None:  # on one processor both take turns, which is slow
+            serial, began = board.read()
+            seen.add(serial)
+            assert serial == 0 or time.monotonic() - began < 30
         board.close()
-    assert len(seen) > 1000
+        writer.kill()
+    assert len(seen) > 300
 
 
 def test_a_killed_trainer_leaves_no_worker_behind(tmp_path: Path) -> None:

@@ -141,7 +141,8 @@ class Slot:
                 if start is None:
                     start = ("generator", env.unwrapped.np_random.bit_generator.state)
                 observation, info = _begin(env, start, options, fresh=attempt > 0)
-                require_fitting(env, observation, info)
+                if type(observation) is not str or type(info) is not dict or not self._shows_text:
+                    require_fitting(env, observation, info)
             except REFUSALS:
                 raise
             except Exception as error:  # the boundary that records it
@@ -158,7 +159,8 @@ class Slot:
             env = self._env if self._env is not None else self._living()
             observation, reward, terminated, truncated, info = env.step(action)
             if type(observation) is not str or type(info) is not dict or not self._shows_text:
-                require_fitting(env, observation, info)
+                if type(observation) is not str or type(info) is not dict or not self._shows_text:
+                    require_fitting(env, observation, info)
             return observation, float(reward), bool(terminated), bool(truncated), info, ()
         except Exception as error:  # the boundary that records it
             self.close()
