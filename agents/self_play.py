@@ -152,6 +152,7 @@ class SelfPlay:
         queue, free = deque(specs), deque(range(self.vector.num_tables))
         finished: dict[int, list[Trajectory]] = {}
         self._playing.clear()
+        self.vector.abandon()  # what an interrupted call may have left
         while queue or self._playing:
             while queue and free:
                 spec = queue.popleft()

@@ -98,6 +98,20 @@ def test_equal_seeds_begin_with_the_same_deal() -> None:
     assert len({t.turns[0].observation for t in found if t.role == "player_0"}) == 1
 
 
+def test_what_an_interrupt_left_behind_disturbs_no_later_game() -> None:
+    class Tired(Scripted):
+        def act(self, requests: Sequence[Request]) -> list[Decision]:
+            if len(self.batches) == 1:
+                raise KeyboardInterrupt
+            return super().act(requests)
+
+    playing = kuhn()
+    with pytest.raises(KeyboardInterrupt):
+        playing.play(specs(4), {LEARNER: Tired(LONG)})
+    again = playing.play(specs(4), {LEARNER: Scripted(LONG)})
+    assert summary(again) == summary(kuhn().play(specs(4), {LEARNER: Scripted(LONG)}))
+
+
 def test_against_an_opponent_the_learner_plays_one_side_and_only_its_turns_are_recorded() -> None:
     played = [GameSpec(i, i, i, "equilibrium", i) for i in range(6)]
     agent = RandomAgent(0)

@@ -159,8 +159,7 @@ class Slot:
             env = self._env if self._env is not None else self._living()
             observation, reward, terminated, truncated, info = env.step(action)
             if type(observation) is not str or type(info) is not dict or not self._shows_text:
-                if type(observation) is not str or type(info) is not dict or not self._shows_text:
-                    require_fitting(env, observation, info)
+                require_fitting(env, observation, info)
             return observation, float(reward), bool(terminated), bool(truncated), info, ()
         except Exception as error:  # the boundary that records it
             self.close()
