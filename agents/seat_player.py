@@ -71,6 +71,7 @@ def act_together(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision]:
 
     Raises:
         ValueError: An agent gave more or fewer decisions than it was asked for.
+        TypeError: One of them is no decision, or its action is no text.
     """
     by_agent: dict[int, list[int]] = {}
     for index, (player, _) in enumerate(asked):
@@ -81,6 +82,9 @@ def act_together(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision]:
         found = agent.act([asked[index][1] for index in members])
         if len(found) != len(members):
             raise ValueError(f"{type(agent).__name__} gave {len(found)} decisions to {len(members)} requests.")
+        for decision in found:
+            if not isinstance(decision, Decision) or not isinstance(decision.action, str):
+                raise TypeError(f"{type(agent).__name__} gave {decision!r:.100} instead of a Decision with a text.")
         decisions.update(zip(members, found, strict=True))
     for player, _ in asked:
         player._turn += 1

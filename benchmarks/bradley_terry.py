@@ -48,9 +48,9 @@ class Comparison:
     def __post_init__(self) -> None:
         if not self.first or not self.second:
             raise ConfigError("a comparison needs at least one entrant on either side, got none.")
-        if not 0 <= self.points <= 1 or not self.weight > 0:
+        if not 0 <= self.points <= 1 or not 0 < self.weight < math.inf:
             raise ConfigError(
-                f"a comparison needs points in [0, 1] and a weight above 0, got {self.points} and {self.weight}."
+                f"a comparison needs points in [0, 1] and a finite weight above 0, got {self.points} and {self.weight}."
             )
 
 
@@ -80,8 +80,8 @@ def strengths(comparisons: Iterable[Comparison], prior: float = 1.0) -> dict[Ent
     >>> round(found[a] - found[b], 6) == round(math.log(3), 6)
     True
     """
-    if not prior >= 0:
-        raise ConfigError(f"prior must be at least 0, got {prior}.")
+    if not 0 <= prior < math.inf:
+        raise ConfigError(f"prior must be at least 0 and finite, got {prior}.")
     comparisons = list(comparisons)
     tally = tally_of(comparisons)
     if not prior:

@@ -42,12 +42,13 @@ class Match:
 
     @property
     def key(self) -> str:
-        """What no other game of the schedule has.
+        r"""What no other game of the schedule has; a comma inside of a name is marked.
 
         >>> Match(3, 17, ("random", "minimax")).key
         '3:random,minimax'
         """
-        return f"{self.block}:{','.join(self.players)}"
+        names = [name.replace("\\", "\\\\").replace(",", "\\,") for name in self.players]
+        return f"{self.block}:{','.join(names)}"
 
 
 def game_seed(seed: int, block: int) -> int:

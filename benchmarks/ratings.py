@@ -76,8 +76,8 @@ def rate(
         ConfigError: There are no comparisons, or the prior is not above 0.
     """
     comparisons = list(comparisons)
-    if not prior > 0:
-        raise ConfigError(f"intervals need a prior above 0, got {prior}: pass a small one, such as 0.1.")
+    if not 0 < prior < math.inf:
+        raise ConfigError(f"intervals need a finite prior above 0, got {prior}: pass a small one, such as 0.1.")
     tally = tally_of(comparisons)
     known = {player for player, _ in tally.entrants}
     if anchor and anchor not in known:

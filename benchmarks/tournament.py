@@ -168,11 +168,11 @@ class _Hall:
         self._record(match, {"status": "env_error", "fault": repr(error)[:500], **_nothing(match, self._plan)})
 
     def _finish(self, game: LiveGame) -> None:
+        game.end()
         content = self._guarded(game, game.content)
         if content is None:
             return
         self._live.remove(game)
-        game.end()
         self._spare.append(game.table)
         self._record(game.match, content)
 

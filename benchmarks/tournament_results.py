@@ -6,12 +6,11 @@ games in which it met others; the games in which a player met itself tell how mu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from turngym.agents.intervals import Estimate, cluster_bootstrap, paired_difference, wilson
+from turngym.agents.intervals import Estimate, cluster_bootstrap, paired_difference, share
 from turngym.benchmarks.bradley_terry import Comparison, Entrant
 from turngym.benchmarks.ratings import Ratings, in_elo, rate
 
@@ -149,26 +148,6 @@ def _cell(first: Entrant, second: Entrant, games: Sequence[tuple[float, int | st
         "losses": points.count(0.0),
         "points": as_json(share(points, [block for _, block in games])),
     }
-
-
-def share(values: Sequence[float], blocks: Sequence[int | str]) -> Estimate:
-    """Return a mean of numbers in [0, 1] with its interval.
-
-    Wilson's for plain wins and losses of which no two share a block, and, with the number of blocks for that of games,
-    where all are 0 or all are 1, since resampling then finds no spread; the cluster bootstrap otherwise.
-
-    >>> estimate = share([1.0, 1.0, 1.0, 1.0], [0, 0, 1, 1])
-    >>> round(estimate.low, 2), estimate.high, estimate.method
-    (0.34, 1.0, 'Wilson')
-    """
-    count = len(set(blocks))
-    is_plain = set(values) <= {0.0, 1.0}
-    if is_plain and (count == len(values) or len(set(values)) == 1):
-        mean = sum(values) / len(values)
-        low, high = wilson(round(mean * count), count)
-        low, high = (0.0 if mean == 0 else low), (1.0 if mean == 1 else high)  # exactly, whatever was rounded
-        return Estimate(mean, math.sqrt(mean * (1 - mean) / count), low, high, len(values), count, "Wilson")
-    return cluster_bootstrap(values, blocks)
 
 
 def player_numbers(name: str, records: Sequence[Record], is_alike: bool) -> dict[str, Any]:

@@ -111,12 +111,13 @@ class LiveGame:
         self.fault = ""
         """The first fault of a player."""
         begin_game(table, match.seed)
-        self.players: list[Player | None] = [self._seated(seat, roster.make(name)) for seat, name in _seats(match)]
+        self.players: list[Player | None] = [self._seated(seat, name, roster) for seat, name in _seats(match)]
 
-    def _seated(self, seat: int, player: Player) -> Player | None:
+    def _seated(self, seat: int, name: str, roster: Roster) -> Player | None:
         """Return the player, ready; None if it cannot begin, which leaves the seat to its default actions."""
         for _ in range(_TRIES):
             try:
+                player = roster.make(name)
                 player.begin(self.table.views[seat], stream("tournament player", self.match.key, seat))
                 return player
             except Exception as error:  # the boundary to players: a tournament goes on without one
@@ -180,9 +181,12 @@ class LiveGame:
 
     def end(self) -> None:
         """Let agents forget the game."""
-        for player in self.players:
+        for seat, player in enumerate(self.players):
             if isinstance(player, SeatPlayer):
-                player.end()
+                try:
+                    player.end()
+                except Exception as error:  # the boundary to players: a tournament goes on without one
+                    self._note(seat, error)
 
     def content(self) -> dict[str, Any]:
         """Return what there is to say of the game when it is over, as JSON can hold it."""

@@ -207,7 +207,7 @@ class SeatEnv(TextEnv[str]):
         is_last_try = self.view.retry >= self.table.retries
         if not self._running or is_last_try:  # there the next text lets the others act, who know what is hidden
             return False
-        return self.game.swap_hidden(self._seat, self.np_random)
+        return self.table.swap_hidden(self._seat, self.np_random)
 
     def _state(self) -> JSONValue:
         return {"hosted": self._hosted.state(), "seat": self._seat, "seed": self._seed}

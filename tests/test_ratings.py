@@ -214,11 +214,11 @@ def test_wrong_settings_are_explained() -> None:
         rate([duel(("random", ""), A, 1.0)], anchor="randm")
     with pytest.raises(ConfigError, match="at least one game, got none"):
         rate([])
-    with pytest.raises(ConfigError, match="intervals need a prior above 0, got 0"):
+    with pytest.raises(ConfigError, match="intervals need a finite prior above 0, got 0"):
         rate([duel(A, B, 1.0)], prior=0)
-    with pytest.raises(ConfigError, match="prior must be at least 0, got -1"):
+    with pytest.raises(ConfigError, match="prior must be at least 0 and finite, got -1"):
         strengths([duel(A, B, 1.0)], prior=-1)
-    with pytest.raises(ConfigError, match=r"points in \[0, 1\] and a weight above 0, got 1\.5 and 1"):
+    with pytest.raises(ConfigError, match=r"points in \[0, 1\] and a finite weight above 0, got 1\.5 and 1"):
         duel(A, B, 1.5)
     with pytest.raises(ConfigError, match="at least one entrant on either side"):
         Comparison((), (A,), 1.0)

@@ -141,7 +141,7 @@ def test_parallel_takes_the_active_agents_and_ignores_all_others() -> None:
     env = TableParallel(Spies(5, talk=False))
     env.reset(seed=0, options={"spy": 3})
     assert list(env.active_agents) == ["player_3"]
-    noise: dict[str, Any] = {"player_0": "remove player_3", "player_1": None, "nobody": 5}
+    noise: dict[str, Any] = {"player_0": "remove player_3", "player_1": None, "player_2": 5}
     _, rewards, terminations, truncations, infos = env.step({**noise, "player_3": "remove player_0"})
     assert env.table.actions == [(3, "remove player_0")] and set(rewards.values()) == {0.0}
     assert list(env.active_agents) == ["player_1", "player_2", "player_3", "player_4"]

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from turngym.agents.intervals import wilson
+from turngym.agents.intervals import share, wilson
 from turngym.benchmarks.bradley_terry import Comparison
 from turngym.benchmarks.tournament import play_tournament
 from turngym.benchmarks.tournament_plan import Plan
-from turngym.benchmarks.tournament_results import comparisons, differences, player_numbers, results, share, win_matrix
+from turngym.benchmarks.tournament_results import comparisons, differences, player_numbers, results, win_matrix
 from turngym.benchmarks.tournament_seats import Usage
 
 PLAN = {"game": "g", "ruleset_hash": "r", "pairing": "sides", "sides": "apart", "seed": 0}

@@ -70,6 +70,8 @@ def remarks(found: Mapping[str, Any]) -> Iterator[str]:
     for side, numbers in advantages[: 1 if len(advantages) == 2 else None]:  # the second of two is the first, turned
         elo = numbers["elo"]
         yield f"advantage of {_side_name(side)} {between}: {_number(elo)} Elo ({_interval(elo)})"
+    if found.get("n_blocks") == 1:
+        yield "one block of games alone has nothing to resample: its intervals have no width; play more --blocks"
     if len(ratings["groups"]) > 1:
         yield "some never met, directly or through others, and cannot be compared: " + "; ".join(
             ", ".join(" as ".join(filter(None, entrant)) for entrant in group) for group in ratings["groups"]

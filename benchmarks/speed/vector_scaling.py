@@ -1,6 +1,7 @@
 """What vectors cost as they grow: worker processes beside one process, memory per slot, and steps of many slots.
 
-- speed-up of worker processes over ``sync`` for a game of pure Python whose step costs 200 us of processor time;
+- speed-up of worker processes over ``sync`` for a game of pure Python whose step costs 200 us of processor time, beside
+  that of two programs that know nothing of each other, which is all that the machine can give;
 - memory per slot at 64 and 1024 slots, as the proportional set size of all processes (shared pages counted once);
 - steps per second of ``sync`` at 16 and at 1024 slots.
 
@@ -108,6 +109,28 @@ def halves(vector: TextVectorEnv, actions: list[str], seconds: float) -> float:
     return count / elapsed
 
 
+def alone(amount: int, seconds: float) -> int:
+    """Step one environment for some seconds and print the rate: run in a process of its own."""
+    env = Busy(amount, max_turns=1_000_000)
+    env.reset(seed=0)
+    began, count = time.perf_counter(), 0
+    while time.perf_counter() < began + seconds:
+        env.step("")
+        count += 1
+    print(count / (time.perf_counter() - began))
+    return 0
+
+
+def ceiling(amount: int, seconds: float) -> float:
+    """Return how many times the rate of one program two have together that run at once."""
+    arguments = [sys.executable, __file__, "--alone", str(amount), str(seconds)]
+    rates = []
+    for count in (1, 2):
+        running = [subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+        rates.append(sum(float(program.communicate()[0]) for program in running))
+    return rates[1] / rates[0]
+
+
 def speed_up(repeats: int, seconds: float) -> dict[str, Any]:
     """Return the rates of ``sync`` and of two worker processes, and what the processes gain."""
     amount = calibrated()
@@ -116,7 +139,9 @@ def speed_up(repeats: int, seconds: float) -> dict[str, Any]:
     rates: dict[str, list[float]] = {"sync": [], "process": [], "process, halves": []}
     for vector in vectors.values():
         vector.reset(seed=0)
+    limits = []
     for _ in range(repeats):
+        limits.append(ceiling(amount, seconds))
         rates["sync"].append(lockstep(vectors["sync"], [""] * SLOTS, seconds))
         rates["process"].append(lockstep(vectors["process"], [""] * SLOTS, seconds))
         rates["process, halves"].append(halves(vectors["process"], [""] * SLOTS, seconds))
@@ -127,6 +152,7 @@ def speed_up(repeats: int, seconds: float) -> dict[str, Any]:
         for name, values in rates.items()
         if name != "sync"
     }
+    gains["two independent programs"] = statistics.median(limits)
     return {"slots": SLOTS, "num_workers": 2, "steps_per_second": medians, "speed_up": gains, "target": 1.7}
 
 
@@ -196,7 +222,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1.5, help="length of each window")
     parser.add_argument("--output", type=Path, default=TARGET)
     parser.add_argument("--fill", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--alone", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.alone:
+        return alone(int(arguments.alone[0]), float(arguments.alone[1]))
     if arguments.fill:
         game, backend, count = arguments.fill
         return fill(game, backend, int(count))

@@ -68,7 +68,7 @@ class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type inf
         """Find out who is next, and what everybody is told."""
         if self.table.is_over:
             self.terminations = dict.fromkeys(self.agents, True)
-            self.agent_selection = self.agents[0]
+            self.agent_selection = self.agents[0] if self.agents else ""
         else:
             self.agent_selection = self.active_agents[0]
         self.infos = {agent: self.info(agent) for agent in self.agents}
@@ -98,7 +98,7 @@ class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type inf
         Raises:
             ConfigError: The bytes are no snapshot, or one of another game or other options.
         """
-        content = self.bring_back(snapshot)
+        content = self.bring_back(snapshot, ("rewards", "sums"))
         self.rewards, self._cumulative_rewards = content["rewards"], content["sums"]
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)

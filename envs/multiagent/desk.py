@@ -62,6 +62,7 @@ class Desk:
     def reset(self, seed: int, options: Mapping[str, Any] | None) -> None:
         """Forget everything; the first game is that of ``seed``, the later ones follow from it."""
         self.withdraw()
+        self._seating.release(self.index)
         self.steps.clear()
         self.episodes.clear()
         self.episode, self.is_playing = -1, False
@@ -92,11 +93,14 @@ class Desk:
             self.hosted.begin(seed, self.options)
             self.roles = tuple(map(game.role, game.everyone))
         except ConfigError:
+            self.is_playing = False
             raise
         except Exception as error:  # the boundary to the rules
             self._fail("env_error", repr(error))
             return
+        self.is_playing = False  # while the seating, which is not ours, may raise
         self.policies, players = self._seating.at(game, self.index, self.roles)
+        self.is_playing = True
         try:
             self.hosted.seat(players, seed)
         except PlayerError as error:
@@ -191,6 +195,7 @@ class Desk:
             self._close(seat, terminated=True)
         self.episodes.append(record)
         self.is_playing = False
+        self._seating.release(self.index)
 
     def _fail(self, status: Status, fault: str, seat: int = -1) -> None:
         """End a game that broke."""
@@ -209,6 +214,7 @@ class Desk:
         )
         self.withdraw()
         self.is_playing = False
+        self._seating.release(self.index)
 
     # Snapshots.
 
@@ -231,23 +237,34 @@ class Desk:
         """Bring back what :meth:`state` returned; questions that were open get new ids.
 
         Raises:
-            ConfigError: The state belongs to another game or seating.
+            ConfigError: The state belongs to another game or seating; nothing has changed then.
+            PlayerError: A player cannot take up what it remembered; there is no game then.
         """
-        roles, policies = tuple(state["roles"]), list(state["policies"])
+        roles, policies, turns = tuple(state["roles"]), list(state["policies"]), list(state["turns"])
+        numbers = state["episode"], state["seed"], state["first_seed"]
+        options, is_playing, opened = state["options"], state["is_playing"], list(map(self._opened, state["open"]))
         players = self._seating.named(self.hosted.table.game, self.index, policies, roles)
-        self.hosted.load(state["hosted"], players)
+        try:
+            self.hosted.load(state["hosted"], players)
+        except PlayerError:
+            self.withdraw()
+            self._forget()
+            self.is_playing = False
+            raise
         self.withdraw()
         self._forget()
-        self.roles, self.policies, self._turns = roles, policies, list(state["turns"])
-        self.episode, self.seed, self._first_seed = state["episode"], state["seed"], state["first_seed"]
-        self.options, self.is_playing = state["options"], state["is_playing"]
-        for step in state["open"]:
-            request = dict(step["request"])
-            for name in ("new_lines", "legal_actions"):
-                request[name] = tuple(request[name])
-            opened = _OpenStep(**{**step, "request": SeatRequest(**request)})
-            self._open[opened.request.seat] = opened
+        self.roles, self.policies, self._turns = roles, policies, turns
+        self.episode, self.seed, self._first_seed = numbers
+        self.options, self.is_playing = options, is_playing
+        self._open = {step.request.seat: step for step in opened}
         self.play_on()
+
+    def _opened(self, step: JSONValue) -> _OpenStep:
+        """Return an answer of a snapshot, as one that was given at this table."""
+        request = {**step["request"], "table": self.index}
+        for name in ("new_lines", "legal_actions"):
+            request[name] = tuple(request[name])
+        return _OpenStep(**{**step, "request": SeatRequest(**request)})
 
 
 def to_bytes(state: JSONValue) -> bytes:

@@ -3,7 +3,8 @@
 A :class:`Game` knows who is asked, what is legal, what an answer means and who may read which line. It does not know
 who answers, in which order answers arrive, or how often somebody may try: that is the business of
 :class:`turngym.envs.multiagent.table.Table`, which is the only one that calls a game. So every view of a game
-(PettingZoo, Gymnasium, vectors) shows the same transcript.
+(PettingZoo, Gymnasium, vectors) shows the same transcript. A whole small game is in the documentation of
+:mod:`turngym.envs.multiagent`.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ class Game(Configured, ABC):
     """How many different beginnings there are, where that is too few for splits."""
 
     def __init__(self, num_seats: int) -> None:
+        if not getattr(self, "name", ""):
+            raise ConfigError(f'{type(self).__name__} needs a name: a class attribute such as name = "kuhn_poker".')
         if isinstance(num_seats, bool) or not isinstance(num_seats, int) or num_seats < 1:
             raise ConfigError(f"{self.name} needs a number of seats of at least 1, got {num_seats!r}.")
         self.num_seats = num_seats
@@ -117,7 +120,7 @@ class Game(Configured, ABC):
 
     @abstractmethod
     def read(self, seat: int, text: str) -> str:
-        """Return the canonical action that a player's text means.
+        """Return the canonical action that a player's text means; a canonical action means itself.
 
         Raises:
             InvalidAction: There is none, or it is not legal. Any text at all may come.
@@ -152,7 +155,7 @@ class Game(Configured, ABC):
 
     @abstractmethod
     def load(self, state: JSONValue) -> None:
-        """Bring back what :meth:`state` returned. The generator of :meth:`begin` stays the same object."""
+        """Bring back what :meth:`state` returned; comes after a :meth:`begin`, whose generator stays the game's own."""
 
     # Where a game has more to say.
 

@@ -31,6 +31,17 @@ class PlayerError(TurngymError, RuntimeError):
         self.seat = seat
 
 
+def whole_seed(seed: object) -> int:
+    """Return a seed as a number.
+
+    Raises:
+        ConfigError: It is no whole number.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise ConfigError(f"a seed is a whole number, got {seed!r}.")
+    return int(seed)
+
+
 def begin_game(table: Table, seed: int, options: Mapping[str, Any] | None = None) -> None:
     """Begin the game that a seed names.
 
@@ -39,7 +50,7 @@ def begin_game(table: Table, seed: int, options: Mapping[str, Any] | None = None
         seed: Names the game together with the options of the rules.
         options: Fixed facts, as the game's ``begin`` takes them.
     """
-    table.reset(restart(table.generator, "game", seed), options)
+    table.reset(restart(table.own_generator, "game", seed), options)
 
 
 class HostedTable:
@@ -55,7 +66,7 @@ class HostedTable:
         self.players: list[Player | None] = [None] * count
         """Player per seat; None where answers come from outside."""
         self.rewards = [0.0] * count
-        """What each seat has earned since it last answered."""
+        """What each seat has earned since it last answered; before its first answer, in the game so far."""
         self._generators = [np.random.default_rng(0) for _ in range(count)]
 
     def begin(self, seed: int, options: Mapping[str, Any] | None = None) -> None:
@@ -118,13 +129,19 @@ class HostedTable:
 
     def answer(self, seat: int, text: str) -> Answer:
         """Take a text and count what everybody earned by it."""
-        self.rewards[seat] = 0.0
+        self._forget_rewards(seat)
         return self._count(self.table.answer(seat, text))
 
     def expire(self, seat: int) -> Answer:
         """Take the default action of a seat and count what everybody earned by it."""
-        self.rewards[seat] = 0.0
+        self._forget_rewards(seat)
         return self._count(self.table.expire(seat))
+
+    def _forget_rewards(self, seat: int) -> None:
+        """Begin to count anew, but let the first answer keep what came before it: so rewards add up to returns."""
+        counts = self.table.counts[seat]
+        if counts.answers or counts.defaults:
+            self.rewards[seat] = 0.0
 
     def _count(self, answer: Answer) -> Answer:
         if answer.rewards is not self.table.no_rewards:
@@ -149,7 +166,8 @@ class HostedTable:
             players: Player per seat, of the same kinds as those that were saved.
 
         Raises:
-            ConfigError: The state belongs to another game or to other players.
+            ConfigError: The state belongs to another game or to other players; nothing has changed then.
+            PlayerError: A player cannot take up what it remembered; the table is restored then, the players are not.
         """
         seated = state["players"]
         found = [None if player is None else player.name for player in players]
@@ -161,5 +179,11 @@ class HostedTable:
         for seat, (player, entry) in enumerate(zip(players, seated, strict=True)):
             if player is not None:
                 self._sit(seat, player, self._generators[seat])
-                player.load(entry[1])
+                self._remind(seat, player, entry[1])
                 self._generators[seat].bit_generator.state = entry[2]
+
+    def _remind(self, seat: int, player: Player, memory: JSONValue) -> None:
+        try:
+            player.load(memory)
+        except Exception as error:  # the boundary to players: the table decides what becomes of it
+            raise PlayerError(seat, self._raised(seat, player, error)) from error

@@ -8,7 +8,7 @@ from typing import Any
 from pettingzoo import ParallelEnv
 
 from turngym.envs.multiagent.zoo import Zoo
-from turngym.errors import EpisodeOver
+from turngym.errors import EpisodeOver, UnknownName, nearest
 
 
 class TableParallel(Zoo, ParallelEnv):  # type: ignore[misc]  # PettingZoo has no type information
@@ -59,10 +59,14 @@ class TableParallel(Zoo, ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
 
         Raises:
             EpisodeOver: The game is over or has not begun.
+            UnknownName: An action is for an agent that the game does not have.
             TypeError: An active agent's answer is neither text nor None.
         """
         if not self.agents:
             raise EpisodeOver(f"step() of {self.game.name} without a game: call reset() first.")
+        for agent in actions:
+            if agent not in self._number:
+                raise UnknownName(f"{self.game.name} has no agent {agent!r}. {nearest(str(agent), self._number)}")
         texts = {agent: actions.get(agent) for agent in self.active_agents}
         for agent, text in texts.items():
             if text is not None and not isinstance(text, str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.lookup import class_at
 from turngym.envs.multiagent.table import SeatView
 from turngym.errors import ConfigError, UnknownName, nearest
 from turngym.registry import Registry
@@ -93,6 +94,7 @@ def make_player(name: str, game: Game) -> Player:
 
     Raises:
         UnknownName: There is no such player.
+        ConfigError: It is no player, or one that cannot be made without options.
     """
     own: Mapping[str, str] = game.players
     if name in own:
@@ -108,11 +110,12 @@ def make_player(name: str, game: Game) -> Player:
 
 def _load(path: str) -> Player:
     """Import the class that ``"module:Class"`` names, and return a new player of it."""
-    module, _, name = path.partition(":")
+    found = class_at(path, Player)  # type: ignore[type-abstract]  # the base of what is looked for
     try:
-        found = getattr(importlib.import_module(module), name)
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise UnknownName(f"no player {path!r}: {error}. Write it as 'module:Class'.") from error
-    if not (isinstance(found, type) and issubclass(found, Player)):
-        raise ConfigError(f"{path!r} is no Player: derive it from turngym.envs.multiagent.players.Player.")
-    return found()
+        return found()
+    except TypeError:
+        try:
+            inspect.signature(found).bind()
+        except TypeError as error:
+            raise ConfigError(f"{path!r} has an option without a default ({error}): give it one.") from error
+        raise

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.lookup import class_at
 from turngym.envs.registration import Spec, games
-from turngym.errors import ConfigError, UnknownName, nearest
+from turngym.errors import UnknownName, nearest
 
 if TYPE_CHECKING:
     from turngym.envs.multiagent.aec import TableAEC
@@ -28,7 +29,7 @@ def is_game(name: str) -> bool:
     (True, False)
     """
     module, sign, found = name.partition(":")
-    if name in GAMES or not sign or not found.isidentifier():
+    if name in GAMES or not sign or not all(map(str.isidentifier, (*module.split("."), found))):
         return name in GAMES
     try:
         kind = getattr(importlib.import_module(module), found, None)
@@ -52,15 +53,8 @@ def make_game(game_id: str, **options: Any) -> Game:
     if spec is None and ":" not in game_id:
         raise UnknownName(f"no game named {game_id!r}. {nearest(game_id, GAMES)}")
     entry_point, defaults = (game_id, {}) if spec is None else (spec.entry_point, spec.kwargs)
-    module, _, name = entry_point.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise UnknownName(f"no game {entry_point!r}: {error}. Write it as 'module:Class'.") from error
-    if not (isinstance(found, type) and issubclass(found, Game)):
-        raise ConfigError(f"{entry_point!r} is no Game: derive it from turngym.envs.multiagent.Game.")
-    game: Game = found(**{**defaults, **options})
-    return game
+    make: Callable[..., Game] = class_at(entry_point, Game)  # type: ignore[type-abstract]  # the base of it
+    return make(**{**defaults, **options})
 
 
 def make_aec(game_id: str, **options: Any) -> TableAEC:

@@ -36,11 +36,20 @@ class Seating:
         self._ask = seat_policy
         self._scripted = dict(scripted or {})
         self._kept: dict[tuple[int, int, str], Player] = {}
+        self._playing: dict[int, dict[int, tuple[int, Player]]] = {}
+        """Table -> identity of each player in its present game -> seat and player."""
+        self._table_of: dict[int, int] = {}
+        """Identity of each player in a game -> table."""
 
     def at(self, game: Game, table: int, roles: tuple[str, ...]) -> tuple[list[str], list[Player | None]]:
-        """Return the policy of each seat, and its player where it is one of our own."""
+        """Return the policy of each seat, and its player where it is one of our own.
+
+        Raises:
+            ConfigError: ``seat_policy`` gave neither a name nor a player, or one player for two seats.
+        """
         policies: list[str] = []
         players: list[Player | None] = []
+        self.release(table)
         for seat, role in enumerate(roles):
             found = self._ask if isinstance(self._ask, str) else self._ask(table, seat, role)
             if isinstance(found, Player):
@@ -54,7 +63,28 @@ class Seating:
                     f"seat_policy must return the name of a policy or a Player, got {found!r} for seat {seat} "
                     f"of table {table}."
                 )
+            self._engage(players[-1], table, seat)
         return policies, players
+
+    def _engage(self, player: Player | None, table: int, seat: int) -> None:
+        """Note that a player is in a game: it remembers one game only, and so cannot be in two places."""
+        if player is None:
+            return
+        key = id(player)
+        if key in self._table_of:
+            other = self._table_of[key]
+            place = f"seat {self._playing[other][key][0]} of table {other} and at seat {seat} of table {table}"
+            raise ConfigError(
+                f"one {type(player).__name__} cannot play at {place} at once: give every seat a player of its own, or "
+                "name a policy and pass it in scripted."
+            )
+        self._table_of[key] = table
+        self._playing.setdefault(table, {})[key] = seat, player
+
+    def release(self, table: int) -> None:
+        """Note that a table's game is over."""
+        for key in self._playing.pop(table, ()):
+            del self._table_of[key]
 
     def _player(self, game: Game, table: int, seat: int, policy: str) -> Player | None:
         maker = self._scripted.get(policy)
@@ -72,10 +102,12 @@ class Seating:
             ConfigError: A seat had a player that neither ``scripted`` nor ``seat_policy`` gives it now.
         """
         players: list[Player | None] = []
+        self.release(table)
         for seat, policy in enumerate(policies):
             player = self._player(game, table, seat, policy)
             if player is None and not isinstance(self._ask, str):
                 found = self._ask(table, seat, roles[seat])
                 player = found if isinstance(found, Player) and found.name == policy else None
+            self._engage(player, table, seat)
             players.append(player)
         return players

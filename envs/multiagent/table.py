@@ -6,136 +6,20 @@ Every view of a game drives a :class:`Table` and nothing else, so all of them sh
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
+from turngym.envs.multiagent import snapshots
+from turngym.envs.multiagent.answers import Answer, Counts, SeatRequest
 from turngym.envs.multiagent.game import Game, InvalidAction, Line
+from turngym.envs.multiagent.views import SeatView
 from turngym.errors import ConfigError, EpisodeOver
-from turngym.types import JSONValue
 
-_SNAPSHOT_FORMAT = 1
-
-
-@dataclass(slots=True)
-class Counts:
-    """What one seat did in one game.
-
-    Args:
-        answers: Texts that it gave.
-        unreadable: Those in which no action was found.
-        illegal: Those whose action was not allowed.
-        defaults: Actions that were taken for it, after too many tries or too long a wait.
-    """
-
-    answers: int = 0
-    unreadable: int = 0
-    illegal: int = 0
-    defaults: int = 0
-
-
-class Answer(NamedTuple):
-    """What became of an answer.
-
-    Args:
-        action: The canonical action that will be taken, None if the seat is asked again.
-        is_valid: Whether the text was a legal action; False where ``action`` is the default one.
-        reason: Why it was not.
-        rewards: Of every seat, what this answer brought; zeros until the answers are complete.
-    """
-
-    action: str | None
-    is_valid: bool
-    reason: str
-    rewards: tuple[float, ...]
-
-
-class SeatView:
-    """What one seat may know: nothing here depends on a line that was addressed to others.
-
-    Args:
-        table: The table at which the seat is.
-        seat: Its number.
-    """
-
-    __slots__ = ("_lines", "_read_up_to", "_seen", "_table", "name", "retry", "seat", "why_again")
-
-    def __init__(self, table: Table, seat: int) -> None:
-        self._table, self.seat, self.name = table, seat, table.game.seats[seat]
-        self._lines: list[str] = []
-        self._seen = 0
-        """How much of the table's log has been looked through for :attr:`lines`; done when somebody asks."""
-        self._read_up_to = 0
-        """How long the table's log was at the seat's last answer."""
-        self.retry = 0
-        """How many of its answers to the present question were invalid."""
-        self.why_again = ""
-        """What was wrong with the last of them."""
-
-    def clear(self) -> None:
-        """Forget a game."""
-        self._lines, self._seen = [], 0
-        self._read_up_to, self.retry, self.why_again = 0, 0, ""
-
-    def _told(self, start: int) -> list[str]:
-        """Return the lines from a place in the table's log on that are addressed to this seat."""
-        seat = self.seat
-        return [text for to, text in self._table.log[start:] if seat in to]
-
-    @property
-    def lines(self) -> list[str]:
-        """Every line that the seat has been told in this game."""
-        if self._seen < len(self._table.log):
-            self._lines += self._told(self._seen)
-            self._seen = len(self._table.log)
-        return self._lines
-
-    @property
-    def new_lines(self) -> list[str]:
-        """The lines since the seat's last answer."""
-        return self._told(self._read_up_to)
-
-    @property
-    def is_asked(self) -> bool:
-        """Whether the seat is to answer now."""
-        return self.seat in self._table.pending
-
-    @property
-    def role(self) -> str:
-        """The seat's own role."""
-        return self._table.game.role(self.seat)
-
-    @property
-    def phase(self) -> str:
-        """What is being decided."""
-        return self._table.game.phase()
-
-    @property
-    def instructions(self) -> str:
-        """Rules and answer format."""
-        return self._table.game.instructions(self.seat)
-
-    @property
-    def legal_actions(self) -> tuple[str, ...]:
-        """The legal actions, if the seat is asked."""
-        return self._table.game.legal_actions(self.seat) if self.is_asked else ()
-
-    @property
-    def anchor(self) -> str:
-        """Canonical text of what the seat can know."""
-        return self._table.game.anchor(self.seat)
-
-    @property
-    def observation(self) -> str:
-        """The lines since the seat's last answer, what was wrong with that answer, and the question to it."""
-        parts = self.new_lines
-        if self.why_again:
-            parts = [*parts, self.why_again]
-        if self.is_asked:
-            parts = [*parts, self._table.game.prompt(self.seat)]
-        return "\n".join(parts)
+__all__ = ["Answer", "Counts", "SeatRequest", "SeatView", "Table"]
 
 
 class Table:
@@ -153,10 +37,13 @@ class Table:
     def __init__(self, game: Game, *, retries: int = 1, invalid_penalty: float = 0.0) -> None:
         if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
             raise ConfigError(f"retries must be a whole number of at least 0, got {retries!r}.")
-        if not invalid_penalty >= 0:
-            raise ConfigError(f"invalid_penalty must be at least 0, got {invalid_penalty!r}.")
+        if isinstance(invalid_penalty, bool) or not isinstance(invalid_penalty, int | float):
+            raise ConfigError(f"invalid_penalty must be a number, got {invalid_penalty!r}.")
+        if not 0 <= invalid_penalty < math.inf:
+            raise ConfigError(f"invalid_penalty must be at least 0 and finite, got {invalid_penalty!r}.")
         self.game, self.retries, self.invalid_penalty = game, retries, invalid_penalty
-        self.generator = np.random.default_rng(0)
+        self.generator = self.own_generator = np.random.default_rng(0)
+        """All randomness of the game; ``own_generator`` is for whoever begins games by seeds."""
         self.views = tuple(SeatView(self, seat) for seat in game.everyone)
         self.no_rewards = (0.0,) * game.num_seats
         """What answers that bring nothing are rewarded with: always this object."""
@@ -176,7 +63,7 @@ class Table:
         self._taken: dict[int, str] = {}
         self.is_over = False
         for view in self.views:
-            view.clear()
+            view._clear()
 
     def reset(self, generator: np.random.Generator, options: Mapping[str, Any] | None = None) -> None:
         """Begin a game.
@@ -222,9 +109,9 @@ class Table:
         rewards = self.no_rewards
         if self.invalid_penalty:
             rewards = (*rewards[:seat], -self.invalid_penalty, *rewards[seat + 1 :])
-        if view.retry < self.retries:
-            view.retry += 1
-            view.why_again = reason
+        if view._retry < self.retries:
+            view._retry += 1
+            view._why_again = reason
             self._pay(rewards)
             return Answer(None, False, reason, rewards)
         self.counts[seat].defaults += 1
@@ -243,8 +130,8 @@ class Table:
     def _take(self, seat: int, action: str, rewards: tuple[float, ...]) -> tuple[float, ...]:
         """Note an action; when all are there, let the game go on. Returns the rewards, those given included."""
         view = self.views[seat]
-        if view.retry:
-            view.retry, view.why_again = 0, ""
+        if view._retry:
+            view._retry, view._why_again = 0, ""
         if rewards is not self.no_rewards:
             self._pay(rewards)  # before what the actions earn, whoever answers last: sums of floats depend on the order
         if len(self._asked) == 1:
@@ -289,114 +176,91 @@ class Table:
             "fault": "",
         }
 
+    def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
+        """Replace what a seat cannot know, as :meth:`Game.swap_hidden` does, and go on from there.
+
+        Where others have answered already, only what leaves them asked, and their answers legal, can replace it.
+
+        Returns:
+            Whether anything changed.
+        """
+        game, before = self.game, self.game.state()
+        if not game.swap_hidden(seat, generator):
+            return False
+        asked = game.asked()
+        if not self._taken and (seat in asked) == (seat in self.pending):
+            self._asked = self.pending = asked
+            return True
+        if asked == self._asked and all(self._fits(*taken) for taken in self._taken.items()):
+            return True
+        game.load(before)
+        return False
+
+    def _fits(self, seat: int, action: str) -> bool:
+        try:
+            return self.game.read(seat, action) == action
+        except InvalidAction:
+            return False
+
     # Snapshots.
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"retries": self.retries, "invalid_penalty": self.invalid_penalty}
 
     def snapshot(self) -> bytes:
         """Return the exact state, generator included, as JSON."""
-        content = {
-            "format": _SNAPSHOT_FORMAT,
-            "game": self.game.name,
-            "settings": self.game.settings,
-            "table": {"retries": self.retries, "invalid_penalty": self.invalid_penalty},
-            "generator": self.generator.bit_generator.state,
+        return snapshots.to_bytes(self.game, self._options, self._content())
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "generator": snapshots.generator_state(self.generator),
             "state": self.game.state(),
             "log": self.log,
             "actions": self.actions,
             "returns": self.returns,
             "counts": [asdict(counts) for counts in self.counts],
-            "views": [[view._read_up_to, view.retry, view.why_again] for view in self.views],
+            "views": [[view._read_up_to, view._retry, view._why_again] for view in self.views],
             "pending": self.pending,
             "asked": self._asked,
             "taken": sorted(self._taken.items()),
             "is_over": self.is_over,
         }
-        return json.dumps(content, sort_keys=True).encode()
 
     def restore(self, snapshot: bytes) -> None:
         """Bring back what :meth:`snapshot` saved, in this or another process.
 
         Raises:
-            ConfigError: The bytes are no snapshot, or one of another game or other options.
+            ConfigError: The bytes are no snapshot, or one of another game or other options; nothing has changed then.
         """
-        content = self._read_snapshot(snapshot)
-        before = self.snapshot() if self.log else None
+        content = snapshots.from_bytes(self.game, self._options, snapshot)
+        before = self.snapshot() if self.log or self.pending else None
         try:
             self._adopt(content)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            if before is not None:
+            if before is None:
+                self._clear()
+            else:
                 self._adopt(json.loads(before))
             raise ConfigError(
                 f"restore() of {self.game.name} got a damaged snapshot ({error}): take a new one."
             ) from error
 
-    def _read_snapshot(self, snapshot: bytes) -> dict[str, Any]:
-        try:
-            content: dict[str, Any] = json.loads(snapshot)
-            found = content["format"], content["game"], content["settings"], content["table"]
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise ConfigError(f"restore() of {self.game.name} got bytes that are no snapshot of turngym.") from error
-        settings: JSONValue = json.loads(json.dumps(self.game.settings))
-        expected = _SNAPSHOT_FORMAT, self.game.name, settings, content["table"]
-        if found != expected or content["table"] != {"retries": self.retries, "invalid_penalty": self.invalid_penalty}:
-            raise ConfigError(
-                f"this snapshot belongs to {found[1]} with {found[2]}, not to {expected[1]} with {settings}."
-            )
-        return content
-
     def _adopt(self, content: Mapping[str, Any]) -> None:
         """Take over what a snapshot holds."""
-        self.generator.bit_generator.state = content["generator"]
+        self.generator = snapshots.generator_of(content["generator"], self.generator)
         self._clear()
         self.game.news.clear()
         self.game.begin(self.generator, {})
         self.game.news.clear()
-        self.generator.bit_generator.state = content["generator"]
+        snapshots.generator_of(content["generator"], self.generator)
         self.game.load(content["state"])
         self.log = [Line(tuple(to), text) for to, text in content["log"]]
         for view, (read_up_to, retry, why_again) in zip(self.views, content["views"], strict=True):
-            view._read_up_to, view.retry, view.why_again = read_up_to, retry, why_again
+            view._read_up_to, view._retry, view._why_again = read_up_to, retry, why_again
         self.actions = [(seat, action) for seat, action in content["actions"]]
         self.returns = list(content["returns"])
         self.counts = [Counts(**counts) for counts in content["counts"]]
         self.pending, self._asked = tuple(content["pending"]), tuple(content["asked"])
         self._taken = dict(map(tuple, content["taken"]))
         self.is_over = bool(content["is_over"])
-
-
-@dataclass(frozen=True, slots=True)
-class SeatRequest:
-    """One question to one seat, as a batch for a model holds it.
-
-    Args:
-        request_id: Valid for one answer.
-        table: Number of the table.
-        episode: How many games the table has begun before this one.
-        seat: Number of the seat.
-        role: The seat's own role.
-        policy: Name of the policy that is to answer.
-        phase: What is being decided.
-        turn: How many questions the seat has been asked before in this game.
-        observation: What it reads now: new lines, what was wrong with its last answer, the question.
-        new_lines: The new lines alone.
-        legal_actions: The legal actions, empty where any text will do.
-        retry: How many of its answers to this question were invalid.
-        error: What was wrong with the last of them.
-        instructions: Rules and answer format, for the system prompt.
-        anchor: Canonical text of what the seat can know.
-    """
-
-    request_id: int
-    table: int
-    episode: int
-    seat: int
-    role: str
-    policy: str
-    phase: str
-    turn: int
-    observation: str
-    new_lines: tuple[str, ...]
-    legal_actions: tuple[str, ...]
-    retry: int
-    error: str
-    instructions: str
-    anchor: str

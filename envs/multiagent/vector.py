@@ -21,6 +21,7 @@ import numpy as np
 
 from turngym.envs.multiagent.desk import Desk, to_bytes
 from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.hosted import PlayerError, whole_seed
 from turngym.envs.multiagent.records import EpisodeRecord, StepRecord, ruleset_hash
 from turngym.envs.multiagent.registration import make_game
 from turngym.envs.multiagent.requests import Receipt, RequestBook
@@ -105,10 +106,13 @@ class TableVector:
             options: What the game's ``begin`` knows, for all tables or one mapping per table.
 
         Raises:
-            ConfigError: There are not as many seeds or options as tables.
+            ConfigError: A seed is no whole number, or there are not as many seeds or options as tables.
         """
-        base = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-        seeds = [stream_seed("table", base, i) for i in range(self.num_tables)] if isinstance(base, int) else list(base)
+        if seed is None or not isinstance(seed, Sequence | np.ndarray):
+            base = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else whole_seed(seed)
+            seeds = [stream_seed("table", base, i) for i in range(self.num_tables)]
+        else:
+            seeds = list(map(whole_seed, seed))
         each = list(options) if isinstance(options, Sequence) else [options] * self.num_tables
         for name, given in (("seed", seeds), ("options", each)):
             if len(given) != self.num_tables:
@@ -116,10 +120,18 @@ class TableVector:
                     f"{name} of reset() needs one entry per table: got {len(given)} for {self.num_tables}."
                 )
         for desk, first, of_table in zip(self._desks, seeds, each, strict=True):
-            desk.reset(int(first), of_table)
+            desk.reset(first, of_table)
         self._episodes.clear()
         self._touched.clear()
         self._to_begin = set(range(self.num_tables))
+
+    def abandon(self) -> None:
+        """Drop every game and every record and begin none, such as after an interrupt; :meth:`begin` comes next."""
+        for desk in self._desks:
+            desk.reset(0, None)
+        self._episodes.clear()
+        self._touched.clear()
+        self._to_begin.clear()
 
     def begin(self, table: int, seed: int, options: Mapping[str, Any] | None = None) -> None:
         """Begin a given game at one table, at once; what was being played there is dropped without a record.
@@ -128,11 +140,14 @@ class TableVector:
             table: Number of the table.
             seed: The seed of the game, as records name it.
             options: What the game's ``begin`` knows.
+
+        Raises:
+            ConfigError: The seed is no whole number, or the options of the game or the seating are wrong.
         """
-        desk = self._desk(table)
+        desk, number = self._desk(table), whole_seed(seed)
         self._to_begin.discard(table)
         desk.options = options
-        desk.begin(seed)
+        desk.begin(number)
         self._settle(desk)
 
     def pending(self, policy: str | None = None, limit: int | None = None) -> list[SeatRequest]:
@@ -143,10 +158,15 @@ class TableVector:
         Args:
             policy: Only those for this policy.
             limit: Not more than this many.
+
+        Raises:
+            ConfigError: The options of the game or the seating are wrong; the games that are left begin next time.
         """
-        due, self._to_begin = self._to_begin, set()
-        for index in sorted(due):
+        if limit is not None and limit < 0:
+            raise ConfigError(f"limit of pending() must be at least 0, got {limit}.")
+        for index in sorted(self._to_begin):
             desk = self._desks[index]
+            self._to_begin.discard(index)
             desk.begin(desk.next_seed())
             self._settle(desk)
         return self._book.waiting(policy, limit)
@@ -158,9 +178,9 @@ class TableVector:
             answers: Pairs of request id and text. An id that is unknown, used or withdrawn has no effect.
 
         Raises:
-            TypeError: An answer is no text; then none of them has been taken.
+            TypeError: An answer is no text, or an id no number; then none of them has been taken.
         """
-        given = list(answers)
+        given = [(_number(request_id), text) for request_id, text in answers]
         for request_id, text in given:
             if not isinstance(text, str):
                 raise TypeError(f"the answer to request {request_id!r} is {type(text).__name__}: pass a str.")
@@ -169,8 +189,12 @@ class TableVector:
         return receipts
 
     def expire(self, request_ids: Iterable[int]) -> list[Receipt]:
-        """Take the default actions of seats that have not answered in time."""
-        receipts = [self._take(request_id, None) for request_id in list(request_ids)]
+        """Take the default actions of seats that have not answered in time.
+
+        Raises:
+            TypeError: An id is no number; then none of them has been taken.
+        """
+        receipts = [self._take(request_id, None) for request_id in list(map(_number, request_ids))]
         self._counts["expired"] += sum(receipt.is_taken for receipt in receipts)
         self._go_on()
         return receipts
@@ -238,13 +262,14 @@ class TableVector:
         """Bring a saved game back, at this or another table; its open questions get new ids.
 
         Raises:
-            ConfigError: The bytes are no snapshot, or one of another game or seating.
+            ConfigError: The bytes are no snapshot, or one of another game or seating; nothing has changed then.
+            PlayerError: A player cannot take up what it remembered; there is no game at the table then.
         """
         desk = self._desk(table)
         try:
             state = json.loads(snapshot)
             desk.load(state)
-        except ConfigError:
+        except (ConfigError, PlayerError):
             raise
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             raise ConfigError(f"restore() of table {table} got bytes that are no snapshot ({error!r}).") from error
@@ -255,3 +280,9 @@ class TableVector:
         if isinstance(table, bool) or not isinstance(table, int) or not 0 <= table < self.num_tables:
             raise ConfigError(f"there is no table {table!r}: the tables are 0 to {self.num_tables - 1}.")
         return self._desks[table]
+
+
+def _number(request_id: object) -> int:
+    if isinstance(request_id, bool) or not isinstance(request_id, int | np.integer):
+        raise TypeError(f"a request id is a number, got {request_id!r}: pass that of a SeatRequest.")
+    return int(request_id)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from turngym.envs.multiagent.game import Game
-from turngym.envs.multiagent.hosted import begin_game
+from turngym.envs.multiagent.hosted import begin_game, whole_seed
 from turngym.envs.multiagent.table import Table
 from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError, EpisodeOver
@@ -62,11 +62,16 @@ class Zoo:
         return self.action_spaces[agent]
 
     def begin(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
-        """Begin a game: the one of ``seed``, or without a seed the next of a series that the last seed began."""
+        """Begin a game: the one of ``seed``, or without a seed the next of a series that the last seed began.
+
+        Raises:
+            ConfigError: The seed is no whole number, or the game has no such option.
+        """
+        seed = None if seed is None else whole_seed(seed)
         if seed is not None or self._seeds is None:
             fresh = np.random.default_rng()
             self._seeds = fresh if seed is None else restart(fresh, "games after", seed)
-        number = int(self._seeds.integers(2**62)) if seed is None else int(seed)
+        number = int(self._seeds.integers(2**62)) if seed is None else seed
         begin_game(self.table, number, {key: value for key, value in (options or {}).items() if key != IGNORED_OPTION})
         self._printed = 0
         self.agents = list(self.possible_agents)
@@ -119,19 +124,28 @@ class Zoo:
         }
         return json.dumps(content, sort_keys=True).encode()
 
-    def bring_back(self, snapshot: bytes) -> dict[str, Any]:
+    def bring_back(self, snapshot: bytes, more: Sequence[str] = ()) -> dict[str, Any]:
         """Bring back what :meth:`save` returned, and return all that it holds.
+
+        Args:
+            snapshot: The bytes.
+            more: Names of the tables of rewards that it must hold too.
 
         Raises:
             ConfigError: The bytes are no snapshot, or one of another game or other options.
         """
         try:
             content: dict[str, Any] = json.loads(snapshot)
-            table, agents, is_valid = content["table"], content["agents"], content["is_valid"]
+            table, agents, is_valid = content["table"].encode(), list(content["agents"]), dict(content["is_valid"])
+            if any(set(content[name]) != set(agents) for name in more):
+                raise ValueError(f"{more} of {agents}")
             seeds = np.random.default_rng(0)
             seeds.bit_generator.state = content["seeds"]
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise ConfigError(f"restore() of {self.game.name} got bytes that are no snapshot of turngym.") from error
-        self.table.restore(table.encode())
-        self.agents, self._is_valid, self._seeds = list(agents), dict(is_valid), seeds
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            kind = type(self).__name__
+            raise ConfigError(
+                f"restore() of {self.game.name} got bytes that are no snapshot of turngym's {kind}."
+            ) from error
+        self.table.restore(table)
+        self.agents, self._is_valid, self._seeds = agents, is_valid, seeds
         return content

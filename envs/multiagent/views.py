@@ -1,0 +1,112 @@
+"""What a seat sees of a game."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from turngym.envs.multiagent.table import Table
+
+
+class SeatView:
+    """What one seat may know: nothing here depends on a line that was addressed to others, and nothing can be set.
+
+    Args:
+        table: The table at which the seat is.
+        seat: Its number.
+    """
+
+    __slots__ = ("_lines", "_name", "_read_up_to", "_retry", "_seat", "_seen", "_table", "_why_again")
+
+    def __init__(self, table: Table, seat: int) -> None:
+        self._table, self._seat, self._name = table, seat, table.game.seats[seat]
+        self._lines: list[str] = []
+        self._seen = 0
+        """How much of the table's log has been looked through for :attr:`lines`; done when somebody asks."""
+        self._read_up_to = 0
+        """How long the table's log was at the seat's last answer."""
+        self._retry = 0
+        self._why_again = ""
+
+    def _clear(self) -> None:
+        """Forget a game."""
+        self._lines, self._seen = [], 0
+        self._read_up_to, self._retry, self._why_again = 0, 0, ""
+
+    def _told(self, start: int) -> list[str]:
+        """Return the lines from a place in the table's log on that are addressed to this seat."""
+        seat = self._seat
+        return [text for to, text in self._table.log[start:] if seat in to]
+
+    @property
+    def seat(self) -> int:
+        """Number of the seat."""
+        return self._seat
+
+    @property
+    def name(self) -> str:
+        """Name of the seat."""
+        return self._name
+
+    @property
+    def retry(self) -> int:
+        """How many of the seat's answers to the present question were invalid."""
+        return self._retry
+
+    @property
+    def why_again(self) -> str:
+        """What was wrong with the last of them; empty if nothing was."""
+        return self._why_again
+
+    @property
+    def lines(self) -> list[str]:
+        """Every line that the seat has been told in this game; a list of the caller's own."""
+        if self._seen < len(self._table.log):
+            self._lines += self._told(self._seen)
+            self._seen = len(self._table.log)
+        return self._lines.copy()
+
+    @property
+    def new_lines(self) -> list[str]:
+        """The lines since the seat's last answer."""
+        return self._told(self._read_up_to)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the seat is to answer now."""
+        return self._seat in self._table.pending
+
+    @property
+    def role(self) -> str:
+        """The seat's own role."""
+        return self._table.game.role(self._seat)
+
+    @property
+    def phase(self) -> str:
+        """What is being decided."""
+        return self._table.game.phase()
+
+    @property
+    def instructions(self) -> str:
+        """Rules and answer format."""
+        return self._table.game.instructions(self._seat)
+
+    @property
+    def legal_actions(self) -> tuple[str, ...]:
+        """The legal actions, if the seat is asked."""
+        return self._table.game.legal_actions(self._seat) if self.is_asked else ()
+
+    @property
+    def anchor(self) -> str:
+        """Canonical text of what the seat can know."""
+        return self._table.game.anchor(self._seat)
+
+    @property
+    def observation(self) -> str:
+        """The lines since the seat's last answer, what was wrong with that answer, and the question to it."""
+        parts = self.new_lines
+        if self._why_again:
+            parts = [*parts, self._why_again]
+        if self.is_asked:
+            parts = [*parts, self._table.game.prompt(self._seat)]
+        return "\n".join(parts)
