@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.agents.usage import Usage
+
 if TYPE_CHECKING:
     from turngym.envs.vector import TextVectorEnv
 
@@ -22,6 +27,7 @@ class Request:
         observation: What the agent may see now.
         info: The environment's info table for this observation.
         instructions: Rules and answer format.
+        image: The picture in the observation, [H, W, 3], where it has one.
     """
 
     slot: int
@@ -30,6 +36,7 @@ class Request:
     observation: str
     info: Mapping[str, Any]
     instructions: str
+    image: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ class Decision:
         prompt_ids: Token ids of the whole prompt; empty for agents without tokens.
         completion_ids: Token ids exactly as sampled.
         logprobs: The sampler's log-probability of each completion token, temperature included.
+        usage: What the answer cost, where the agent counts that itself.
     """
 
     action: str
@@ -49,6 +57,7 @@ class Decision:
     prompt_ids: tuple[int, ...] = ()
     completion_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
+    usage: Usage | None = None
 
 
 class Agent(ABC):
@@ -67,3 +76,42 @@ class Agent(ABC):
 
     def forget(self, episode: int) -> None:  # noqa: B027
         """Drop what is remembered of an episode that has ended."""
+
+    def details(self) -> dict[str, Any]:
+        """Return what a reader of its results should know of it, as JSON can hold it; no secret."""
+        return {}
+
+
+class EagerAgent(Agent):
+    """An agent that works at its answers in the background, so that no slot waits for another slot's answer."""
+
+    @abstractmethod
+    def begin(self, requests: Sequence[Request]) -> None:
+        """Begin to work at these requests, and return at once."""
+
+    @abstractmethod
+    def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
+        """Return the requests that are answered by now, each once.
+
+        Args:
+            wait: Wait until there is one; with no request begun, return nothing.
+        """
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Give up every request that was begun, at once; harmless where there is none."""
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Return one decision for each request, in order."""
+        found: dict[int, Decision] = {}
+        left = len(requests)
+        try:
+            self.begin(requests)
+            while left:
+                answered = self.decided(wait=True)
+                found.update((id(request), decision) for request, decision in answered)
+                left -= len(answered)
+        except BaseException:
+            self.abandon()
+            raise
+        return [found[id(request)] for request in requests]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -13,9 +14,10 @@ from typing import Any
 import gymnasium
 
 from turngym.agents.core import Agent
-from turngym.agents.intervals import Estimate, cluster_bootstrap
+from turngym.agents.intervals import Estimate, cluster_bootstrap, share
 from turngym.agents.rollout import Schedule, rollout
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.agents.usage import usage_of
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
@@ -113,12 +115,28 @@ def play_all(
     specs: Sequence[EpisodeSpec],
     schedule: Schedule = "lockstep",
     on_episode: Callable[[Trajectory], None] | None = None,
+    may_begin: Callable[[], bool] | None = None,
 ) -> list[Trajectory]:
-    """Play episodes; one that faults is played once more, then counts as it is."""
-    trajectories = rollout(vector, agent, specs, schedule=schedule, on_episode=on_episode)
+    """Play episodes; one that faults is played once more, then counts as it is.
+
+    Args:
+        vector: A vector with autoreset mode DISABLED.
+        agent: Who plays.
+        specs: The episodes.
+        schedule: ``lockstep`` or ``continuous``.
+        on_episode: Called once for each episode, with the trajectory that counts.
+        may_begin: Asked before episodes begin; those that it stops are left out of what is returned.
+    """
+    tell = on_episode or (lambda trajectory: None)
+
+    def first_try(trajectory: Trajectory) -> None:
+        if not trajectory.fault:
+            tell(trajectory)
+
+    trajectories = rollout(vector, agent, specs, schedule=schedule, on_episode=first_try, may_begin=may_begin)
     broken = [i for i, trajectory in enumerate(trajectories) if trajectory.fault]
     if broken:
-        again = rollout(vector, agent, [specs[i] for i in broken], schedule=schedule)
+        again = rollout(vector, agent, [trajectories[i].spec for i in broken], schedule=schedule, on_episode=tell)
         for i, trajectory in zip(broken, again, strict=True):
             trajectories[i] = trajectory
     return trajectories
@@ -127,6 +145,7 @@ def play_all(
 def record_of(trajectory: Trajectory, started: str = "") -> dict[str, Any]:
     """Return an episode's line of ``episodes.jsonl``."""
     transcript = json.dumps([[t.observation, t.action, t.reward] for t in trajectory.turns])
+    used = usage_of(trajectory)
     return {
         "env": trajectory.env_id,
         "seed": trajectory.spec.seed,
@@ -139,32 +158,38 @@ def record_of(trajectory: Trajectory, started: str = "") -> dict[str, Any]:
         "terminated": trajectory.terminated,
         "truncated": trajectory.truncated,
         "illegal": sum(not turn.action_is_valid for turn in trajectory.turns),
-        "tokens_in": sum(len(turn.prompt_ids) for turn in trajectory.turns),
-        "tokens_out": sum(len(turn.completion_ids) for turn in trajectory.turns),
+        "tokens_in": used.tokens_in,
+        "tokens_out": used.tokens_out,
         "actions": [turn.action for turn in trajectory.turns],
         "transcript_sha256": hashlib.sha256(transcript.encode()).hexdigest(),
-        "status": "env_error" if trajectory.fault else "ok",
+        "status": "env_error" if trajectory.fault else "agent_error" if used.lost else "ok",
         "fault": trajectory.fault,
     }
 
 
 def summarise(env_id: str, trajectories: Sequence[Trajectory]) -> EvaluationResult:
     """Return means with intervals; a faulted episode counts as a failure, so that n never shrinks."""
-    records = [record_of(trajectory) for trajectory in trajectories]
+    return summarise_records(env_id, [record_of(trajectory) for trajectory in trajectories])
+
+
+def summarise_records(env_id: str, records: Sequence[Mapping[str, Any]]) -> EvaluationResult:
+    """Return the same from the episodes' records; the means of no episodes are not a number."""
     blocks = [record["block_id"] for record in records]
 
-    def mean(key: str) -> Estimate:
-        return cluster_bootstrap([float(record[key]) for record in records], blocks)
+    def mean(key: str, estimate: Callable[..., Estimate] = cluster_bootstrap) -> Estimate:
+        if not records:
+            return Estimate(math.nan, math.nan, math.nan, math.nan, 0, 0, "no episodes")
+        return estimate([float(record[key]) for record in records], blocks)
 
     turns = sum(record["length"] for record in records)
     return EvaluationResult(
         env_id,
-        mean("success"),
+        mean("success", share),
         mean("score"),
         mean("returns"),
         mean("length"),
         sum(record["illegal"] for record in records) / max(turns, 1),
-        sum(record["status"] != "ok" for record in records),
+        sum(record["status"] == "env_error" for record in records),
         tuple(records),
     )
 
@@ -205,19 +230,36 @@ def evaluate(
     if seeds is None:
         seeds = list(distinct_instances(env_id, episodes, options, seed).values())
     specs = [EpisodeSpec(i, s, i) for i, s in enumerate(seeds)]
+    with open_vector(env_id, options, min(num_envs, len(specs)), backend, wrappers) as vector:
+        trajectories = play_all(vector, agent, specs, schedule, on_episode)
+    return summarise(env_id, trajectories), trajectories
+
+
+@contextmanager
+def open_vector(
+    env_id: str, env_kwargs: Mapping[str, Any], num_envs: int, backend: str, wrappers: Sequence[str] = ()
+) -> Iterator[TextVectorEnv]:
+    """Give a vector to evaluate on, and close it at the end.
+
+    Args:
+        env_id: The environment.
+        env_kwargs: Its options.
+        num_envs: Slots.
+        backend: Backend of the vector.
+        wrappers: Put around the environment, the first innermost.
+    """
     vector = make_vec(
         env_id,
-        num_envs=min(num_envs, len(specs)),
+        num_envs=num_envs,
         wrappers=wrapping(*wrappers),
         backend=backend,
         autoreset_mode="Disabled",
-        **options,
+        **env_kwargs,
     )
     try:
-        trajectories = play_all(vector, agent, specs, schedule, on_episode)
+        yield vector
     finally:
         vector.close()
-    return summarise(env_id, trajectories), trajectories
 
 
 def write_episodes(path: Path, result: EvaluationResult) -> None:

@@ -9,38 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
+from turngym.agents.prompt_text import PromptConfig, shown_text, system_text, window_text
 from turngym.errors import ConfigError
 
+__all__ = ["Memory", "PromptBuilder", "PromptConfig"]
+
 _PLACEHOLDER = "\u241fanswer\u241f"
-
-
-@dataclass(frozen=True)
-class PromptConfig:
-    """What goes into a prompt.
-
-    Args:
-        mode: ``window`` (each turn its own prompt) or ``conversation`` (everything so far, append only).
-        history: In window mode, how many earlier turns are shown.
-        instructions: Whether the rules and the answer format are told.
-        legal_actions: Whether the legal actions are listed with each observation.
-        max_prompt_tokens: A longer prompt is an error; lower it to what the model and the memory can hold.
-    """
-
-    mode: Literal["window", "conversation"] = "window"
-    history: int = 0
-    instructions: bool = True
-    legal_actions: bool = False
-    max_prompt_tokens: int = 4096
-
-    def __post_init__(self) -> None:
-        if self.mode not in ("window", "conversation"):
-            raise ConfigError(f"prompt mode must be 'window' or 'conversation', got {self.mode!r}.")
-        if self.history < 0:
-            raise ConfigError(f"prompt history must be 0 or more turns, got {self.history}.")
 
 
 @dataclass
@@ -96,23 +74,14 @@ class PromptBuilder:
         return ids
 
     def _build(self, memory: Memory, observation: str, info: Mapping[str, Any], instructions: str) -> tuple[int, ...]:
-        shown = self._shown(observation, info)
+        shown = shown_text(self.config, observation, info)
+        system = system_text(self.config, instructions, self.answer_instruction)
         if self.config.mode == "window":
             recent = memory.turns[-self.config.history :] if self.config.history else []
-            return self._ids_of(self._system(instructions), _window_text(recent, shown))
+            return self._ids_of(system, window_text(recent, shown))
         if not memory.ids:
-            return self._ids_of(self._system(instructions), shown)
+            return self._ids_of(system, shown)
         return memory.ids + self._continuation(memory.ids[-1] in self.stop_ids, shown)
-
-    def _shown(self, observation: str, info: Mapping[str, Any]) -> str:
-        if not self.config.legal_actions or not info.get("legal_actions"):
-            return observation
-        return f"{observation}\nLegal actions: {', '.join(info['legal_actions'])}"
-
-    def _system(self, instructions: str) -> str:
-        if not self.config.instructions:
-            return ""
-        return f"{instructions}\n{self.answer_instruction}".strip()
 
     def _render(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool) -> str:
         text = self.tokenizer.apply_chat_template(
@@ -151,10 +120,3 @@ class PromptBuilder:
                 "this tokenizer's chat template rewrites earlier answers, so a conversation cannot keep the sampled "
                 "tokens: use prompt mode 'window'."
             )
-
-
-def _window_text(recent: Sequence[tuple[str, str]], shown: str) -> str:
-    if not recent:
-        return shown
-    earlier = "\n".join(f"{observation}\nYour action: {action}" for observation, action in recent)
-    return f"Earlier:\n{earlier}\n\nNow:\n{shown}"

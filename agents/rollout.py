@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.core import Agent, Decision, EagerAgent, Request
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.agents.usage import Usage
 from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError, TurngymError
 
@@ -26,11 +29,18 @@ class _Slot:
     observation: str
     info: dict[str, Any]
     instructions: str
+    image: NDArray[np.uint8] | None = None
 
     def request(self, slot: int) -> Request:
         trajectory = self.trajectory
         return Request(
-            slot, trajectory.spec.episode, len(trajectory.turns), self.observation, self.info, self.instructions
+            slot,
+            trajectory.spec.episode,
+            len(trajectory.turns),
+            self.observation,
+            self.info,
+            self.instructions,
+            self.image,
         )
 
 
@@ -41,6 +51,7 @@ def rollout(
     *,
     schedule: Schedule = "lockstep",
     on_episode: Callable[[Trajectory], None] | None = None,
+    may_begin: Callable[[], bool] | None = None,
 ) -> list[Trajectory]:
     """Play the given episodes and return their trajectories in the order of ``specs``.
 
@@ -54,6 +65,8 @@ def rollout(
         specs: The episodes; their numbers must differ.
         schedule: ``lockstep`` or ``continuous``.
         on_episode: Called with each trajectory as soon as its episode ends.
+        may_begin: Asked before episodes begin; once it says no, none begins any more, and those that did not are left
+            out of what is returned.
 
     Raises:
         ConfigError: The vector resets by itself, the schedule is unknown, or two episodes have one number.
@@ -68,11 +81,20 @@ def rollout(
         raise ConfigError("two episodes of a rollout have the same number: give every EpisodeSpec its own.")
     runner = _Runner(vector, agent, deque(specs), on_episode or (lambda trajectory: None))
     agent.attach(vector)
-    while runner.queue or runner.slots:
-        runner.fill()
-        runner.act()
-        runner.collect(wait_for_all=schedule == "lockstep")
-    return [runner.finished[spec.episode] for spec in specs]
+    try:
+        runner.play(schedule, may_begin)
+    except BaseException:
+        if isinstance(agent, EagerAgent):
+            agent.abandon()  # an interrupt shall not wait for answers that nobody wants any more
+        raise
+    return [runner.finished[spec.episode] for spec in specs if spec.episode in runner.finished]
+
+
+def _text_and_image(observations: Any, index: int) -> tuple[str, NDArray[np.uint8] | None]:
+    """Return one observation of a batch: its text, and its picture where it has one."""
+    if isinstance(observations, dict):
+        return observations["text"][index], observations.get("image", {index: None})[index]
+    return observations[index], None
 
 
 class _Runner:
@@ -92,8 +114,22 @@ class _Runner:
         self.slots: dict[int, _Slot] = {}
         self.waiting: list[int] = []  # slots that wait for an action
         self.in_flight: dict[int, Decision] = {}  # slots whose environment is at work
+        self.usages: dict[int, Usage] = {}  # what the decision in flight cost
         self.free = list(range(vector.num_envs))
         self.finished: dict[int, Trajectory] = {}
+
+    def play(self, schedule: Schedule, may_begin: Callable[[], bool] | None) -> None:
+        """Play until every episode is over."""
+        is_eager = schedule == "continuous" and isinstance(self.agent, EagerAgent)
+        while self.queue or self.slots:
+            if self.queue and self.free and may_begin is not None and not may_begin():
+                self.queue.clear()
+            self.fill()
+            if is_eager:
+                self.act_eagerly()
+            else:
+                self.act()
+            self.collect(wait_for_all=schedule == "lockstep")
 
     def fill(self) -> None:
         """Start queued episodes in free slots."""
@@ -133,7 +169,8 @@ class _Runner:
             seeds[slot], options[slot], mask[slot] = spec.seed, dict(spec.options or {}), True
         observations, infos = self.vector.reset(seed=seeds, options={"reset_mask": mask, "slot_options": options})
         for slot, spec in specs.items():
-            self.slots[slot] = _Slot(Trajectory(spec), observations[slot], infos.rows[slot], "")
+            text, image = _text_and_image(observations, slot)
+            self.slots[slot] = _Slot(Trajectory(spec), text, infos.rows[slot], "", image)
         return infos.rows
 
     def act(self) -> None:
@@ -141,10 +178,29 @@ class _Runner:
         if not self.waiting:
             return
         waiting = sorted(self.waiting)
+        asked = time.perf_counter()
         decisions = self.agent.act([self.slots[slot].request(slot) for slot in waiting])
-        self.in_flight.update(zip(waiting, decisions, strict=True))
+        self._send(waiting, decisions, time.perf_counter() - asked)
         self.waiting = []
-        self.vector.send([decision.action for decision in decisions], waiting)
+
+    def act_eagerly(self) -> None:
+        """Let the agent begin with every waiting slot, and send off the actions that it has decided by now."""
+        assert isinstance(self.agent, EagerAgent)
+        self.agent.begin([self.slots[slot].request(slot) for slot in sorted(self.waiting)])
+        self.waiting = []
+        decided = {request.slot: decision for request, decision in self.agent.decided(wait=not self.in_flight)}
+        if decided:
+            slots = sorted(decided)
+            self._send(slots, [decided[slot] for slot in slots], 0.0)
+
+    def _send(self, slots: list[int], decisions: Sequence[Decision], latency: float) -> None:
+        """Send the actions off; an agent that does not count its own costs is charged with ``latency``."""
+        for slot, decision in zip(slots, decisions, strict=True):
+            self.in_flight[slot] = decision
+            self.usages[slot] = decision.usage or Usage(
+                len(decision.prompt_ids), len(decision.completion_ids), calls=1, latency=latency
+            )
+        self.vector.send([decision.action for decision in decisions], slots)
 
     def collect(self, wait_for_all: bool) -> None:
         """Take in what the environments answered."""
@@ -154,7 +210,8 @@ class _Runner:
         indices, observations, rewards, terminations, truncations, infos = ready
         for position in np.argsort(np.asarray(indices)):
             slot = int(indices[position])
-            self._record(slot, float(rewards[position]), observations[position], infos.rows[position])
+            seen = _text_and_image(observations, int(position))
+            self._record(slot, float(rewards[position]), *seen, infos.rows[position])
             trajectory = self.slots[slot].trajectory
             trajectory.terminated = bool(terminations[position])
             trajectory.truncated = bool(truncations[position])
@@ -163,7 +220,9 @@ class _Runner:
             else:
                 self.waiting.append(slot)
 
-    def _record(self, slot: int, reward: float, observation: str, info: dict[str, Any]) -> None:
+    def _record(
+        self, slot: int, reward: float, observation: str, image: NDArray[np.uint8] | None, info: dict[str, Any]
+    ) -> None:
         state, decision = self.slots[slot], self.in_flight.pop(slot)
         state.trajectory.turns.append(
             Turn(
@@ -176,10 +235,11 @@ class _Runner:
                 logprobs=decision.logprobs,
                 reward=reward,
                 action_is_valid=bool(info["action_is_valid"]),
+                usage=self.usages.pop(slot),
             )
         )
         state.trajectory.fault = info["fault"]
-        state.observation, state.info = observation, info
+        state.observation, state.image, state.info = observation, image, info
 
     def _finish(self, slot: int) -> None:
         state = self.slots.pop(slot)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from turngym.agents.usage import Usage
+
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSpec:
@@ -40,6 +42,7 @@ class Turn:
         action_is_valid: Whether the environment understood the action and it was legal.
         agent: The seat that acted.
         joint: What all seats together knew before the action; empty where one agent is alone.
+        usage: What the completion cost; None where nobody counted.
     """
 
     observation: str
@@ -53,6 +56,7 @@ class Turn:
     action_is_valid: bool = True
     agent: str = "player_0"
     joint: str = ""
+    usage: Usage | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
-"""The folder that an evaluation leaves behind: everything needed to check and to repeat it.
+"""What the folder of an evaluation holds: everything needed to check and to repeat it.
 
 ``metadata.json`` (who and when), ``config.json`` (what was asked, with a hash of each environment's behaviour),
-``episodes.jsonl`` (one line an episode), ``transcripts.jsonl`` (every turn), ``results.json`` (means with intervals).
+``episodes.jsonl`` (one line an episode), ``transcripts.jsonl`` (every turn), ``baselines.jsonl`` (the episodes of the
+baselines, where there are any), ``results.json`` (means with intervals, what was used, and what was left out).
 ``results.json`` is written last: a folder without it is not finished.
 """
 
@@ -9,23 +10,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from turngym.agents.backends import AgentSettings
 from turngym.agents.core import Agent
-from turngym.agents.evaluate import EvaluationResult
+from turngym.agents.evaluate import EvaluationResult, record_of
 from turngym.agents.intervals import Estimate
+from turngym.agents.pass_k import repeated_attempts
 from turngym.agents.trajectory import Trajectory
-from turngym.benchmarks.rulesets import ruleset_hash
+from turngym.agents.usage import Usage, usage_of
+from turngym.benchmarks.evaluation import Plan
+from turngym.benchmarks.evaluation_folder import Key
+from turngym.benchmarks.normalised import normalised_mean
 from turngym.benchmarks.suites import SuiteEntry, SuiteResult
-from turngym.errors import RunFolderExists
-from turngym.files import write_atomic, write_json
+from turngym.benchmarks.tournament_results import as_json
 
 _PACKAGES = ("turngym", "gymnasium", "numpy", "torch", "transformers")
 _FORMAT = 1
@@ -45,6 +49,9 @@ class Played:
         started: When, in UTC.
         finished: When, in UTC.
         baselines: Results of other agents on the same tasks, by name.
+        repeats: Attempts at each task.
+        usage: What the agent used in all episodes together.
+        unplayed: Label -> episodes that were asked for and not begun.
     """
 
     result: SuiteResult
@@ -56,53 +63,23 @@ class Played:
     started: str
     finished: str
     baselines: Mapping[str, SuiteResult]
+    repeats: int = 1
+    usage: Usage = field(default_factory=Usage)
+    unplayed: Mapping[str, Sequence[Mapping[str, int]]] = field(default_factory=dict)
 
 
-def require_free(path: Path) -> None:
-    """Refuse a folder that already holds something.
-
-    Raises:
-        RunFolderExists: It exists and is no empty folder.
-    """
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise RunFolderExists(f"{path} exists already and is not empty: pass another folder as --out.")
-
-
-def write_submission(path: Path, played: Played) -> None:
-    """Write the folder.
-
-    Raises:
-        RunFolderExists: It exists and is no empty folder.
-    """
-    require_free(path)
-    entries = played.result.suite.entries
-    hashes = [ruleset_hash(entry.env_id, entry.env_kwargs) for entry in entries]
-    write_json(path / "metadata.json", metadata(played))
-    write_json(path / "config.json", configuration(played, hashes))
-    rows: list[dict[str, Any]] = []
-    for entry, rules, result in zip(entries, hashes, played.result.results, strict=True):
-        rows += [episode_row(record, entry, rules, played) for record in result.episodes]
-    _write_lines(path / "episodes.jsonl", rows)
-    _write_lines(path / "transcripts.jsonl", (transcript(t) for ts in played.result.trajectories for t in ts))
-    write_json(path / "results.json", results(played))
-
-
-def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    write_atomic(path, "".join(json.dumps(row, ensure_ascii=False, sort_keys=True) + "\n" for row in rows))
-
-
-def metadata(played: Played) -> dict[str, Any]:
-    """Return who played and when; what only the author knows is left null, to be filled in by hand."""
-    network = getattr(getattr(played.agent, "model", None), "network", None)
+def metadata(agent_name: str, agent: Agent, started: str) -> dict[str, Any]:
+    """Return who plays and when; what only the author knows is left null, to be filled in by hand."""
+    network = getattr(getattr(agent, "model", None), "network", None)
     return {
         "format": _FORMAT,
-        "name": played.agent_name,
+        "name": agent_name,
         "contact": None,
-        "date": played.started[:10],
-        "started": played.started,
-        "finished": played.finished,
+        "date": started[:10],
+        "started": started,
+        "finished": None,
         "open_weights": None,
-        "models": {"player_0": {"id": played.agent_name, "revision": None}},
+        "models": {"player_0": {"id": agent_name, "revision": None}},
         "parameters": None if network is None else sum(weight.numel() for weight in network.parameters()),
         "training_data": None,
         "trained_on_suite": None,
@@ -110,9 +87,25 @@ def metadata(played: Played) -> dict[str, Any]:
     }
 
 
-def configuration(played: Played, hashes: Sequence[str]) -> dict[str, Any]:
-    """Return what was asked for."""
-    suite, settings = played.result.suite, played.settings
+def configuration(
+    plan: Plan,
+    agent_name: str,
+    agent: Agent,
+    settings: AgentSettings,
+    execution: Mapping[str, Any],
+    hashes: Sequence[str],
+) -> dict[str, Any]:
+    """Return what is asked for.
+
+    Args:
+        plan: The episodes.
+        agent_name: How the agent was asked for.
+        agent: The agent.
+        settings: What it was made with.
+        execution: How the episodes are run.
+        hashes: Hash of each environment's behaviour.
+    """
+    suite = plan.suite
     prompt = json.dumps([settings.format, settings.prompt], sort_keys=True)
     environments = [
         {
@@ -123,7 +116,7 @@ def configuration(played: Played, hashes: Sequence[str]) -> dict[str, Any]:
             "ruleset_hash": rules,
             "seeds": list(seeds),
         }
-        for e, rules, seeds in zip(suite.entries, hashes, played.seeds, strict=True)
+        for (e, seeds), rules in zip(plan.entries(), hashes, strict=True)
     ]
     return {
         "suite": {
@@ -133,11 +126,13 @@ def configuration(played: Played, hashes: Sequence[str]) -> dict[str, Any]:
             "protocol": suite.protocol,
         },
         "environments": environments,
-        "agent": played.agent_name,
+        "repeats": plan.repeats,
+        "agent": agent_name,
+        "agent_details": agent.details(),
         "sampling": asdict(settings),
         "prompt_hash": hashlib.sha256(prompt.encode()).hexdigest(),
         "retries_after_fault": 1,
-        "execution": dict(played.execution),
+        "execution": dict(execution),
         "hardware": {"machine": platform.machine(), "system": platform.system(), "processors": os.cpu_count()},
         "packages": {"python": platform.python_version(), **_versions()},
     }
@@ -153,25 +148,39 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def episode_row(record: Mapping[str, Any], entry: SuiteEntry, rules: str, played: Played) -> dict[str, Any]:
-    """Return an episode's line: the record of the evaluation, the game it belongs to, and what each seat used."""
-    seat = {key: record[key] for key in ("tokens_in", "tokens_out", "illegal")}
+def episode_row(
+    trajectory: Trajectory, key: Key, entry: SuiteEntry, rules: str, agent_name: str, started: str
+) -> dict[str, Any]:
+    """Return an episode's line: the record of the evaluation, the game it belongs to, and what each seat used.
+
+    Args:
+        trajectory: The episode.
+        key: Which one of the evaluation it is.
+        entry: The environment in the suite.
+        rules: Hash of its behaviour.
+        agent_name: How the agent was asked for.
+        started: When the evaluation began, in UTC.
+    """
+    record = record_of(trajectory)
+    seat = {**usage_of(trajectory).as_json(), "illegal": record["illegal"]}
     return {
         **record,
+        "task": key[1],
+        "attempt": key[2],
         "env": entry.env_id,
         "env_version": entry.env_id.rpartition("-v")[2],
         "options": entry.env_kwargs,
         "label": entry.label,
         "ruleset_hash": rules,
-        "seat_map": {"player_0": played.agent_name},
+        "seat_map": {"player_0": agent_name},
         "roles": {},
         "winner": None,
-        "seats": {"player_0": {**seat, "calls": record["length"]}},
-        "started": played.started,
+        "seats": {"player_0": seat},
+        "started": started,
     }
 
 
-def transcript(trajectory: Trajectory) -> dict[str, Any]:
+def transcript(trajectory: Trajectory, key: Key) -> dict[str, Any]:
     """Return every turn of an episode, as a person would read it."""
     turns = [
         {
@@ -185,6 +194,9 @@ def transcript(trajectory: Trajectory) -> dict[str, Any]:
     ]
     return {
         "env": trajectory.env_id,
+        "label": key[0],
+        "task": key[1],
+        "attempt": key[2],
         "seed": trajectory.spec.seed,
         "success": int(trajectory.success == 1),
         "score": trajectory.score,
@@ -197,9 +209,15 @@ def results(played: Played) -> dict[str, Any]:
     """Return the numbers, those of the baselines beside them."""
     suite = played.result.suite
     content = {**_numbers(played.result), "suite": suite.name, "version": suite.version, "metric": suite.metric}
+    content |= {"repeats": played.repeats, "complete": not played.unplayed, "usage": played.usage.as_json()}
+    if played.unplayed:
+        content["unplayed"] = {label: list(map(dict, found)) for label, found in played.unplayed.items()}
     if played.baselines:
         content["baselines"] = {name: _numbers(result) for name, result in played.baselines.items()}
         content["normalised"] = normalised(played)
+        mean = normalised_mean(content)
+        if mean is not None:
+            content["normalised_mean"] = as_json(mean)
     return content
 
 
@@ -213,6 +231,7 @@ def _numbers(result: SuiteResult) -> dict[str, Any]:
 def metrics(result: EvaluationResult) -> dict[str, Any]:
     """Return metric -> number with its interval, for one environment."""
     turns = sum(record["length"] for record in result.episodes)
+    repeated = {name: _estimate(estimate, True) for name, estimate in repeated_attempts(result.episodes).items()}
     return {
         "success": _estimate(result.success, True),
         "score": _estimate(result.score, True),
@@ -220,15 +239,19 @@ def metrics(result: EvaluationResult) -> dict[str, Any]:
         "turns": _estimate(result.turns, False),
         "invalid_actions": {"value": result.invalid_actions, "n_turns": turns, "higher_is_better": False},
         "faults": {"value": result.faults, "n_games": len(result.episodes), "higher_is_better": False},
+        **repeated,
     }
 
 
 def _estimate(estimate: Estimate, higher_is_better: bool) -> dict[str, Any]:
-    return {
+    numbers = {
         "value": estimate.value,
         "stderr": estimate.stderr,
         "ci_low": estimate.low,
         "ci_high": estimate.high,
+    }
+    return {
+        **{name: None if math.isnan(number) else number for name, number in numbers.items()},
         "n_games": estimate.count,
         "n_blocks": estimate.blocks,
         "method": estimate.method,

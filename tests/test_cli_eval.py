@@ -12,7 +12,7 @@ import pytest
 from small import small_model
 
 from turngym.__main__ import main
-from turngym.agents.intervals import cluster_bootstrap
+from turngym.agents.intervals import cluster_bootstrap, share, wilson
 from turngym.benchmarks.rulesets import ruleset_hash
 from turngym.envs.textgames.guess_the_number import GuessTheNumber
 
@@ -65,7 +65,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_expert_always_finds_the_number(capsys: pytest.CaptureFixture[str]) -> None:
     found = evaluation(capsys, GUESS, "--agent", "expert", "--episodes", "20")
     numbers = found["environments"][GUESS]
-    assert numbers["success"]["value"] == numbers["success"]["ci_low"] == found["mean"]["value"] == 1.0
+    assert numbers["success"]["value"] == numbers["success"]["ci_high"] == found["mean"]["value"] == 1.0
+    assert numbers["success"]["ci_low"] == pytest.approx(wilson(20, 20)[0]), "20 games leave room for a failure"
     assert numbers["success"]["n_games"] == 20 and numbers["faults"]["value"] == 0
     assert numbers["turns"]["value"] <= 7, "bisection of 100 numbers"
 
@@ -86,7 +87,7 @@ def test_the_table_shows_means_with_intervals_and_baselines(capsys: pytest.Captu
 
 
 def test_the_folder_holds_what_a_reader_needs(folder: Path) -> None:
-    assert {file.name for file in folder.iterdir()} == FILES
+    assert {file.name for file in folder.iterdir()} == {*FILES, "baselines.jsonl"}
     config = json.loads((folder / "config.json").read_text())
     (environment,) = config["environments"]
     assert environment["env"] == "turngym/FrozenLake-v0" and environment["options"] == {"split": "test"}
@@ -103,7 +104,8 @@ def test_the_results_can_be_recomputed_from_the_episodes(folder: Path) -> None:
     found = json.loads((folder / "results.json").read_text())["environments"]["turngym/FrozenLake-v0"]
     blocks = [episode["block_id"] for episode in episodes]
     for metric, key in (("success", "success"), ("score", "score"), ("return", "returns"), ("turns", "length")):
-        estimate = cluster_bootstrap([float(episode[key]) for episode in episodes], blocks)
+        interval = share if metric == "success" else cluster_bootstrap
+        estimate = interval([float(episode[key]) for episode in episodes], blocks)
         assert found[metric]["value"] == pytest.approx(sum(e[key] for e in episodes) / 12, abs=1e-9)
         assert (found[metric]["ci_low"], found[metric]["ci_high"]) == (estimate.low, estimate.high)
         assert (found[metric]["n_games"], found[metric]["n_blocks"]) == (12, 12)
@@ -144,7 +146,7 @@ def test_the_same_seed_writes_the_same_episodes_and_another_seed_others(folder: 
     def timeless(path: Path) -> bytes:
         rows = lines_of(path / "episodes.jsonl")
         for row in rows:
-            assert row.pop("started")
+            assert row.pop("started") and row["seats"]["player_0"].pop("latency") >= 0
         return json.dumps(rows).encode()
 
     assert timeless(tmp_path / "a") == timeless(folder) != timeless(tmp_path / "b")
@@ -155,7 +157,8 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, capsys: pyt
     (tmp_path / "mine.txt").write_text("mine")
     assert main(["eval", GUESS, "--agent", "expert", "--episodes", "2", "--out", str(tmp_path)]) == 2
     shown = capsys.readouterr()
-    assert shown.err == f"error: {tmp_path} exists already and is not empty: pass another folder as --out.\n"
+    way_out = "--resume goes on with the evaluation in it, or pass another folder as --out."
+    assert shown.err == f"error: {tmp_path} exists already and is not empty: {way_out}\n"
     assert not shown.out and [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -19,7 +19,8 @@ class AgentSettings:
         temperature: Sampling temperature; 0 is greedy.
         top_p: Nucleus share.
         max_new_tokens: Limit of a completion's length.
-        prompt: Fields of :class:`turngym.agents.prompts.PromptConfig`.
+        prompt: Fields of :class:`turngym.agents.prompt_text.PromptConfig`.
+        server: Fields of :class:`turngym.agents.server_config.ServerConfig`.
     """
 
     seed: int = 0
@@ -28,6 +29,7 @@ class AgentSettings:
     top_p: float = 1.0
     max_new_tokens: int = 256
     prompt: dict[str, Any] = field(default_factory=dict)
+    server: dict[str, Any] = field(default_factory=dict)
 
 
 class Backend(Protocol):

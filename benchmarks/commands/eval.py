@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from tyro.conf import Positional
 
 from turngym.agents.backends import AgentSettings, make_agent
 from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.backends.random import RandomAgent
-from turngym.agents.core import Agent
-from turngym.agents.evaluate import EvaluationResult
-from turngym.agents.intervals import Estimate
+from turngym.agents.core import Agent, EagerAgent
+from turngym.agents.prompt_text import PromptConfig
+from turngym.benchmarks.commands.eval_display import LiveTable, remarks, results_tables
 from turngym.benchmarks.commands.parsing import Pairs, Specs, find_env, key_values, make_text_env, parse
-from turngym.benchmarks.submission import Played, normalised, require_free, results, write_submission
-from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry, SuiteResult, evaluate_suite
+from turngym.benchmarks.evaluation import Execution, Plan
+from turngym.benchmarks.evaluation_folder import require_free
+from turngym.benchmarks.evaluation_run import EvaluationRun, Watcher
+from turngym.benchmarks.submission import results
+from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers.action_format import action_format
 from turngym.wrappers.wrapping import wrap
@@ -39,7 +38,8 @@ class Arguments:
 
     Args:
         target: Name of a suite, id of an environment, or `module:id`.
-        agent: Who plays: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, or module:PACKAGE.MODULE.NAME.
+        agent: Who plays: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, openai:MODEL@URL for a server, or
+            module:PACKAGE.MODULE.NAME.
         episodes: Episodes of each environment, on distinct tasks; the suite's number, or up to 100, unless given.
         seed: Seed of what the agent draws and, outside of a suite, of the choice of tasks.
         split: Share of the tasks to draw from; a suite has its own.
@@ -51,11 +51,16 @@ class Arguments:
         max_new_tokens: Longest completion of a model.
         format: How a model writes an action: tag, boxed, json or plain.
         prompt: A setting of a model's prompts, such as history=3 or instructions=false; may be repeated.
+        server: A setting of a server, such as concurrency=32, timeout=60 or prices=FILE; may be repeated.
+        repeats: Attempts at each task, for pass@k and pass^k.
+        time_budget: Minutes after which no further episode begins; what was left out is told.
         num_envs: Environments that are played side by side.
         backend: Backend of the vector: sync or process.
-        schedule: lockstep repeats to the bit, continuous never waits for the slowest environment.
+        schedule: lockstep repeats to the bit, continuous never waits for the slowest environment or answer; continuous
+            for a server and lockstep for any other agent, unless given.
         baselines: Also play the random and the expert agent on the same tasks and show the normalised result.
         out: A new folder for metadata, configuration, results, episodes and transcripts.
+        resume: Go on with the evaluation in that folder, if there is one, without playing finished episodes again.
         json: Print the results as JSON.
     """
 
@@ -71,11 +76,15 @@ class Arguments:
     max_new_tokens: int = 256
     format: str = "tag"
     prompt: Pairs = ()
+    server: Pairs = ()
+    repeats: int = 1
+    time_budget: float | None = None
     num_envs: int = 32
     backend: str = "sync"
-    schedule: Literal["lockstep", "continuous"] = "lockstep"
+    schedule: Literal["lockstep", "continuous"] | None = None
     baselines: bool = False
     out: Path | None = None
+    resume: bool = False
     json: bool = False
 
 
@@ -83,23 +92,48 @@ def main(argv: Sequence[str]) -> int:
     """Evaluate, print a table, and write the folder if one was asked for."""
     arguments = parse(Arguments, argv, "eval")
     check_numbers(arguments)
-    if arguments.out is not None:
+    if arguments.out is not None and not arguments.resume:
         require_free(arguments.out)
     suite = chosen_suite(arguments)
     settings = agent_settings(arguments)
     agent = make_agent(arguments.agent, settings)
     console = Console(highlight=False, quiet=arguments.json)
-    played = _play(suite, agent, settings, arguments, console)
-    if arguments.out is not None:
-        write_submission(arguments.out, played)
+    seeds = tuple(entry.find_seeds(arguments.episodes) for entry in suite.entries)
+    plan = Plan(suite, seeds, arguments.repeats)
+    totals = {entry.label: arguments.repeats * len(own) for entry, own in plan.entries()}
+    with LiveTable(console, totals, is_silent=arguments.agent.partition(":")[0] == "human") as table:
+        try:
+            played = _evaluation(plan, agent, settings, arguments, table).run()
+        except KeyboardInterrupt:
+            if arguments.out is not None:
+                print(f"{arguments.out} keeps the finished episodes: --resume goes on with them.", file=sys.stderr)
+            raise
     if arguments.json:
         print(json.dumps(results(played), indent=2, sort_keys=True, ensure_ascii=False))
         return 0
-    for table in results_tables(played):
-        console.print(table)
-    if arguments.out is not None:
-        console.print(f"written to {arguments.out}", markup=False)
+    for each in results_tables(played):
+        console.print(each)
+    for line in remarks(played, arguments.out):
+        console.print(line, markup=False)
     return 0
+
+
+def _evaluation(
+    plan: Plan, agent: Agent, settings: AgentSettings, arguments: Arguments, watcher: Watcher
+) -> EvaluationRun:
+    schedule = arguments.schedule or ("continuous" if isinstance(agent, EagerAgent) else "lockstep")
+    return EvaluationRun(
+        plan,
+        agent,
+        arguments.agent,
+        settings,
+        Execution(arguments.num_envs, arguments.backend, schedule),
+        {"random": RandomAgent(arguments.seed), "expert": ExpertAgent()} if arguments.baselines else {},
+        arguments.out,
+        arguments.resume,
+        arguments.time_budget,
+        watcher,
+    )
 
 
 def check_numbers(arguments: Arguments) -> None:
@@ -110,6 +144,12 @@ def check_numbers(arguments: Arguments) -> None:
         raise ConfigError(f"--num-envs must be at least 1, got {arguments.num_envs}.")
     if arguments.max_new_tokens < 1:
         raise ConfigError(f"--max-new-tokens must be at least 1, got {arguments.max_new_tokens}.")
+    if arguments.repeats < 1:
+        raise ConfigError(f"--repeats must be at least 1, got {arguments.repeats}.")
+    if arguments.time_budget is not None and not arguments.time_budget > 0:
+        raise ConfigError(f"--time-budget must be above 0 minutes, got {arguments.time_budget}.")
+    if arguments.resume and arguments.out is None:
+        raise ConfigError("--resume goes on with what a folder holds: pass the folder as --out.")
     if not arguments.temperature >= 0:
         raise ConfigError(f"--temperature must be 0 or more, got {arguments.temperature}.")
     if not 0 < arguments.top_p <= 1:
@@ -155,8 +195,6 @@ def agent_settings(arguments: Arguments) -> AgentSettings:
     action_format(arguments.format)
     prompt = key_values(arguments.prompt, "--prompt")
     if prompt:
-        from turngym.agents.prompts import PromptConfig
-
         known = [field.name for field in dataclasses.fields(PromptConfig)]
         for key in prompt:
             if key not in known:
@@ -169,92 +207,5 @@ def agent_settings(arguments: Arguments) -> AgentSettings:
         top_p=arguments.top_p,
         max_new_tokens=arguments.max_new_tokens,
         prompt=prompt,
+        server=key_values(arguments.server, "--server"),
     )
-
-
-def _play(suite: Suite, agent: Agent, settings: AgentSettings, arguments: Arguments, console: Console) -> Played:
-    """Play all episodes behind a progress bar."""
-    execution = {"num_envs": arguments.num_envs, "backend": arguments.backend, "schedule": arguments.schedule}
-    started = _now()
-    seeds = [entry.find_seeds(arguments.episodes) for entry in suite.entries]
-    baselines: dict[str, SuiteResult] = {}
-    with _progress(console, is_silent=arguments.agent.partition(":")[0] == "human") as progress:
-
-        def evaluated(name: str, player: Agent) -> SuiteResult:
-            task = progress.add_task(name, total=sum(map(len, seeds)))
-            return evaluate_suite(
-                suite,
-                player,
-                seeds,
-                num_envs=arguments.num_envs,
-                backend=arguments.backend,
-                schedule=arguments.schedule,
-                on_episode=lambda trajectory: progress.advance(task),
-            )
-
-        result = evaluated("episodes", agent)
-        if arguments.baselines:
-            baselines["random"] = evaluated("random", RandomAgent(arguments.seed))
-            try:
-                baselines["expert"] = evaluated("expert", ExpertAgent())
-            except ConfigError as error:  # no solver: there is no upper baseline
-                console.print(f"without the expert baseline: {error}", markup=False)
-    return Played(result, seeds, arguments.agent, agent, settings, execution, started, _now(), baselines)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _progress(console: Console, *, is_silent: bool) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=console, transient=True, disable=is_silent or console.quiet)
-
-
-def results_tables(played: Played) -> Iterator[Table]:
-    """Yield one table an environment, and one for the mean of a suite; the baselines have columns of their own."""
-    suite, others = played.result.suite, played.baselines
-    shares = normalised(played)
-    for index, entry in enumerate(suite.entries):
-        table = _empty_table(entry.label, played)
-        own = _metric_rows(played.result.results[index])
-        beside = [_metric_rows(found.results[index]) for found in others.values()]
-        for metric, (value, interval) in own.items():
-            table.add_row(metric, value, interval, *[column[metric][0] for column in beside])
-        if entry.label in shares:
-            table.add_row("normalised", f"{shares[entry.label]:.1f}", "", "0.0", "100.0")
-        yield table
-    if len(suite.entries) > 1:
-        table = _empty_table(f"{suite.name}, version {suite.version}: mean with equal weights", played)
-        scale, metric = (100, "success %") if suite.metric == "success" else (1, "score")
-        table.add_row(
-            metric,
-            *_numbers(played.result.mean, scale, 1),
-            *[_numbers(found.mean, scale, 1)[0] for found in others.values()],
-        )
-        yield table
-
-
-def _empty_table(title: str, played: Played) -> Table:
-    table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("metric", min_width=17)
-    for name in (played.agent_name, "95 % interval", *played.baselines):
-        table.add_column(escape(name), justify="right", min_width=9)
-    return table
-
-
-def _metric_rows(result: EvaluationResult) -> dict[str, tuple[str, str]]:
-    """Return metric -> mean and interval, as text."""
-    return {
-        "success %": _numbers(result.success, 100, 1),
-        "score": _numbers(result.score, 1, 3),
-        "return": _numbers(result.reward_sum, 1, 3),
-        "turns": _numbers(result.turns, 1, 2),
-        "invalid actions %": (f"{100 * result.invalid_actions:.1f}", ""),
-        "faults": (f"{result.faults} of {len(result.episodes)}", ""),
-    }
-
-
-def _numbers(estimate: Estimate, scale: float, digits: int) -> tuple[str, str]:
-    value, low, high = (f"{scale * number:.{digits}f}" for number in (estimate.value, estimate.low, estimate.high))
-    return value, f"{low} to {high}"

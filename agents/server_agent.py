@@ -1,0 +1,232 @@
+"""The agent around a server: messages, requests side by side, retries, parsing, memory, and what each answer cost.
+
+A turn that has no answer after the retries is played with the empty text, which the environment takes for an invalid
+action: an episode never ends because of a server, and none is left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent import futures
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from turngym.agents.chat_server import CallFailed, ChatServer
+from turngym.agents.core import Decision, EagerAgent, Request
+from turngym.agents.png import png
+from turngym.agents.prompt_text import PromptConfig, shown_text, system_text, window_text
+from turngym.agents.sampling import Sampling
+from turngym.agents.server_config import Prices, ServerConfig
+from turngym.agents.usage import Usage
+from turngym.seeding import stream, stream_seed
+from turngym.wrappers.action_format import action_format
+
+Message = dict[str, Any]
+
+
+@dataclass
+class _Memory:
+    """What is remembered of one episode: observations with actions, and in conversation mode all messages."""
+
+    turns: list[tuple[str, str]] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+
+
+class ServerAgent(EagerAgent):
+    """Plays with a model behind a server.
+
+    Args:
+        server: Sends the requests.
+        model: Name of the model there.
+        config: Limits, waits and further fields.
+        prompt: What goes into a prompt.
+        sampling: Temperature, top-p, longest completion.
+        format: Name of the action format.
+        seed: With episode, turn and attempt it fixes the seed of each request and the length of each wait.
+        prices: What tokens cost; None where that is unknown.
+    """
+
+    def __init__(
+        self,
+        server: ChatServer,
+        model: str,
+        config: ServerConfig,
+        prompt: PromptConfig,
+        sampling: Sampling,
+        format: str = "tag",
+        seed: int = 0,
+        prices: Prices | None = None,
+    ) -> None:
+        self.server = server
+        self.name = model
+        self.config = config
+        self.prompt = prompt
+        self.sampling = sampling
+        self.format = action_format(format)
+        self.seed = seed
+        self.prices = prices
+        self.problems: dict[str, str] = {}
+        """Kind of failure -> what was said at the first one; for people, never written to a file."""
+        self._memories: dict[int, _Memory] = {}
+        self._pool: ThreadPoolExecutor | None = None
+        self._pending: dict[Future[tuple[str, Usage]], tuple[Request, list[Message]]] = {}
+
+    def begin(self, requests: Sequence[Request]) -> None:
+        """Send the requests off, as many at a time as ``concurrency`` allows."""
+        if requests and self._pool is None:
+            self._pool = ThreadPoolExecutor(self.config.concurrency, thread_name_prefix="server-agent")
+            self.server.stopped.clear()
+        for request in requests:
+            assert self._pool is not None
+            prompt = self.messages(request)
+            self._pending[self._pool.submit(self._answer, request, prompt)] = request, prompt
+
+    def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
+        """Return the requests that have their completion, the action in it parsed."""
+        done = futures.wait(self._pending, None if wait else 0, futures.FIRST_COMPLETED).done
+        found = []
+        for future in [each for each in self._pending if each in done]:
+            request, prompt = self._pending.pop(future)
+            completion, usage = future.result()
+            action = self.format.action_of(completion)
+            self._remember(request, prompt, completion, action)
+            found.append((request, Decision(action, completion, usage=usage)))
+        if not self._pending and self._pool is not None:
+            self._pool.shutdown()  # no thread outlives the work
+            self._pool = None
+        return found
+
+    def abandon(self) -> None:
+        """Cut all connections, so that whoever waits for the server ends at once."""
+        if self._pool is None:
+            return
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.server.abort()
+        self._pool.shutdown()
+        self._pool = None
+        self._pending = {}
+
+    def messages(self, request: Request) -> list[Message]:
+        """Return the messages that ``request`` is answered from, pictures included."""
+        memory = self._memories.get(request.episode) or _Memory()
+        shown = shown_text(self.prompt, request.observation, request.info)
+        if self.prompt.mode == "conversation":
+            earlier = memory.messages or self._system(request)
+            return [*earlier, _user(shown, request)]
+        recent = memory.turns[-self.prompt.history :] if self.prompt.history else []
+        return [*self._system(request), _user(window_text(recent, shown), request)]
+
+    def _system(self, request: Request) -> list[Message]:
+        text = system_text(self.prompt, request.instructions, f"Answer format: {self.format.instruction}")
+        return [{"role": "system", "content": text}] if text else []
+
+    def _remember(self, request: Request, prompt: list[Message], completion: str, action: str) -> None:
+        memory = self._memories.setdefault(request.episode, _Memory())
+        if self.prompt.mode == "conversation":
+            memory.messages = [*prompt, {"role": "assistant", "content": completion}]
+        elif self.prompt.history:
+            memory.turns = [*memory.turns, (request.observation, action)][-self.prompt.history :]
+
+    def forget(self, episode: int) -> None:
+        """Drop the memory of an episode."""
+        self._memories.pop(episode, None)
+
+    def details(self) -> dict[str, Any]:
+        """Return model, address, settings and prices; the key is no part of it."""
+        fields = self._fields(Request(0, 0, 0, "", {}, ""), 0)
+        fields.pop("seed", None)  # each request has its own
+        return {
+            "model": self.name,
+            "url": self.server.address.url,
+            "server": {**asdict(self.config), "prices": None if self.prices is None else asdict(self.prices)},
+            "request": fields,
+        }
+
+    def _fields(self, request: Request, attempt: int) -> dict[str, Any]:
+        """Return everything of a request's body but the messages."""
+        fields: dict[str, Any] = {
+            "model": self.name,
+            "temperature": self.sampling.temperature,
+            "top_p": self.sampling.top_p,
+            self.config.max_tokens_field: self.sampling.max_new_tokens,
+        }
+        if self.config.seed:
+            fields["seed"] = stream_seed("server", self.seed, request.episode, request.turn, attempt) % 2**31
+        return {**fields, **self.config.body}
+
+    def _answer(self, request: Request, messages: list[Message]) -> tuple[str, Usage]:
+        """Return the completion, empty where none could be had, and what it cost."""
+        began = time.monotonic()
+        failures: Counter[str] = Counter()
+        told: list[tuple[int, int] | None] = []
+        completion = ""
+        for attempt in range(self.config.retries + 1):
+            left = self.config.deadline - (time.monotonic() - began)
+            body = {**self._fields(request, attempt), "messages": messages}
+            try:
+                completion, tokens = self.server.ask(body, min(self.config.timeout, left))
+                told.append(tokens)
+                break
+            except CallFailed as failure:
+                failures[failure.kind] += 1
+                self.problems.setdefault(failure.kind, failure.detail)
+                told += [failure.tokens] if failure.tokens else []
+                wait = max(self._wait(request, attempt), failure.retry_after)
+                left = self.config.deadline - (time.monotonic() - began)
+                is_last = attempt == self.config.retries or not failure.is_retried or wait >= left
+                if is_last or self.server.stopped.wait(wait):
+                    break
+        return completion, self._usage(attempt + 1, bool(completion), told, failures, time.monotonic() - began)
+
+    def _wait(self, request: Request, attempt: int) -> float:
+        draw = float(stream("retry", self.seed, request.episode, request.turn, attempt).random())
+        return backoff(attempt, draw, self.config.wait, self.config.longest_wait)
+
+    def _usage(
+        self,
+        calls: int,
+        is_answered: bool,
+        told: list[tuple[int, int] | None],
+        failures: Counter[str],
+        latency: float,
+    ) -> Usage:
+        tokens_in = sum(tokens[0] for tokens in told if tokens)
+        tokens_out = sum(tokens[1] for tokens in told if tokens)
+        return Usage(
+            tokens_in,
+            tokens_out,
+            calls,
+            retries=calls - 1,
+            lost=int(not is_answered),
+            unmetered=told.count(None),
+            latency=latency,
+            cost=None if self.prices is None else self.prices.of(tokens_in, tokens_out),
+            failures=dict(failures),
+        )
+
+
+def backoff(attempt: int, draw: float, first: float, longest: float) -> float:
+    """Return the seconds to wait after a failed attempt: doubled each time, and between half and all of that.
+
+    Args:
+        attempt: Number of the attempt that failed, from 0.
+        draw: A uniform number in [0, 1), so that clients that failed together do not come back together.
+        first: The longest wait after the first attempt.
+        longest: The longest wait after any.
+
+    >>> backoff(0, 0.0, 0.5, 30.0), backoff(3, 0.5, 0.5, 30.0), backoff(9, 1.0, 0.5, 30.0)
+    (0.25, 3.0, 30.0)
+    """
+    return float(min(longest, first * 2**attempt) * (0.5 + draw / 2))
+
+
+def _user(text: str, request: Request) -> Message:
+    if request.image is None:
+        return {"role": "user", "content": text}
+    data = base64.b64encode(png(request.image)).decode()
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+    return {"role": "user", "content": [{"type": "text", "text": text}, picture]}

@@ -1,0 +1,182 @@
+"""How a server is used: its address, the environment variable of its key, limits, waits and prices."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from turngym.errors import ConfigError
+
+OPENAI_HOST = "api.openai.com"
+_OWN_FIELDS = frozenset({"model", "messages", "stream", "n"})
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """How a server is used.
+
+    Args:
+        concurrency: Most requests at the same time.
+        retries: How often a request that failed is sent again.
+        timeout: Seconds for one request, from the connection to the last byte.
+        deadline: Seconds for one turn, with all its requests and waits.
+        wait: Seconds before the first retry; doubled for each further one.
+        longest_wait: Longest of these waits in seconds; what the server asks for may be longer.
+        seed: Whether a seed goes with each request, made from the run's seed, the episode and the turn.
+        max_tokens_field: Name of the field for the longest completion; some models want ``max_completion_tokens``.
+        key_variable: Environment variable that holds the key; ``OPENAI_API_KEY`` for OpenAI's own server and
+            ``TURNGYM_API_KEY`` for any other, unless given.
+        prices: Price of a million tokens, ``{"input": 0.5, "output": 1.5}``, or the path of a JSON file with such an
+            entry for each model.
+        body: Further fields of every request.
+    """
+
+    concurrency: int = 16
+    retries: int = 5
+    timeout: float = 120.0
+    deadline: float = 600.0
+    wait: float = 0.5
+    longest_wait: float = 30.0
+    seed: bool = True
+    max_tokens_field: str = "max_tokens"
+    key_variable: str = ""
+    prices: Mapping[str, float] | str | None = None
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, least in (("concurrency", 1), ("retries", 0)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise ConfigError(f"{name} of a server must be a whole number of at least {least}, got {value!r}.")
+        for name in ("timeout", "deadline", "wait", "longest_wait"):
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0 < value < 1e6:
+                raise ConfigError(f"{name} of a server must be a number of seconds above 0, got {value!r}.")
+        for name in ("max_tokens_field", "key_variable"):
+            if not isinstance(getattr(self, name), str):
+                raise ConfigError(f"{name} of a server must be a name, got {getattr(self, name)!r}.")
+        if not isinstance(self.seed, bool):
+            raise ConfigError(f"seed of a server must be true or false, got {self.seed!r}.")
+        if not isinstance(self.body, Mapping):
+            raise ConfigError(f'body of a server must be a JSON object, such as {{"top_k": 20}}, got {self.body!r}.')
+        taken = _OWN_FIELDS & self.body.keys()
+        if taken:
+            raise ConfigError(f"body of a server may not set {min(taken)!r}, which turngym fills in itself.")
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Price of a million tokens.
+
+    Args:
+        input: Tokens that the model reads.
+        output: Tokens that it writes.
+
+    >>> Prices(0.5, 2.0).of(1_000_000, 500_000)
+    1.5
+    """
+
+    input: float
+    output: float
+
+    def of(self, tokens_in: int, tokens_out: int) -> float:
+        """Return the price of so many tokens."""
+        return (self.input * tokens_in + self.output * tokens_out) / 1e6
+
+
+def read_prices(given: Mapping[str, float] | str | None, model: str) -> Prices | None:
+    """Return the prices of a model; None where none were given.
+
+    Raises:
+        ConfigError: The file cannot be read, lacks the model, or an entry is no pair of prices.
+    """
+    entry: Any = given
+    if isinstance(given, str):
+        try:
+            table = json.loads(Path(given).read_text("utf8"))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"the price table {given} cannot be read ({error}).") from error
+        if not isinstance(table, dict) or model not in table:
+            raise ConfigError(f'{given} has no price of {model!r}: add "{model}": {{"input": 0.5, "output": 1.5}}.')
+        entry = table[model]
+    if entry is None:
+        return None
+    numbers: list[Any] = [entry.get(name) for name in ("input", "output")] if isinstance(entry, Mapping) else []
+    found = [float(number) for number in numbers if type(number) in (int, float) and 0 <= number < 1e9]
+    if len(found) != 2:
+        raise ConfigError(f'prices must be like {{"input": 0.5, "output": 1.5}} a million tokens, got {entry!r}.')
+    return Prices(*found)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server is.
+
+    Args:
+        is_secure: Whether it is reached by HTTPS.
+        host: Name or number of the host.
+        port: Port.
+        path: Path of the chat completions.
+    """
+
+    is_secure: bool
+    host: str
+    port: int
+    path: str
+
+    @property
+    def url(self) -> str:
+        """The address as a URL."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.is_secure else 'http'}://{host}:{self.port}{self.path}"
+
+
+def read_address(url: str) -> Address:
+    """Return the address that a URL names; ``/chat/completions`` is added where it is missing.
+
+    Raises:
+        ConfigError: It is no http or https URL, or it holds a password or a query, which would end up in files.
+
+    >>> read_address("http://localhost:8000").path, read_address("https://api.example.org/openai/v1/").path
+    ('/v1/chat/completions', '/openai/v1/chat/completions')
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ConfigError(f"a server's URL cannot be read ({error}): write http://HOST:PORT/v1.") from error
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise ConfigError(
+            "a server's URL may hold no name, password, query or fragment, as it is written to files: put the key into "
+            "an environment variable."
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname or not re.fullmatch(r"[!-~]*", url):
+        raise ConfigError(f"a server's URL must be like http://HOST:PORT/v1, got {url!r}.")
+    path = parts.path.rstrip("/") or "/v1"
+    path += "" if path.endswith("/chat/completions") else "/chat/completions"
+    is_secure = parts.scheme == "https"
+    return Address(is_secure, parts.hostname, port or (443 if is_secure else 80), path)
+
+
+def read_key(address: Address, variable: str) -> str:
+    """Return the key of a server from the environment; empty where there is none.
+
+    Only OpenAI's own server is ever shown ``OPENAI_API_KEY`` without being asked to.
+
+    Raises:
+        ConfigError: The variable that was named is not set, or holds something that no header can carry.
+    """
+    is_openai = address.is_secure and address.host == OPENAI_HOST
+    name = variable or ("OPENAI_API_KEY" if is_openai else "TURNGYM_API_KEY")
+    key = os.environ.get(name, "").strip()
+    if not key and (variable or is_openai):
+        raise ConfigError(f"the environment variable {name} is not set: put the server's key into it.")
+    if not re.fullmatch(r"[!-~]*", key):
+        raise ConfigError(f"the key in the environment variable {name} holds characters that no key has.")
+    return key

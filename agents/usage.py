@@ -1,0 +1,92 @@
+"""What an agent's answers cost: tokens, calls, retries, seconds and money, for a turn, an episode or an evaluation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from turngym.agents.trajectory import Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What was used up. Two of them can be added.
+
+    Args:
+        tokens_in: Tokens read, over all calls that told their number.
+        tokens_out: Tokens written.
+        calls: Requests that were sent, repeated ones included.
+        retries: Requests that were repeated after a failure.
+        lost: Turns that had no answer in the end and were played with the empty text.
+        unmetered: Answers whose number of tokens is unknown.
+        latency: Seconds between asking and having the answer, waits included; of turns played at the same time each
+            counts its own.
+        cost: Price of the tokens, in the currency of the price table; None where no price is known.
+        failures: Kind of failure -> number of calls that failed so.
+
+    >>> total = Usage(tokens_in=5, calls=1) + Usage(tokens_in=2, calls=3, retries=2, failures={"timeout": 2})
+    >>> total.tokens_in, total.calls, dict(total.failures)
+    (7, 4, {'timeout': 2})
+    """
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    calls: int = 0
+    retries: int = 0
+    lost: int = 0
+    unmetered: int = 0
+    latency: float = 0.0
+    cost: float | None = None
+    failures: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            self.tokens_in + other.tokens_in,
+            self.tokens_out + other.tokens_out,
+            self.calls + other.calls,
+            self.retries + other.retries,
+            self.lost + other.lost,
+            self.unmetered + other.unmetered,
+            self.latency + other.latency,
+            sum(costs) if costs else None,
+            dict(Counter(self.failures) + Counter(other.failures)),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON can hold it; :meth:`from_json` reads it back."""
+        return {
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
+            "calls": self.calls,
+            "retries": self.retries,
+            "lost": self.lost,
+            "unmetered": self.unmetered,
+            "latency": self.latency,
+            "cost": self.cost,
+            "failures": dict(sorted(self.failures.items())),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Usage:
+        """Return what :meth:`as_json` wrote; further keys are passed over.
+
+        >>> Usage.from_json(Usage(calls=2, cost=0.5).as_json()) == Usage(calls=2, cost=0.5)
+        True
+        """
+        return cls(**{name: content[name] for name in cls.__dataclass_fields__ if name in content})
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """Return the sum; nothing used where there are none."""
+    return sum(usages, Usage())
+
+
+def usage_of(trajectory: Trajectory) -> Usage:
+    """Return what the agent used in an episode."""
+    return total(
+        turn.usage or Usage(len(turn.prompt_ids), len(turn.completion_ids), calls=1) for turn in trajectory.turns
+    )

@@ -1,0 +1,269 @@
+"""The folder of an evaluation while it runs: every finished episode is in it, so that a kill costs no finished one.
+
+A transcript is written before the line of its episode, and a line counts once it ends with a line break. An episode
+whose transcript a power failure took is played again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from turngym.errors import CheckpointError, ConfigError, RunFolderExists
+from turngym.files import write_json
+
+try:
+    import fcntl
+except ImportError:  # Windows, where two evaluations of one folder are not noticed
+    fcntl = None  # type: ignore[assignment]
+
+Key = tuple[str, int, int]
+"""An episode: label of the environment, number of the task in it, attempt at the task."""
+
+_SECONDS_BETWEEN_SYNCS = 1.0
+_MAY_DIFFER = frozenset({"execution", "hardware", "packages", "agent_details"})
+_SERVER_MAY_DIFFER = frozenset(
+    {"concurrency", "retries", "timeout", "deadline", "wait", "longest_wait", "key_variable", "prices"}
+)
+
+
+def is_free(path: Path) -> bool:
+    """Return whether a folder is absent or empty; what a kill left of a file that was being written does not count."""
+    if not path.exists():
+        return True
+    return path.is_dir() and all(file.name.startswith(".") and file.name.endswith(".tmp") for file in path.iterdir())
+
+
+def require_free(path: Path) -> None:
+    """Refuse a folder that already holds something.
+
+    Raises:
+        RunFolderExists: It exists and is no empty folder.
+    """
+    if not is_free(path):
+        raise RunFolderExists(
+            f"{path} exists already and is not empty: --resume goes on with the evaluation in it, or pass another "
+            "folder as --out."
+        )
+
+
+def key_of(row: Mapping[str, Any]) -> Key:
+    """Return which episode a line is of."""
+    return str(row["label"]), int(row["task"]), int(row["attempt"])
+
+
+class _Lines:
+    """A file of JSON lines that grows at its end, known by the place of each line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.places: dict[Key, tuple[int, int]] = {}
+        self._file: IO[bytes] = path.open("a+b")
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self._file.close()
+                raise RunFolderExists(
+                    f"{path.parent} is being written by another evaluation: wait for its end, or pass another folder."
+                ) from error
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows, and cut off a line that a kill left unfinished."""
+        self._file.seek(0)
+        start = 0
+        for number, line in enumerate(self._file, start=1):
+            if not line.endswith(b"\n"):
+                self._file.truncate(start)
+                break
+            try:
+                row = json.loads(line)
+                self.places[key_of(row)] = start, len(line)
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
+                raise CheckpointError(f"line {number} of {self.path} is no episode: the file is damaged.") from error
+            yield row
+            start += len(line)
+
+    def add(self, key: Key, row: Mapping[str, Any]) -> None:
+        """Write a row."""
+        # a lone surrogate, which an action may hold, becomes its escape: in JSON that is the same string
+        line = json.dumps(row, ensure_ascii=False, sort_keys=True).encode("utf8", "backslashreplace") + b"\n"
+        self._file.seek(0, os.SEEK_END)
+        self.places[key] = self._file.tell(), len(line)
+        self._file.write(line)
+        self._file.flush()
+
+    def sync(self) -> None:
+        """Bring what was written to the disk: a kill loses nothing without it, a power failure would."""
+        os.fsync(self._file.fileno())
+
+    def sort(self, order: Sequence[Key]) -> None:
+        """Put the lines into an order and leave all others out; a kill meanwhile leaves the file as it was."""
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        with temporary.open("wb") as file:
+            for key in order:
+                start, length = self.places[key]
+                self._file.seek(start)
+                file.write(self._file.read(length))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self.path)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class EvaluationFolder:
+    """Keeps finished episodes, on disk or, without a folder, in memory alone.
+
+    Args:
+        path: The folder; None keeps the episodes' rows in memory and no transcripts.
+        config: What is asked for, as JSON can hold it.
+        metadata: Who plays and when; of a folder that is gone on with, the stored one counts.
+        resume: Go on with what the folder holds, if it holds something.
+
+    Raises:
+        RunFolderExists: The folder is not empty and ``resume`` was not given, or another process writes it.
+        ConfigError: The folder holds another evaluation, or something else.
+        CheckpointError: The stored episodes are damaged.
+    """
+
+    def __init__(
+        self, path: Path | None, config: Mapping[str, Any], metadata: Mapping[str, Any], resume: bool = False
+    ) -> None:
+        self.path = path
+        self.metadata = dict(metadata)
+        self.rows: dict[str, dict[Key, dict[str, Any]]] = {}
+        """Player -> episode -> row; the player whom the evaluation is about has the empty name."""
+        self._synced = 0.0
+        self._files: dict[str, _Lines] = {}
+        if path is None:
+            return
+        if is_free(path):
+            write_json(path / "config.json", config)
+            write_json(path / "metadata.json", metadata)
+        elif resume:
+            require_same(path, json.loads(json.dumps(config)))
+            if (path / "metadata.json").exists():
+                self.metadata = json.loads((path / "metadata.json").read_text("utf8"))
+        else:
+            require_free(path)
+        try:
+            self._open(path)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, path: Path) -> None:
+        self._files["episodes"] = _Lines(path / "episodes.jsonl")
+        self._files["transcripts"] = _Lines(path / "transcripts.jsonl")
+        told = {key_of(row) for row in self._files["transcripts"].read()}
+        rows = {key_of(row): row for row in self._files["episodes"].read()}
+        self.rows[""] = {key: row for key, row in rows.items() if key in told}
+        if (path / "baselines.jsonl").exists():
+            self._open_baselines(path)
+
+    def _open_baselines(self, path: Path) -> None:
+        self._files["baselines"] = _Lines(path / "baselines.jsonl")
+        for row in self._files["baselines"].read():
+            self.rows.setdefault(row["player"], {})[key_of(row)] = row
+
+    def of(self, player: str) -> dict[Key, dict[str, Any]]:
+        """Return the finished episodes of a player."""
+        return self.rows.setdefault(player, {})
+
+    def add(self, player: str, row: dict[str, Any], transcript: Mapping[str, Any] | None = None) -> None:
+        """Keep a finished episode.
+
+        Args:
+            player: Name of a baseline, or empty.
+            row: The episode's line.
+            transcript: Its turns; baselines have none.
+        """
+        key = key_of(row)
+        self.of(player)[key] = row
+        if self.path is None:
+            return
+        if player:
+            if "baselines" not in self._files:
+                self._open_baselines(self.path)
+            self._files["baselines"].add(key, {**row, "player": player})
+        else:
+            self._files["transcripts"].add(key, transcript or {})
+            self._files["episodes"].add(key, row)
+        now = time.monotonic()
+        if now - self._synced > _SECONDS_BETWEEN_SYNCS:
+            self.sync()
+            self._synced = now
+
+    def sync(self) -> None:
+        """Bring everything to the disk, transcripts before the episodes that need them."""
+        for name in ("transcripts", "episodes", "baselines"):
+            if name in self._files:
+                self._files[name].sync()
+
+    def finish(self, order: Sequence[Key], metadata: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+        """Put the episodes into the order of the plan and write the results, which come last."""
+        if self.path is None:
+            return
+        self.sync()
+        there = [key for key in order if key in self.of("")]
+        for name in ("transcripts", "episodes"):
+            self._files[name].sort(there)
+        write_json(self.path / "metadata.json", metadata)
+        write_json(self.path / "results.json", results)
+
+    def close(self) -> None:
+        """Close the files; harmless when they are closed."""
+        for file in self._files.values():
+            file.close()
+        self._files = {}
+
+
+def require_same(path: Path, config: Mapping[str, Any]) -> None:
+    """Refuse a folder that holds another evaluation than ``config`` describes.
+
+    Raises:
+        ConfigError: It holds another one, or none.
+    """
+    try:
+        stored = json.loads((path / "config.json").read_text("utf8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} holds no evaluation to resume ({error}): pass another folder as --out.") from error
+    if not isinstance(stored, dict) or "environments" not in stored:
+        raise ConfigError(f"{path} holds no evaluation to resume: pass another folder as --out.")
+    mine, theirs = comparable(config), comparable(stored)
+    for key in sorted({*mine, *theirs}):
+        if mine.get(key) != theirs.get(key):
+            raise ConfigError(
+                f"the evaluation in {path} has {key} {_short(theirs.get(key))}, not {_short(mine.get(key))}: resume it "
+                "as it was begun, or pass another folder as --out."
+            )
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def comparable(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a configuration that decides what is played, settings in settings under dotted names.
+
+    >>> comparable({"agent": "random", "sampling": {"seed": 1, "server": {"retries": 3}}, "hardware": {}})
+    {'agent': 'random', 'sampling.seed': 1, 'sampling.server': {}}
+    """
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        if key == "environments" and isinstance(value, list):
+            found.update({f"environments.{i}.{k}": v for i, each in enumerate(value) for k, v in dict(each).items()})
+        elif key not in _MAY_DIFFER:
+            found.update({f"{key}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value})
+    server = found.get("sampling.server")
+    if isinstance(server, dict):
+        found["sampling.server"] = {name: value for name, value in server.items() if name not in _SERVER_MAY_DIFFER}
+    return found

@@ -1,0 +1,208 @@
+"""The agent around a server: what is asked, how failures are met, and that everything is counted."""
+
+import base64
+import io
+import json
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from chat_servers import Body, Reply, agent_of, chaotic, chat_server, request
+
+from turngym.agents.backends import AgentSettings, make_agent
+from turngym.agents.evaluate import evaluate
+from turngym.agents.server_agent import ServerAgent, backoff
+from turngym.seeding import stream
+from turngym.wrappers.action_format import action_format
+
+NO_ACTION = action_format("tag").action_of("")
+
+
+def scripted(*replies: Reply) -> Any:
+    """Return a function that gives one reply after another, then actions."""
+    left = list(replies)
+    lock = threading.Lock()
+
+    def answer(body: Body) -> Reply:
+        with lock:
+            return left.pop(0) if left else Reply()
+
+    return answer
+
+
+def test_a_completion_becomes_an_action_and_its_cost_is_known() -> None:
+    with chat_server(lambda body: Reply("because. <action>down</action>", usage=(2000, 500))) as server:
+        agent = agent_of(server, prices={"input": 1.0, "output": 4.0})
+        [decision] = agent.act([request()])
+    assert (decision.action, decision.completion) == ("down", "because. <action>down</action>")
+    usage = decision.usage
+    assert usage is not None and usage.cost == pytest.approx(0.002 + 0.002)
+    assert (usage.tokens_in, usage.tokens_out, usage.calls, usage.retries, usage.lost) == (2000, 500, 1, 0, 0)
+    assert usage.latency > 0 and not usage.failures and not usage.unmetered
+
+
+def test_the_request_holds_sampling_settings_messages_and_a_seed_of_its_own() -> None:
+    with chat_server(lambda body: Reply()) as server:
+        settings = AgentSettings(temperature=0.7, top_p=0.8, max_new_tokens=9, server={"body": {"top_k": 5}})
+        agent = make_agent(f"openai:model@{server.url}", settings)
+        agent.act([request()])
+        agent.act([request(turn=1)])
+    first, second = server.requests
+    assert {key: first[key] for key in ("model", "temperature", "top_p", "max_tokens", "top_k")} == {
+        "model": "model",
+        "temperature": 0.7,
+        "top_p": 0.8,
+        "max_tokens": 9,
+        "top_k": 5,
+    }
+    assert first["messages"] == [
+        {"role": "system", "content": "Find the door.\nAnswer format: write the action as <action>...</action>."},
+        {"role": "user", "content": "a wall"},
+    ]
+    assert first["seed"] != second["seed"]
+
+
+def test_fields_that_a_server_does_not_know_can_be_left_out_or_renamed() -> None:
+    with chat_server(lambda body: Reply()) as server:
+        agent_of(server, seed=False, max_tokens_field="max_completion_tokens").act([request()])
+    assert "seed" not in server.requests[0] and "max_tokens" not in server.requests[0]
+    assert server.requests[0]["max_completion_tokens"] == 256
+
+
+def play_three_turns(agent: ServerAgent) -> list[list[dict[str, Any]]]:
+    for turn, observation in enumerate(["one", "two", "three"]):
+        agent.act([request(turn, observation)])
+    return [agent.messages(request(3, "four")), agent.messages(request(0, "new", episode=1))]
+
+
+def test_a_window_shows_the_last_turns_and_forgets_with_the_episode() -> None:
+    with chat_server(lambda body: Reply()) as server:
+        agent = agent_of(server, {"history": 2, "instructions": False, "legal_actions": True})
+        own, other = play_three_turns(agent)
+        agent.forget(0)
+        assert agent.messages(request(0, "one")) == agent.messages(request(0, "one", episode=7))
+    text = "Earlier:\ntwo\nYour action: up\nthree\nYour action: up\n\nNow:\nfour\nLegal actions: up, down"
+    assert own == [{"role": "user", "content": text}]
+    assert other == [{"role": "user", "content": "new\nLegal actions: up, down"}], "another episode, another memory"
+
+
+def test_a_conversation_keeps_every_message() -> None:
+    with chat_server(lambda body: Reply()) as server:
+        own, other = play_three_turns(agent_of(server, {"mode": "conversation"}))
+    assert [message["role"] for message in own] == ["system", *["user", "assistant"] * 3, "user"]
+    assert [message["content"] for message in own[1::2]] == ["one", "two", "three", "four"]
+    assert {message["content"] for message in own[2::2]} == {"<action>up</action>"}
+    assert len(other) == 2
+
+
+def test_a_picture_goes_with_its_text() -> None:
+    image_module = pytest.importorskip("PIL.Image", reason="needs the package pillow")
+    picture = stream("picture").integers(0, 256, (8, 6, 3), dtype=np.uint8)
+    with chat_server(lambda body: Reply()) as server:
+        agent_of(server).act([request(image=picture)])
+    text, image = server.requests[0]["messages"][1]["content"]
+    assert text == {"type": "text", "text": "a wall"} and image["type"] == "image_url"
+    kind, data = image["image_url"]["url"].split(",")
+    assert kind == "data:image/png;base64"
+    with image_module.open(io.BytesIO(base64.b64decode(data))) as found:
+        assert (np.asarray(found) == picture).all()
+
+
+def test_an_environment_with_pictures_is_played_with_pictures() -> None:
+    with chat_server(lambda body: Reply()) as server:
+        options = {"image": True, "max_turns": 2}
+        result, trajectories = evaluate("turngym/Sokoban-v0", agent_of(server), episodes=3, env_kwargs=options)
+    assert result.success.count == 3 and all(isinstance(t.turns[0].observation, str) for t in trajectories)
+    contents = [body["messages"][1]["content"] for body in server.requests]
+    assert len(contents) == sum(len(t.turns) for t in trajectories)
+    shown = {content[0]["text"] for content in contents}
+    assert shown == {turn.observation for t in trajectories for turn in t.turns}
+    assert len({content[1]["image_url"]["url"] for content in contents}) >= 3, "each room looks another way"
+
+
+def test_failures_are_retried_and_counted_by_kind() -> None:
+    replies = [Reply(drop="before"), Reply(status=500), Reply(raw=b"{"), Reply(text="", usage=(4, 1))]
+    with chat_server(scripted(*replies)) as server:
+        agent = agent_of(server)
+        [decision] = agent.act([request()])
+    assert decision.action == "up" and decision.usage is not None
+    assert decision.usage.failures == {"connection": 1, "http_500": 1, "malformed": 1, "empty": 1}
+    assert (
+        (decision.usage.calls, decision.usage.retries, decision.usage.lost) == (5, 4, 0) == (len(server.requests), 4, 0)
+    )
+    assert (decision.usage.tokens_in, decision.usage.tokens_out) == (10 + 4, 3 + 1), "a blank answer is paid as well"
+    assert agent.problems.keys() == decision.usage.failures.keys()
+    assert len({body["seed"] for body in server.requests}) == 5, "with the same seed the same blank might come back"
+
+
+def test_after_the_last_retry_the_turn_is_played_with_the_empty_text() -> None:
+    with chat_server(lambda body: Reply(status=503)) as server:
+        [decision] = agent_of(server, retries=2).act([request()])
+        assert len(server.requests) == 3
+    assert (decision.completion, decision.action) == ("", NO_ACTION) and decision.usage is not None
+    assert (decision.usage.calls, decision.usage.lost, decision.usage.failures) == (3, 1, {"http_503": 3})
+
+
+def test_what_can_only_fail_again_is_not_retried() -> None:
+    with chat_server(lambda body: Reply(status=401)) as server:
+        [decision] = agent_of(server).act([request()])
+        assert len(server.requests) == 1 and decision.usage is not None and decision.usage.lost == 1
+
+
+def test_the_wait_that_a_server_asks_for_is_kept() -> None:
+    with chat_server(scripted(Reply(status=429, headers={"Retry-After": "0.3"}))) as server:
+        agent_of(server).act([request()])
+    first, second = server.times
+    assert second - first >= 0.3, "without the header it would be 0.001 s"
+
+
+def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
+    with chat_server(lambda body: Reply(status=429, headers={"Retry-After": "500"})) as server:
+        [decision] = agent_of(server, deadline=100.0).act([request()])
+        assert len(server.requests) == 1 and decision.usage is not None and decision.usage.lost == 1
+        assert decision.usage.latency < 100
+
+
+def test_a_turn_ends_at_its_deadline_though_each_request_may_take_longer() -> None:
+    with chat_server(lambda body: Reply(delay=30.0)) as server:
+        [decision] = agent_of(server, deadline=0.3, timeout=25.0).act([request()])
+    assert decision.usage is not None and decision.usage.failures == {"timeout": 1} and decision.usage.latency < 25
+
+
+def test_waits_double_and_no_two_episodes_wait_alike() -> None:
+    assert [backoff(k, 1.0, 0.5, 30.0) for k in range(8)] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    assert backoff(3, 0.0, 0.5, 30.0) == 2.0, "half at least"
+    with chat_server(lambda body: Reply()) as server:
+        agent, twin = agent_of(server), agent_of(server)
+    waits = [agent._wait(request(episode=episode), 0) for episode in range(20)]
+    assert len(set(waits)) == 20 and all(0.0005 <= wait <= 0.001 for wait in waits)
+    assert waits == [twin._wait(request(episode=episode), 0) for episode in range(20)], "the seed fixes them"
+
+
+def test_with_a_chaotic_server_every_episode_and_every_call_is_accounted_for() -> None:
+    with chat_server(chaotic) as server:
+        agent = agent_of(server, retries=3, concurrency=8)
+        result, trajectories = evaluate("turngym/FrozenLake-v0", agent, episodes=30, num_envs=10)
+    usages = [turn.usage for trajectory in trajectories for turn in trajectory.turns]
+    assert all(usage is not None for usage in usages) and len(result.episodes) == result.success.count == 30
+    assert result.faults == 0 and all(t.terminated != t.truncated for t in trajectories)
+    told = [usage for usage in usages if usage is not None]
+    assert sum(usage.calls for usage in told) == len(server.requests)
+    assert sum(usage.retries for usage in told) == len(server.requests) - len(told)
+    kinds = {kind for usage in told for kind in usage.failures}
+    assert kinds == {"connection", "malformed", "empty", "http_500", "http_429", "http_503"}
+    failed = sum(sum(usage.failures.values()) for usage in told)
+    assert failed == sum(usage.calls for usage in told) - sum(not usage.lost for usage in told)
+    for trajectory in trajectories:
+        for turn in trajectory.turns:
+            assert turn.usage is not None
+            assert bool(turn.usage.lost) == (turn.completion == "") == (turn.action == NO_ACTION)
+            assert turn.action_is_valid or turn.action == NO_ACTION
+    lost = sum(usage.lost for usage in told)
+    assert 0 < lost < len(told) / 4, "some, else this says little"
+    assert [r["status"] for r in result.episodes] == [
+        "agent_error" if any(turn.usage and turn.usage.lost for turn in t.turns) else "ok" for t in trajectories
+    ]
+    assert sum(r["tokens_in"] for r in result.episodes) == sum(usage.tokens_in for usage in told) > 0
+    json.dumps(result.episodes)
