@@ -42,4 +42,4 @@ def test_train_commands_parse(command: list[str]) -> None:
 
 def test_every_command_is_shown() -> None:
     shown = {command[1] for command in COMMANDS}
-    assert shown == {"train", "eval", "list", "play", "check", "new-env", "tournament"}
+    assert shown == {"train", "eval", "list", "play", "check", "new-env", "tournament", "compare", "verify"}

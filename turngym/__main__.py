@@ -16,6 +16,8 @@ COMMANDS = {
     "check": "Check that an environment keeps every promise of the contract.",
     "new-env": "Write a file with a working environment and a file with its test, to make your own from.",
     "eval": "Evaluate an agent on a suite or an environment, with 95 % intervals.",
+    "verify": "Check the folder of an evaluation: files, tasks, numbers, and episodes played again.",
+    "compare": "Compare two evaluations on the same tasks, task by task, with 95 % intervals.",
     "tournament": "Let the players of a game meet one another, and rate them with 95 % intervals.",
     "train": "Train a language model on an environment and write a report.",
 }

@@ -59,7 +59,8 @@ class SuiteEntry:
     @property
     def label(self) -> str:
         """The environment with the options that differ from its own and its wrappers, as a name within the suite."""
-        options = [f"{key}={value}" for key, value in self.env_kwargs.items() if (key, value) != ("split", "test")]
+        given = sorted(self.env_kwargs.items(), key=lambda pair: (pair[0] != "split", pair[0]))  # whatever their order
+        options = [f"{key}={value}" for key, value in given if (key, value) != ("split", "test")]
         return " ".join([self.env_id, *options, *self.wrappers])
 
     def find_seeds(self, limit: int | None = None) -> tuple[int, ...]:
@@ -113,12 +114,12 @@ class SuiteResult:
     Args:
         suite: The suite.
         results: One result an entry, in order.
-        trajectories: The trajectories of each entry.
+        trajectories: The trajectories of each entry, where they are kept.
     """
 
     suite: Suite
     results: tuple[EvaluationResult, ...]
-    trajectories: tuple[tuple[Trajectory, ...], ...]
+    trajectories: tuple[tuple[Trajectory, ...], ...] = ()
 
     @property
     def mean(self) -> Estimate:

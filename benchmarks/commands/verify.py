@@ -1,0 +1,82 @@
+"""``turngym verify``: does a submission hold what it claims?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from tyro.conf import Positional
+
+from turngym.benchmarks.commands.parsing import parse
+from turngym.benchmarks.verify import Verification, verify
+from turngym.benchmarks.verify_findings import FINDINGS
+from turngym.errors import ConfigError
+
+SCHEMA = 1
+"""Version of what ``--json`` prints."""
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Check a folder that `turngym eval ... --out FOLDER` wrote: no model is needed.
+
+    The files must have the right shape, hold every task of the suite once, agree with one another and with the
+    environments installed here, and every number of results.json must follow from episodes.jsonl. Then a drawn share
+    of the episodes is played again from seed and actions. The exit status is 0 if all is right, and 1 if not.
+
+    Args:
+        folder: The folder.
+        replay: Share of each environment's episodes to play again, at least one of each; 0 for none.
+        seed: Draw the same episodes as the check that showed this seed; another draw each time unless given.
+        baselines: Also play the random and the expert baseline again, in full.
+        json: Print what was found as JSON.
+    """
+
+    folder: Positional[Path]
+    replay: float = 0.05
+    seed: int | None = None
+    baselines: bool = False
+    json: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """Check, print, and return 1 if something is wrong."""
+    arguments = parse(Arguments, argv, "verify")
+    if not 0 <= arguments.replay <= 1:
+        raise ConfigError(f"--replay must lie in [0, 1], got {arguments.replay}.")
+    if arguments.seed is not None and arguments.seed < 0:
+        raise ConfigError(f"--seed must be 0 or more, got {arguments.seed}.")
+    found = verify(arguments.folder, replay=arguments.replay, seed=arguments.seed, baselines=arguments.baselines)
+    if arguments.json:
+        print(json.dumps({"version": SCHEMA, **found.as_json()}, indent=2, ensure_ascii=False))
+    else:
+        _show(found, Console(highlight=False))
+    return 0 if found.is_accepted else 1
+
+
+def _show(found: Verification, console: Console) -> None:
+    """Show the verdict, and all that is wrong by its name."""
+
+    def line(text: str) -> None:
+        console.print(text, soft_wrap=True)
+
+    for name, meaning in FINDINGS.items():
+        mine = [finding for finding in found.findings if finding.name == name]
+        if mine:
+            line(f"[red]FAIL[/red]  [bold]{name}[/bold]  {meaning}")
+            for finding in mine[:_SHOWN]:
+                line(f"      {escape(finding.place)}: {escape(finding.message)}")
+            if len(mine) > _SHOWN:
+                line(f"      and {len(mine) - _SHOWN} more: --json shows all")
+    for note in found.notes:
+        line(f"[yellow]note[/yellow]  {escape(note)}")
+    if found.is_accepted:
+        line(f"[green]{escape(str(found.path))} is accepted[/green], label: [bold]{found.label}[/bold].")
+        line(f"{found.replayed} of {found.episodes} episodes were played again (--seed {found.seed}).")
+    else:
+        line(f"[red]{escape(str(found.path))} is rejected[/red]: {len(found.findings)} findings (--seed {found.seed}).")

@@ -1,0 +1,60 @@
+"""Rows of the suite ``turngym-core`` for random play and the expert.
+
+    turngym eval turngym-core --agent random --baselines --out FOLDER
+    python benchmarks/games/core_rows.py FOLDER
+
+Checks the folder as ``turngym verify`` does, baselines played again in full, and writes
+``benchmarks/results/turngym-core.json``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from turngym.benchmarks.machine import machine
+from turngym.benchmarks.submission_read import sound_submission
+from turngym.benchmarks.verify import verify
+from turngym.files import write_json
+
+RESULTS = Path(__file__).parent.parent / "results"
+SUITE = "turngym-core"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Check the folder and write the rows; 1 if it is rejected."""
+    if len(argv) != 1:
+        print(__doc__)
+        return 2
+    found = verify(argv[0], baselines=True)
+    submission = sound_submission(Path(argv[0]))
+    results, config = submission.results, submission.config
+    if (
+        not found.is_accepted
+        or results["suite"] != SUITE
+        or results.get("baselines", {}).keys() != {"random", "expert"}
+    ):
+        print(f"{argv[0]} is no sound evaluation of {SUITE} with --baselines; see turngym verify {argv[0]}")
+        return 1
+    started, finished = (datetime.fromisoformat(submission.metadata[name]) for name in ("started", "finished"))
+    content = {
+        "command": f"turngym eval {SUITE} --agent random --baselines --out FOLDER",
+        "suite": SUITE,
+        "version": results["version"],
+        "metric": results["metric"],
+        "turns": {name: sum(row["length"] for row in rows) for name, rows in sorted(submission.baselines.items())},
+        "seconds_with_both_baselines": (finished - started).total_seconds(),
+        "machine": machine("turngym", "gymnasium", "numpy"),
+        "environments": [
+            {key: each[key] for key in ("label", "ruleset_hash", "seeds")} for each in config["environments"]
+        ],
+        "rows": results["baselines"],
+    }
+    write_json(RESULTS / f"{SUITE}.json", content)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

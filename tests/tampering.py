@@ -1,0 +1,217 @@
+"""Ways to forge a submission: each edits the files of a true one, carelessly or with everything else made to fit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from turngym.agents.evaluate import summarise_records
+from turngym.benchmarks.normalised import normalised_mean, normalised_results
+from turngym.benchmarks.submission import metrics
+from turngym.benchmarks.submission_read import in_order
+from turngym.benchmarks.suites import equal_weight_mean
+from turngym.benchmarks.tournament_results import as_json
+from turngym.benchmarks.verify_findings import transcript_hash
+
+ENV = "turngym/FrozenLake-v0"
+OTHER = "0" * 64
+
+
+class Files:
+    """The files of a copy of a submission, to edit and to write back.
+
+    Args:
+        source: The true submission.
+        target: Where its copy goes.
+    """
+
+    def __init__(self, source: Path, target: Path) -> None:
+        shutil.copytree(source, target)
+        self.path = target
+        self.metadata, self.config, self.results = (
+            json.loads((target / f"{name}.json").read_text("utf8")) for name in ("metadata", "config", "results")
+        )
+        self.episodes, self.transcripts, self.baselines = (
+            [json.loads(line) for line in (target / f"{name}.jsonl").read_text("utf8").split("\n") if line]
+            for name in ("episodes", "transcripts", "baselines")
+        )
+
+    def save(self) -> Path:
+        """Write everything back and return the folder."""
+        for name in ("metadata", "config", "results"):
+            (self.path / f"{name}.json").write_text(json.dumps(getattr(self, name)), "utf8")
+        for name in ("episodes", "transcripts", "baselines"):
+            lines = [json.dumps(row) + "\n" for row in getattr(self, name)]
+            (self.path / f"{name}.jsonl").write_text("".join(lines), "utf8")
+        return self.path
+
+    def first(self, success: int) -> int:
+        """Return the number of the first episode with that success."""
+        return next(number for number, row in enumerate(self.episodes) if row["success"] == success)
+
+    def told(self, number: int) -> Any:
+        """Return the transcript of an episode."""
+        row = self.episodes[number]
+        return next(each for each in self.transcripts if (each["label"], each["task"]) == (row["label"], row["task"]))
+
+    def fit(self) -> None:
+        """Make transcripts' hashes, results, baselines and normalised numbers fit the episodes again."""
+        for number, row in enumerate(self.episodes):
+            row["transcript_sha256"] = transcript_hash(self.told(number)["turns"])
+        self.results |= _numbers(self.episodes)
+        for name, told in self.results["baselines"].items():
+            told |= _numbers([row for row in self.baselines if row["player"] == name])
+        self.results["normalised"] = {k: v.value for k, v in normalised_results(self.results).items()}
+        mean = normalised_mean(self.results)
+        assert mean is not None
+        self.results["normalised_mean"] = as_json(mean)
+
+
+def _numbers(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    found = summarise_records(ENV, in_order(rows, ENV))
+    return {"environments": {ENV: metrics(found)}, "mean": as_json(equal_weight_mean([found.success]))}
+
+
+def _on_row(field: str, change: Callable[[Any], Any], success: int = 0) -> Callable[[Files], None]:
+    def tamper(files: Files) -> None:
+        row = files.episodes[files.first(success)]
+        row[field] = change(row[field])
+
+    return tamper
+
+
+def _on_result(field: str, change: Callable[[Any], Any], metric: str = "success") -> Callable[[Files], None]:
+    def tamper(files: Files) -> None:
+        told = files.results["environments"][ENV][metric]
+        told[field] = change(told[field])
+
+    return tamper
+
+
+def _version(files: Files) -> None:
+    files.config["suite"]["version"] = files.results["version"] = 1
+
+
+def _another_seed(files: Files) -> None:
+    files.config["environments"][0]["seeds"][3] += 1
+    files.episodes[3]["seed"] += 1
+    files.told(3)["seed"] += 1
+    for row in files.baselines:
+        row["seed"] += row["task"] == 3
+
+
+def _ruleset(files: Files) -> None:
+    files.config["environments"][0]["ruleset_hash"] = OTHER
+    for row in [*files.episodes, *files.baselines]:
+        row["ruleset_hash"] = OTHER
+
+
+def _prompt(files: Files) -> None:
+    files.config["sampling"]["prompt"] = {"history": 3}
+
+
+def _foreign(files: Files) -> None:
+    files.episodes.append({**files.episodes[0], "task": 99})
+
+
+def _broken(files: Files) -> None:
+    files.episodes[files.first(0)] |= {"status": "env_error", "fault": "it broke"}
+
+
+def _usage(files: Files) -> None:
+    files.results["usage"]["tokens_out"] += 1
+
+
+def _baseline(files: Files) -> None:
+    files.results["baselines"]["random"]["environments"][ENV]["turns"]["value"] += 1
+
+
+def _normalised(files: Files) -> None:
+    files.results["normalised"][ENV] += 1
+
+
+def _observation(files: Files) -> None:
+    files.told(0)["turns"][0]["observation"] += " "
+
+
+CARELESS: dict[str, Callable[[Files], None]] = {
+    "schema": lambda files: files.episodes[2].pop("returns"),
+    "suite": _version,
+    "seeds": _another_seed,
+    "ruleset": _ruleset,
+    "prompt": _prompt,
+    "missing-episode": lambda files: files.episodes.pop(4),
+    "duplicate-episode": lambda files: files.episodes.append(files.episodes[files.first(1)]),
+    "foreign-episode": _foreign,
+    "wrong-seed": _on_row("seed", lambda seed: seed + 1),
+    "block": _on_row("block_id", lambda block: "another"),
+    "length": _on_row("length", lambda length: length - 1),
+    "end": _on_row("terminated", lambda flag: not flag, success=1),
+    "missing-transcript": lambda files: files.transcripts.pop(5),
+    "transcript": _observation,
+    "actions": _on_row("actions", lambda actions: [*actions[:-1], "up" if actions[-1] != "up" else "down"]),
+    "reward": _on_row("returns", lambda total: total + 1.0),
+    "success": _on_row("success", lambda success: 1),
+    "score": _on_row("score", lambda score: 1.0),
+    "invalid-actions": _on_row("illegal", lambda illegal: illegal + 1),
+    "env-errors": _broken,
+    "aggregate": _on_result("value", lambda value: value + 1e-6),
+    "interval": _on_result("ci_low", lambda low: low + 1e-6),
+    "count": _on_result("n_games", lambda count: 100 * count),
+    "normalised": _normalised,
+    "usage": _usage,
+    "results": _on_result("method", lambda method: "exact"),
+    "baseline": _baseline,
+}
+"""Finding -> a tampering that must be found without playing anything again."""
+
+
+def _better_rewards(files: Files) -> None:
+    number = files.first(0)
+    files.told(number)["turns"][-1]["reward"] += 1.0
+    files.episodes[number]["returns"] += 1.0
+
+
+def _claimed_success(files: Files) -> None:
+    number = files.first(0)
+    for each in (files.episodes[number], files.told(number)):
+        each |= {"success": 1, "score": 1.0}
+    files.episodes[number] |= {"terminated": True, "truncated": False}
+
+
+def _cut_short(files: Files) -> None:
+    number = next(i for i, row in enumerate(files.episodes) if row["length"] > 1)
+    row = files.episodes[number]
+    del row["actions"][-1], files.told(number)["turns"][-1]
+    row |= {"length": row["length"] - 1, "returns": sum(turn["reward"] for turn in files.told(number)["turns"])}
+
+
+def _easier_task(files: Files) -> None:
+    files.episodes[0] |= {"instance": "0123456789abcdef", "block_id": "0123456789abcdef"}
+
+
+def _fewer_invalid(files: Files) -> None:
+    files.told(0)["turns"][0]["action_is_valid"] = False
+    files.episodes[0]["illegal"] += 1
+    files.episodes[0]["seats"]["player_0"]["illegal"] += 1
+
+
+def _weaker_baseline(files: Files) -> None:
+    for row in files.baselines:
+        if row["player"] == "random":
+            row |= {"success": 0, "score": 0.0}
+
+
+CAREFUL: dict[str, Callable[[Files], None]] = {
+    "replay-instance": _easier_task,
+    "replay-observation": _observation,
+    "replay-reward": _better_rewards,
+    "replay-success": _claimed_success,
+    "replay-end": _cut_short,
+    "replay-invalid-actions": _fewer_invalid,
+    "baseline": _weaker_baseline,
+}
+"""Finding -> a tampering after which all files fit together, so that only playing again can find it."""
