@@ -133,17 +133,21 @@ def _apply_pairs(known: list[tuple[int, int]]) -> tuple[int, int]:
     cells are safe. A number that wants none, or all, counts for itself.
     """
     mines = safe = 0
-    for cells, wanted in known:
+    for index, (cells, wanted) in enumerate(known, 1):
         if not wanted:
             safe |= cells
         elif wanted == cells.bit_count():
             mines |= cells
-        for others, other_wanted in known:
-            if wanted >= other_wanted and cells & others:
-                own = cells & ~others
-                if wanted - other_wanted == own.bit_count():
+        for others, other_wanted in known[index:]:
+            common = cells & others
+            if common:
+                own, theirs, more = cells ^ common, others ^ common, wanted - other_wanted
+                if more == own.bit_count():
                     mines |= own
-                    safe |= others & ~cells
+                    safe |= theirs
+                if more == -theirs.bit_count():
+                    mines |= theirs
+                    safe |= own
     return mines, safe
 
 
