@@ -112,6 +112,7 @@ class AsyncSlot(Slot):
         start: tuple[str, Any] | None = None if seed is None else ("seed", seed)
         faults: list[str] = []
         for attempt in range(2):
+            env = None
             try:
                 env = await self._async_living()
                 start = start or ("generator", env.unwrapped.np_random.bit_generator.state)
@@ -122,6 +123,8 @@ class AsyncSlot(Slot):
                 raise
             except Exception as error:  # the boundary that records it
                 faults.append(describe(error))
+                if seed is None and env is not None:
+                    start = "generator", env.unwrapped.np_random.bit_generator.state
                 await self.async_close()
             else:
                 self.start = start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -43,6 +43,7 @@ REFUSALS = (ConfigError, UnknownName, MissingExtra)
 """What a reset raises instead of recording it, because the caller has to mend it."""
 
 _LONGEST_FAULT = 300
+_UNKNOWN = ("unknown", None)
 
 
 def describe(error: BaseException) -> str:
@@ -107,6 +108,8 @@ class Slot:
 
     __slots__ = ("_attributes", "_env", "_maker", "_shows_text", "start")
 
+    is_journaled: ClassVar[bool] = True
+    """Whether the episode may have to be rebuilt elsewhere, for which its beginning is noted at every reset."""
     start: tuple[str, Any] | None
     """How the running episode began, for the journal."""
 
@@ -136,10 +139,11 @@ class Slot:
         start: tuple[str, Any] | None = None if seed is None else ("seed", seed)
         faults: list[str] = []
         for attempt in range(2):
+            env = None
             try:
                 env = self._living()
-                if start is None:
-                    start = ("generator", env.unwrapped.np_random.bit_generator.state)
+                if start is None and self.is_journaled:
+                    start = _generator_of(env)
                 observation, info = _begin(env, start, options, fresh=attempt > 0)
                 if type(observation) is not str or type(info) is not dict or not self._shows_text:
                     require_fitting(env, observation, info)
@@ -147,9 +151,11 @@ class Slot:
                 raise
             except Exception as error:  # the boundary that records it
                 faults.append(describe(error))
+                if seed is None and env is not None:
+                    start = _generator_of(env)  # the fresh environment goes on where this one stopped
                 self.close()
             else:
-                self.start = _repeatable(env, start)
+                self.start = _repeatable(env, start or _UNKNOWN)
                 return observation, 0.0, False, False, info, tuple(faults)
         return failed_reset(faults)
 
@@ -247,8 +253,12 @@ def require_same(observation: Any, original: Any) -> None:
         raise TurngymError("the environment is not deterministic: its replay shows another observation")
 
 
+def _generator_of(env: gymnasium.Env[Any, Any]) -> tuple[str, Any]:
+    return "generator", env.unwrapped.np_random.bit_generator.state
+
+
 def _begin(
-    env: gymnasium.Env[Any, Any], start: tuple[str, Any], options: dict[str, Any] | None, *, fresh: bool
+    env: gymnasium.Env[Any, Any], start: tuple[str, Any] | None, options: dict[str, Any] | None, *, fresh: bool
 ) -> tuple[Any, dict[str, Any]]:
     """Reset from a seed, or go on with a generator, which a fresh environment must be given first."""
     return env.reset(seed=seed_for(env, start, fresh=fresh), options=options)
@@ -264,8 +274,10 @@ def _repeatable(env: gymnasium.Env[Any, Any], start: tuple[str, Any]) -> tuple[s
         return start
 
 
-def seed_for(env: gymnasium.Env[Any, Any], start: tuple[str, Any], *, fresh: bool) -> int | None:
+def seed_for(env: gymnasium.Env[Any, Any], start: tuple[str, Any] | None, *, fresh: bool) -> int | None:
     """Return the seed to reset with; None after having given a fresh environment the generator to go on with."""
+    if start is None:
+        return None
     kind, value = start
     if kind == "seed":
         return int(value)

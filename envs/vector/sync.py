@@ -12,6 +12,13 @@ from turngym.envs.vector.slot import Op, Slot
 from turngym.errors import ConfigError
 
 
+class PlainSlot(Slot):
+    """A slot that stays where it is, so that nobody asks how its episode began."""
+
+    __slots__ = ()
+    is_journaled = False
+
+
 @VECTOR_BACKENDS.register("sync")
 class SyncBackend(Backend):
     """Runs an operation when it is submitted. Survives an exception; cannot interrupt a hang."""
@@ -20,7 +27,7 @@ class SyncBackend(Backend):
         super().__init__(makers, options)
         if options.memory_limit_mib is not None:
             raise ConfigError('memory_limit_mib would limit this very process. Pass backend="process".')
-        self._slots = [Slot(maker) for maker in makers]
+        self._slots = [PlainSlot(maker) for maker in makers]
 
     def stream(self, slots: Sequence[int], ops: Sequence[Op]) -> Iterator[Any]:
         """Run an operation when its answer is asked for.
