@@ -246,7 +246,7 @@ def run(player: Player, seconds: float) -> dict[str, float]:
     chunk = range(_CHUNK if isinstance(player, Single) else 1)  # a step of many slots is long enough by itself
     start, spent = clock(), time.process_time()
     end = start + seconds
-    while clock() < end:
+    while clock() < end or player.steps == steps:  # at least once, however busy the machine is
         for _ in chunk:
             advance()
     cpu, wall = time.process_time() - spent, clock() - start
@@ -259,7 +259,7 @@ def costs(player: One, seconds: float) -> dict[str, float]:
     empty = min(_empty(clock) for _ in range(2000))
     resets = reset_ns = steps = step_ns = 0
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+    while not steps or time.perf_counter() < end:
         start = clock()
         player.reset()
         reset_ns, resets = reset_ns + clock() - start - empty, resets + 1
