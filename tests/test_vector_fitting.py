@@ -127,3 +127,26 @@ def test_a_restore_that_is_refused_in_one_slot_leaves_its_episode_alone_and_brin
             vector.restore([saved[0], b"{}"])
         infos = vector.step(["?", "?"])[4].rows
         assert infos[0]["anchor"] == "from 1 to 100" and infos[1]["anchor"] == anchors[1] != "from 1 to 100"
+
+
+class Stumbling(Counter):
+    """The second reset of each copy draws numbers and breaks; a fresh copy goes on."""
+
+    resets = 0
+
+    def _begin(self, task: str | int | None) -> str:
+        self.resets += 1
+        drawn = int(self.np_random.integers(1_000_000))
+        if self.resets == 2:
+            raise OSError(f"no room after {drawn}")
+        return f"{super()._begin(task)} {drawn}"
+
+
+@pytest.mark.parametrize("backend", ["thread", "asyncio", "process"])
+def test_a_reset_that_breaks_goes_on_with_the_same_random_numbers_on_every_backend(backend: str) -> None:
+    with make_vec(env_fns=[Stumbling] * 2) as sync, make_vec(env_fns=[Stumbling] * 2, backend=backend) as other:
+        for vector in (sync, other):
+            vector.reset(seed=7)
+        seen = [repr(sync.reset()) for _ in range(5)]
+        assert [repr(other.reset()) for _ in range(5)] == seen and len(set(seen)) == 5
+        assert sync.stats()["faults"] == other.stats()["faults"] != {}

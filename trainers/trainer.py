@@ -155,13 +155,13 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     whole = [trajectory for trajectory in trajectories if not trajectory.fault]
     turns = [turn for trajectory in whole for turn in trajectory.turns]
     count = max(len(whole), 1)
-    rewards = [trajectory.reward_sum for trajectory in whole]
+    rewards = [trajectory.reward_sum for trajectory in whole if trajectory.turns]  # a seat may never have been asked
     return {
         "rollout/episodes": float(len(whole)),
         "rollout/faults": float(len(trajectories) - len(whole)),
         "rollout/success": sum(trajectory.success == 1 for trajectory in whole) / count,
         "rollout/truncated": sum(trajectory.truncated for trajectory in whole) / count,
-        "rollout/reward_sum": math.fsum(rewards) / count,
+        "rollout/reward_sum": math.fsum(rewards) / max(len(rewards), 1),
         "rollout/turns": len(turns) / count,
         "rollout/invalid_actions": sum(not turn.action_is_valid for turn in turns) / max(len(turns), 1),
         "rollout/tokens": float(sum(len(turn.completion_ids) for turn in turns)),
