@@ -226,7 +226,7 @@ def read_answer(content: bytes) -> tuple[str, tuple[int, int] | None]:
 def _tokens(usage: Any) -> tuple[int, int] | None:
     if not isinstance(usage, dict):
         return None
-    numbers = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if any(type(number) is not int or number < 0 for number in numbers):
+    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if type(read) is not int or type(written) is not int or read < 0 or written < 0:
         return None
-    return numbers  # type: ignore[return-value]
+    return read, written
