@@ -14,7 +14,7 @@ from vector_play import assert_faulted, play, without
 
 from turngym.envs.vector import TextVectorEnv, make_vec
 
-LIMIT = 0.4
+LIMIT = 1.5
 TIMEOUT = f"timeout: step took longer than {LIMIT} s"
 Make = Callable[..., TextVectorEnv]
 

@@ -21,7 +21,7 @@ from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.envs.vector.process import ProcessBackend
 from turngym.errors import ConfigError, TurngymError
 
-LIMIT = 0.4
+LIMIT = 1.5
 TIMEOUT = f"timeout: step took longer than {LIMIT} s"
 BACKENDS = ["sync", "thread", "asyncio", "process"]
 Make = Callable[..., TextVectorEnv]

@@ -116,7 +116,7 @@ def test_a_restored_episode_survives_the_loss_of_its_worker(backend: str) -> Non
     """What is brought back begins with the snapshot, not with the seed."""
     fault = "kill" if backend == "process" else "block"
     kind = toy_envs.Faulty if backend == "process" else Waiting
-    with make_vec(env_fns=[kind] * 2, backend=backend, num_workers=1, step_timeout_seconds=0.3) as vector:
+    with make_vec(env_fns=[kind] * 2, backend=backend, num_workers=1, step_timeout_seconds=1.5) as vector:
         twin = make_vec(env_fns=[toy_envs.Faulty] * 2)
         for each in (vector, twin):
             each.reset(seed=1)

@@ -65,7 +65,7 @@ def test_the_other_slots_of_a_broken_worker_go_on_byte_equal(make: Make, kind: s
 
 @pytest.mark.parametrize("kind", ["exit", "garbage", "hang"])
 def test_the_process_backend_survives(make: Make, kind: str) -> None:
-    vector = make(step_timeout_seconds=0.5)
+    vector = make(step_timeout_seconds=1.5)
     twin = make(backend="sync", num_workers=None)
     broken, whole = play(vector, 5, {(1, 1): kind}), play(twin, 5, {})
     assert without(broken, 1) == without(whole, 1)

@@ -87,7 +87,7 @@ def test_a_slot_under_way_takes_nothing_else(make: Make, backend: str) -> None:
 
 @pytest.mark.parametrize("backend", ["thread", "asyncio", "process"])
 def test_a_time_limit_returns_what_there_is(make: Make, backend: str) -> None:
-    vector = make(backend, step_timeout_seconds=1.0)
+    vector = make(backend, step_timeout_seconds=1.5)
     vector.reset(seed=0)
     vector.send(["hang"], [1])
     slots, observations, rewards, _, _, infos = vector.recv(timeout_seconds=0.02)
@@ -134,7 +134,7 @@ def test_num_workers_limits_how_many_threads_are_at_work(backend: str) -> None:
         assert max(most) == 2
     at_work.clear()
     with make_vec(
-        env_fns=[Watched] * 4, backend=backend, num_workers=1, step_timeout_seconds=0.2, autoreset_mode="disabled"
+        env_fns=[Watched] * 4, backend=backend, num_workers=1, step_timeout_seconds=1.5, autoreset_mode="disabled"
     ) as vector:
         for turn in range(2):
             vector.reset(seed=0)
@@ -212,7 +212,7 @@ def test_a_coroutine_that_is_late_delivers_nothing(make: Make, tmp_path: Path) -
                     return "late", 99.0, False, False, {}
             return await super().async_step(action)
 
-    vector = make("asyncio", [Late], step_timeout_seconds=0.2)
+    vector = make("asyncio", [Late], step_timeout_seconds=1.5)
     vector.reset(seed=0)
     assert vector.step(["late"])[4].rows[0]["fault"].startswith("timeout")
     for _ in range(3):

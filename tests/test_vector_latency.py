@@ -93,8 +93,8 @@ def test_the_vector_reports_its_latencies(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", ["thread", "asyncio", "process"])
 def test_a_step_that_exceeds_its_limit_counts_with_the_limit(backend: str) -> None:
-    with make_vec("toy_envs:toy/Faulty-v0", 1, backend=backend, step_timeout_seconds=0.1) as vector:
+    with make_vec("toy_envs:toy/Faulty-v0", 1, backend=backend, step_timeout_seconds=1.5) as vector:
         vector.reset(seed=0)
         vector.step(["hang"])
-        assert vector.stats()["step_seconds"]["max"] == 0.1
+        assert vector.stats()["step_seconds"]["max"] == 1.5
         assert vector.stats()["step_seconds"]["count"] == 1

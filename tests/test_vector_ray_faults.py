@@ -23,7 +23,7 @@ __all__ = ["cluster", "make"]  # fixtures
 @pytest.mark.parametrize("kind", FAULTS)
 def test_what_breaks_stays_in_its_slot(make: Make, kind: str) -> None:
     """The others of its worker are rebuilt in mid-episode; the actor itself is not touched."""
-    vector = make(step_timeout_seconds=0.5)
+    vector = make(step_timeout_seconds=1.5)
     before = actors(vector)
     broken, whole = play(vector, 8, {(1, 1): kind}), play(twin(make), 8, {})
     assert without(broken, 1) == without(whole, 1)
@@ -36,7 +36,7 @@ def test_what_breaks_stays_in_its_slot(make: Make, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["raise", "hang", "exit", "kill"])
 def test_a_reset_that_breaks_is_tried_once_more(make: Make, tmp_path: Path, kind: str) -> None:
     marker = tmp_path / "marker"
-    vector = make(2, marker=str(marker), reset_fault=kind, reset_timeout_seconds=1.0, step_timeout_seconds=1.0)
+    vector = make(2, marker=str(marker), reset_fault=kind, reset_timeout_seconds=1.5, step_timeout_seconds=1.5)
     healthy = twin(make, 2).reset(seed=3)
     marker.write_text("x")
     assert repr(vector.reset(seed=3)) == repr(healthy)  # the second try succeeded: nothing shows
@@ -51,7 +51,7 @@ def test_a_reset_that_breaks_is_tried_once_more(make: Make, tmp_path: Path, kind
 
 
 def test_an_environment_that_cannot_be_closed_is_ended(make: Make) -> None:
-    vector = make(2, close_fault="hang", num_workers=2, step_timeout_seconds=1.0)
+    vector = make(2, close_fault="hang", num_workers=2, step_timeout_seconds=1.5)
     vector.reset(seed=0)
     rows = vector.step(["up", "raise"])[4].rows  # a broken environment is closed at once
     assert rows[0]["fault"] == ""
@@ -157,7 +157,7 @@ def test_a_rebuild_repeats_calls_attributes_options_and_snapshots(make: Make) ->
 
 
 def test_a_slow_slot_does_not_hold_up_other_workers(make: Make) -> None:
-    vector = make(4, num_workers=3, step_timeout_seconds=2.0)
+    vector = make(4, num_workers=3, step_timeout_seconds=1.5)
     vector.reset(seed=0)
     vector.send(["up", "hang", "up", "up"])
     ready: list[int] = []

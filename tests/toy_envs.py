@@ -1,5 +1,6 @@
 """Small environments for tests: a counter that uses its generator in every turn, and one that breaks on demand."""
 
+import fcntl
 import os
 import signal
 import stat
@@ -101,9 +102,7 @@ class Faulty(Counter):
         self.marker, self.reset_fault, self.delay, self.close_fault = marker, reset_fault, delay, close_fault
 
     def _begin(self, task: str | int | None) -> str:
-        path = Path(self.marker)
-        if self.marker and path.exists() and (left := path.read_text()):
-            path.write_text(left[1:])
+        if self.marker and take_mark(Path(self.marker)):
             breakdown(self.reset_fault)
         return super()._begin(task)
 
@@ -123,6 +122,19 @@ class Faulty(Counter):
     def explode(self, kind: str) -> None:
         """Break outside of an episode's turns."""
         breakdown(kind)
+
+
+def take_mark(marker: Path) -> bool:
+    """Remove one character of the file, whoever else does the same at this moment; False where none is left."""
+    if not marker.exists():
+        return False
+    with marker.open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        left = file.read()
+        file.seek(0)
+        file.truncate()
+        file.write(left[1:])
+    return bool(left)
 
 
 def breakdown(kind: str) -> None:

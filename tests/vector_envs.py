@@ -5,9 +5,10 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
-from toy_envs import Counter, Faulty, breakdown
+from toy_envs import Counter, Faulty, breakdown, take_mark
 
 from turngym.errors import ConfigError
 
@@ -30,14 +31,8 @@ class Waiting(Faulty):
     ) -> tuple[str, dict[str, Any]]:
         self.seen_by.add(threading.current_thread().name)
         await asyncio.sleep(0)
-        if self.marker and self.reset_fault == "hang":
-            with open(self.marker, "r+") as file:
-                left = file.read()
-                file.seek(0)
-                file.truncate()
-                file.write(left[1:])
-            if left:
-                await asyncio.sleep(600)
+        if self.marker and self.reset_fault == "hang" and take_mark(Path(self.marker)):
+            await asyncio.sleep(600)
         return self.reset(seed=seed, options=options)
 
     async def async_step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:

@@ -52,5 +52,5 @@ FAULTS = {
     "exit": "worker died (exit code 3)",
     "kill": "worker died (exit code -9)",
     "garbage": "garbage on the pipe",
-    "hang": "timeout: step took longer than 0.5 s",
+    "hang": "timeout: step took longer than 1.5 s",
 }
