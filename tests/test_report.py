@@ -16,11 +16,11 @@ from synthetic_runs import NASTY, OBSERVATION, run_folder, trajectory, write_eva
 from turngym.agents.evaluate import summarise
 from turngym.agents.intervals import Estimate
 from turngym.files import read_jsonl
+from turngym.html import VOID, sparkline, tag
 from turngym.trainers.config import TrainConfig
 from turngym.trainers.findings import held_out, read_run, success_difference, success_interval, turns_per_second
 from turngym.trainers.headline import control_sentence
 from turngym.trainers.report import headline, write_report
-from turngym.trainers.report_html import VOID, sparkline, tag
 from turngym.trainers.run_folder import RunFolder
 
 BEFORE = [0, 0, 1, 0, 1] * 8  # 16 of 40

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from turngym.agents.evaluate import EvaluationResult
+from turngym.html import STYLE, Html, details, join, sparkline, table, tag
 from turngym.trainers.findings import (
     MODES,
     RunData,
@@ -17,7 +18,6 @@ from turngym.trainers.findings import (
     turns_per_second,
 )
 from turngym.trainers.headline import POLICIES, headline_of, why_unclear
-from turngym.trainers.report_html import STYLE, Html, details, join, sparkline, table, tag
 from turngym.trainers.report_samples import samples_section
 from turngym.trainers.wording import UNKNOWN, counted, number, percent, signed, unbroken, with_interval
 

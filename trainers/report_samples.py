@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any
 
-from turngym.trainers.report_html import Html, details, join, tag, verbatim
+from turngym.html import Html, details, join, tag, verbatim
 from turngym.trainers.wording import UNKNOWN, counted, number, signed
 
 MAX_SAMPLES = 6
