@@ -104,10 +104,9 @@ def sparkline(values: Sequence[float], label: str) -> Html:
 
 
 STYLE = Html("""
-:root { color-scheme: light dark; --ink: #1b1f24; --quiet: #57606a; --paper: #ffffff; --panel: #f3f5f7;
-  --line: #d0d7de; --accent: #0060a0; --bad: #a5300c; --good: #06663f; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ed; --quiet: #a2abb5; --paper: #14171b; --panel: #1f242a;
-  --line: #3a424b; --accent: #7cc0ff; --bad: #ff9d7a; --good: #6bd6a5; } }
+:root { color-scheme: light dark; --ink: light-dark(#1b1f24, #e6e9ed); --quiet: light-dark(#57606a, #a2abb5);
+  --paper: light-dark(#ffffff, #14171b); --panel: light-dark(#f3f5f7, #1f242a); --line: light-dark(#d0d7de, #3a424b);
+  --accent: light-dark(#0060a0, #7cc0ff); --bad: light-dark(#a5300c, #ff9d7a); --good: light-dark(#06663f, #6bd6a5); }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 62rem; padding: 1rem; background: var(--paper); color: var(--ink);
   font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: break-word; }

@@ -31,10 +31,10 @@ from rich.console import Console
 
 from turngym.agents.chances import Choice, action_chances, choices_by_anchor
 from turngym.agents.embedded import EmbeddedConfig
-from turngym.agents.models import LanguageModel
+from turngym.agents.models import LanguageModel, load_model
 from turngym.agents.self_play import LEARNER, GameSpec
 from turngym.benchmarks.machine import machine
-from turngym.envs.tablegames.kuhn_poker_rules import exploitability, uniform
+from turngym.envs.tablegames.kuhn_poker_rules import equilibrium, exploitability, outcomes, uniform
 from turngym.files import write_json
 from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig
 from turngym.trainers.curve import BLUE, DASHES, PIXELS_PER_INCH, SIZE, VERMILION
@@ -168,6 +168,38 @@ def run(arm: str, seed: int) -> dict[str, Any]:
     return found
 
 
+def before(arm: str, seed: int) -> Policy:
+    """Return the policy that self-play started from: that of the warm-up."""
+    watcher = Watcher(config_of(arm, seed))
+    model = load_model(str(RUNS / f"kuhn-{arm}-seed{seed}" / "warmup"))
+    watcher(model, {"iteration": 0, "time/seconds_total": 0.0})
+    return watcher.last
+
+
+def against(policy: Policy, opponent: Policy) -> dict[str, float]:
+    """Return the exact share of hands won and chips per hand, half of the hands in either seat."""
+    first = outcomes(policy, opponent)
+    second = {-chips: chance for chips, chance in outcomes(opponent, policy).items()}
+    return {
+        "won": sum(chance for each in (first, second) for chips, chance in each.items() if chips > 0) / 2,
+        "chips_per_hand": sum(chance * chips for each in (first, second) for chips, chance in each.items()) / 2,
+    }
+
+
+def strength(arm: str, seed: int, found: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
+    """Return opponent -> policy before and after self-play -> its exact results, and print them."""
+    policies = {"before": before(arm, seed), "last": found["last"], "average": found["average"]}
+    opponents = {"random": uniform(), "equilibrium": equilibrium(1 / 6)}
+    results = {
+        name: {stage: against(policy, opponent) for stage, policy in policies.items()}
+        for name, opponent in opponents.items()
+    }
+    for name, stages in results.items():
+        told = (f"{s} {100 * r['won']:.1f} % ({r['chips_per_hand']:+.3f} chips)" for s, r in stages.items())
+        print(f"{arm:12} seed {seed} against {name:11}: {', '.join(told)}", flush=True)
+    return results
+
+
 def first_below(records: list[dict[str, float]], key: str) -> dict[str, float] | None:
     """Return the first record from which on a curve stays below the target, None if there is none."""
     kept = None
@@ -207,6 +239,7 @@ def main() -> int:
                 "final": each["records"][-1],
                 "largest_not_an_action": max(record["not_an_action"] for record in each["records"]),
                 "below_target_from": {key: first_below(each["records"], key) for key in ("last", "average")},
+                "against": strength(arm, seed, each),
                 "last_policy": each["last"],
                 "average_policy": each["average"],
             }

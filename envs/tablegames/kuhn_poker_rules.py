@@ -125,15 +125,37 @@ def value(first: Policy, second: Policy) -> float:
     >>> round(value(equilibrium(0.1), equilibrium()), 9) == round(GAME_VALUE, 9)
     True
     """
-    return sum(_expected(deal, (), (first, second)) for deal in DEALS) / len(DEALS)
+    return sum(chips * chance for chips, chance in outcomes(first, second).items())
 
 
-def _expected(deal: tuple[str, str], history: tuple[str, ...], policies: tuple[Policy, Policy]) -> float:
+def outcomes(first: Policy, second: Policy) -> dict[int, float]:
+    """Return the chips that the first seat may win in a hand, each with its exact probability.
+
+    Args:
+        first: The first seat's policy; only its own information sets are looked up.
+        second: The second seat's.
+
+    >>> {chips: round(chance, 3) for chips, chance in sorted(outcomes(uniform(), uniform()).items())}
+    {-2: 0.188, -1: 0.25, 1: 0.375, 2: 0.188}
+    """
+    found: dict[int, float] = {}
+    for deal in DEALS:
+        for history, chance in _ends(deal, (), 1 / len(DEALS), (first, second)):
+            chips = winnings(*deal, history)
+            found[chips] = found.get(chips, 0.0) + chance
+    return found
+
+
+def _ends(
+    deal: tuple[str, str], history: tuple[str, ...], chance: float, policies: tuple[Policy, Policy]
+) -> Iterator[tuple[tuple[str, ...], float]]:
     if history not in _LEGAL:
-        return winnings(*deal, history)
+        yield history, chance
+        return
     seat = len(history) % 2
-    chances = policies[seat][information_set(deal[seat], history)]
-    return sum(chance * _expected(deal, (*history, action), policies) for action, chance in chances.items() if chance)
+    for action, share in policies[seat][information_set(deal[seat], history)].items():
+        if share:
+            yield from _ends(deal, (*history, action), chance * share, policies)
 
 
 def best_response(policy: Policy, seat: int) -> tuple[float, dict[str, str]]:
