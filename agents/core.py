@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from turngym.agents.usage import Usage
 
 if TYPE_CHECKING:
+    from turngym.agents.chat import Note
     from turngym.envs.vector import TextVectorEnv
 
 
@@ -50,6 +51,7 @@ class Decision:
         completion_ids: Token ids exactly as sampled.
         logprobs: The sampler's log-probability of each completion token, temperature included.
         usage: What the answer cost, where the agent counts that itself.
+        notes: What a model wrote beside the answer, such as a summary.
     """
 
     action: str
@@ -58,6 +60,7 @@ class Decision:
     completion_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
     usage: Usage | None = None
+    notes: tuple[Note, ...] = ()
 
 
 class Agent(ABC):

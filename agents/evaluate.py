@@ -19,6 +19,7 @@ from turngym.agents.rollout import Schedule, rollout
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.agents.usage import usage_of
 from turngym.envs.vector import TextVectorEnv, make_vec
+from turngym.envs.vector.maker import find_spec
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
 from turngym.seeding import stream_seed
@@ -64,7 +65,7 @@ class EvaluationResult:
 
 @contextmanager
 def _single(env_id: str, env_kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    env = gymnasium.make(env_id, **env_kwargs)
+    env = gymnasium.make(find_spec(env_id), **env_kwargs)
     try:
         yield env.unwrapped
     finally:

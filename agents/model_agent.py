@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from turngym.agents.chat import ACTION, Ask, ChatModel, Message, Reply
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.generate import Completion
 from turngym.agents.models import LanguageModel
 from turngym.agents.prompts import Memory, PromptBuilder, PromptConfig
 from turngym.agents.sampling import Sampling, turn_uniforms
+from turngym.agents.usage import Usage
 from turngym.wrappers.action_format import action_format
 
 Generate = Callable[[Sequence[Sequence[int]], Sequence[NDArray[np.float64]], Sampling], list[Completion]]
 
 
-class ModelAgent(Agent):
+class ModelAgent(Agent, ChatModel):
     """Plays with a language model.
 
     Args:
@@ -44,8 +47,9 @@ class ModelAgent(Agent):
         self.generate = generate
         self.sampling = sampling or Sampling()
         self.format = action_format(format)
+        self.prompt = prompt or PromptConfig()
         self.builder = PromptBuilder(
-            model.tokenizer, prompt or PromptConfig(), model.stop_ids, f"Answer format: {self.format.instruction}"
+            model.tokenizer, self.prompt, model.stop_ids, f"Answer format: {self.format.instruction}"
         )
         self.seed = seed
         self.iteration = iteration
@@ -69,6 +73,35 @@ class ModelAgent(Agent):
         """Return the prompt for ``request``."""
         memory = self._memories.get(request.episode) or Memory()
         return self.builder.prompt(memory, request.observation, request.info, request.instructions)
+
+    def ask(self, asks: Sequence[Ask]) -> list[Reply]:
+        """Return the answer to each call, generated in one batch."""
+        began = time.perf_counter()
+        prompts = [self._chat_ids(ask.messages) for ask in asks]
+        count = self.sampling.max_new_tokens
+        uniforms = [
+            turn_uniforms(self.seed, self.iteration, a.episode, a.turn, count, "" if a.purpose == ACTION else a.purpose)
+            for a in asks
+        ]
+        completions = self.generate(prompts, uniforms, self.sampling) if asks else []
+        latency = time.perf_counter() - began
+        return [
+            Reply(
+                self.text_of(found.ids),
+                Usage(len(prompt), len(found.ids), calls=1, latency=latency),
+                prompt,
+                found.ids,
+                found.logprobs,
+            )
+            for prompt, found in zip(prompts, completions, strict=True)
+        ]
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """Return how many tokens a conversation has as a prompt."""
+        return len(self._chat_ids(messages))
+
+    def _chat_ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        return self.builder.chat([(message.role, message.text) for message in messages])
 
     def remember(self, request: Request, action: str, ids: tuple[int, ...]) -> None:
         """Note what was seen, what was done, and the token sequence up to the end of the completion."""

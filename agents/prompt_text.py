@@ -19,7 +19,8 @@ class PromptConfig:
         instructions: Whether the rules and the answer format are told.
         legal_actions: Whether the legal actions are listed with each observation.
         max_prompt_tokens: A longer prompt is an error; lower it to what the model and the memory can hold. A server
-            knows its own limit: there this setting does nothing.
+            knows its own limit: there this setting does nothing. Styles other than ``plain`` keep to it, for servers
+            by a guess: they leave the oldest turns out, or have them summarised.
     """
 
     mode: Literal["window", "conversation"] = "window"

@@ -55,6 +55,7 @@ class PromptBuilder:
         self.config = config
         self.stop_ids = stop_ids
         self.answer_instruction = answer_instruction
+        self._chat_ids_of = lru_cache(maxsize=1000)(self._encode_chat)
         self._ids_of = lru_cache(maxsize=100_000)(self._encode_messages)
         if config.mode == "conversation":
             self._check_prefix_preserving()
@@ -72,6 +73,13 @@ class PromptBuilder:
                 "it, lower the environment's max_turns, or use prompt mode 'window' with a short history."
             )
         return ids
+
+    def chat(self, messages: Sequence[tuple[str, str]]) -> tuple[int, ...]:
+        """Return a conversation, pairs of role and text, as the prompt for the answer to its last message."""
+        return self._chat_ids_of(tuple(messages))
+
+    def _encode_chat(self, messages: tuple[tuple[str, str], ...]) -> tuple[int, ...]:
+        return self._encode(self._render([{"role": role, "content": text} for role, text in messages], True))
 
     def _build(self, memory: Memory, observation: str, info: Mapping[str, Any], instructions: str) -> tuple[int, ...]:
         shown = shown_text(self.config, observation, info)

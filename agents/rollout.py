@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -236,6 +237,7 @@ class _Runner:
                 reward=reward,
                 action_is_valid=bool(info["action_is_valid"]),
                 usage=self.usages.pop(slot),
+                notes=decision.notes,
             )
         )
         state.trajectory.fault = info["fault"]
@@ -246,6 +248,7 @@ class _Runner:
         trajectory = state.trajectory
         trajectory.success = int(state.info["success"])
         trajectory.score = float(state.info["score"])
+        trajectory.progress = float(state.info.get("progress", math.nan))
         trajectory.final_observation = state.observation
         if trajectory.truncated and not trajectory.fault:
             trajectory.final_prompt_ids = self.agent.final_prompt(state.request(slot))

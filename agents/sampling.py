@@ -34,8 +34,10 @@ class Sampling:
             raise ConfigError(f"max_new_tokens must be at least 1, got {self.max_new_tokens}.")
 
 
-def turn_uniforms(run_seed: int, iteration: int, episode: int, turn: int, count: int) -> NDArray[np.float64]:
-    """Return ``count`` uniform numbers in [0, 1) that depend on the turn alone.
+def turn_uniforms(
+    run_seed: int, iteration: int, episode: int, turn: int, count: int, purpose: str = ""
+) -> NDArray[np.float64]:
+    """Return ``count`` uniform numbers in [0, 1) that depend on the turn alone, and on what is written for it.
 
     The token at position ``j`` of the completion is chosen with number ``j``, so neither the batch that a turn is
     generated in nor the order of turns changes what is sampled.
@@ -43,5 +45,6 @@ def turn_uniforms(run_seed: int, iteration: int, episode: int, turn: int, count:
     >>> bool((turn_uniforms(0, 1, 2, 3, 4)[:2] == turn_uniforms(0, 1, 2, 3, 2)).all())
     True
     """
-    key = stream_seed("sampling", run_seed, iteration, episode, turn)
+    more = (purpose,) if purpose else ()
+    key = stream_seed("sampling", run_seed, iteration, episode, turn, *more)
     return np.random.Generator(np.random.Philox(key=key)).random(count)

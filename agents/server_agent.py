@@ -10,11 +10,13 @@ import base64
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent import futures
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
+from turngym.agents.background import Background
+from turngym.agents.chat import ACTION, Ask, ChatModel, Reply, guessed_tokens
+from turngym.agents.chat import Message as ChatMessage
 from turngym.agents.chat_server import CallFailed, ChatServer
 from turngym.agents.core import Decision, EagerAgent, Request
 from turngym.agents.png import png
@@ -26,6 +28,8 @@ from turngym.seeding import stream, stream_seed
 from turngym.wrappers.action_format import action_format
 
 Message = dict[str, Any]
+_Key = tuple[int | str, ...]
+"""What fixes the seed of a request: episode, turn, and the purpose where it is not the action."""
 
 
 @dataclass
@@ -36,7 +40,7 @@ class _Memory:
     messages: list[Message] = field(default_factory=list)
 
 
-class ServerAgent(EagerAgent):
+class ServerAgent(EagerAgent, ChatModel):
     """Plays with a model behind a server.
 
     Args:
@@ -72,43 +76,43 @@ class ServerAgent(EagerAgent):
         self.problems: dict[str, str] = {}
         """Kind of failure -> what was said at the first one; for people, never written to a file."""
         self._memories: dict[int, _Memory] = {}
-        self._pool: ThreadPoolExecutor | None = None
-        self._pending: dict[Future[tuple[str, Usage]], tuple[Request, list[Message]]] = {}
+        self._background: Background[tuple[list[Message], str, Usage]]
+        self._background = Background(config.concurrency, "server-agent")
 
     def begin(self, requests: Sequence[Request]) -> None:
         """Send the requests off, as many at a time as ``concurrency`` allows."""
-        if requests and self._pool is None:
-            self._pool = ThreadPoolExecutor(self.config.concurrency, thread_name_prefix="server-agent")
-            self.server.stopped.clear()
         for request in requests:
-            assert self._pool is not None
-            prompt = self.messages(request)
-            self._pending[self._pool.submit(self._answer, request, prompt)] = request, prompt
+            self.ready()
+            self._background.begin(request, partial(self._reply, request, self.messages(request)))
+
+    def ready(self) -> None:
+        """Take the server for reachable again, after :meth:`abandon` and before the first request."""
+        if self._background.is_idle:
+            self.server.stopped.clear()
 
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
         """Return the requests that have their completion, the action in it parsed."""
-        done = futures.wait(self._pending, None if wait else 0, futures.FIRST_COMPLETED).done
         found = []
-        for future in [each for each in self._pending if each in done]:
-            request, prompt = self._pending.pop(future)
-            completion, usage = future.result()
+        for request, (prompt, completion, usage) in self._background.finished(wait):
             action = self.format.action_of(completion)
             self._remember(request, prompt, completion, action)
             found.append((request, Decision(action, completion, usage=usage)))
-        if not self._pending and self._pool is not None:
-            self._pool.shutdown()  # no thread outlives the work
-            self._pool = None
         return found
 
     def abandon(self) -> None:
         """Cut all connections, so that whoever waits for the server ends at once."""
-        if self._pool is None:
-            return
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self.server.abort()
-        self._pool.shutdown()
-        self._pool = None
-        self._pending = {}
+        self._background.abandon(self.server.abort)
+
+    def ask(self, asks: Sequence[Ask]) -> list[Reply]:
+        """Return the answer to each call, one after another; safe to be called from several threads."""
+        return [Reply(*self._answer(_key(ask), [_as_json(message) for message in ask.messages])) for ask in asks]
+
+    def count(self, messages: Sequence[ChatMessage]) -> int:
+        """Return a guess: which tokenizer the server has is not known."""
+        return guessed_tokens(messages)
+
+    def _reply(self, request: Request, prompt: list[Message]) -> tuple[list[Message], str, Usage]:
+        return prompt, *self._answer((request.episode, request.turn), prompt)
 
     def messages(self, request: Request) -> list[Message]:
         """Return the messages that ``request`` is answered from, pictures included."""
@@ -137,7 +141,7 @@ class ServerAgent(EagerAgent):
 
     def details(self) -> dict[str, Any]:
         """Return model, address, settings and prices; the key is no part of it."""
-        fields = self._fields(Request(0, 0, 0, "", {}, ""), 0)
+        fields = self._fields((), 0)
         fields.pop("seed", None)  # each request has its own
         return {
             "model": self.name,
@@ -146,7 +150,7 @@ class ServerAgent(EagerAgent):
             "request": fields,
         }
 
-    def _fields(self, request: Request, attempt: int) -> dict[str, Any]:
+    def _fields(self, key: _Key, attempt: int) -> dict[str, Any]:
         """Return everything of a request's body but the messages."""
         fields: dict[str, Any] = {
             "model": self.name,
@@ -155,10 +159,10 @@ class ServerAgent(EagerAgent):
             self.config.max_tokens_field: self.sampling.max_new_tokens,
         }
         if self.config.seed:
-            fields["seed"] = stream_seed("server", self.seed, request.episode, request.turn, attempt) % 2**31
+            fields["seed"] = stream_seed("server", self.seed, *key, attempt) % 2**31
         return {**fields, **self.config.body}
 
-    def _answer(self, request: Request, messages: list[Message]) -> tuple[str, Usage]:
+    def _answer(self, key: _Key, messages: list[Message]) -> tuple[str, Usage]:
         """Return the completion, empty where none could be had, and what it cost."""
         began = time.monotonic()
         failures: Counter[str] = Counter()
@@ -166,7 +170,7 @@ class ServerAgent(EagerAgent):
         completion = ""
         for attempt in range(self.config.retries + 1):
             left = self.config.deadline - (time.monotonic() - began)
-            body = {**self._fields(request, attempt), "messages": messages}
+            body = {**self._fields(key, attempt), "messages": messages}
             try:
                 completion, tokens = self.server.ask(body, min(self.config.timeout, left))
                 told.append(tokens)
@@ -175,15 +179,15 @@ class ServerAgent(EagerAgent):
                 failures[failure.kind] += 1
                 self.problems.setdefault(failure.kind, failure.detail)
                 told += [failure.tokens] if failure.tokens else []
-                wait = max(self._wait(request, attempt), failure.retry_after)
+                wait = max(self._wait(key, attempt), failure.retry_after)
                 left = self.config.deadline - (time.monotonic() - began)
                 is_last = attempt == self.config.retries or not failure.is_retried or wait >= left
                 if is_last or self.server.stopped.wait(wait):
                     break
         return completion, self._usage(attempt + 1, bool(completion), told, failures, time.monotonic() - began)
 
-    def _wait(self, request: Request, attempt: int) -> float:
-        draw = float(stream("retry", self.seed, request.episode, request.turn, attempt).random())
+    def _wait(self, key: _Key, attempt: int) -> float:
+        draw = float(stream("retry", self.seed, *key, attempt).random())
         return backoff(attempt, draw, self.config.wait, self.config.longest_wait)
 
     def _usage(
@@ -224,9 +228,17 @@ def backoff(attempt: int, draw: float, first: float, longest: float) -> float:
     return float(min(longest, first * 2**attempt) * (0.5 + draw / 2))
 
 
+def _key(ask: Ask) -> _Key:
+    return (ask.episode, ask.turn) if ask.purpose == ACTION else (ask.episode, ask.turn, ask.purpose)
+
+
 def _user(text: str, request: Request) -> Message:
-    if request.image is None:
-        return {"role": "user", "content": text}
-    data = base64.b64encode(png(request.image)).decode()
+    return _as_json(ChatMessage("user", text, request.image))
+
+
+def _as_json(message: ChatMessage) -> Message:
+    if message.image is None:
+        return {"role": message.role, "content": message.text}
+    data = base64.b64encode(png(message.image)).decode()
     picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
-    return {"role": "user", "content": [{"type": "text", "text": text}, picture]}
+    return {"role": message.role, "content": [{"type": "text", "text": message.text}, picture]}

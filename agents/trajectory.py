@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from turngym.agents.chat import Note
 from turngym.agents.usage import Usage
 
 
@@ -43,6 +45,7 @@ class Turn:
         agent: The seat that acted.
         joint: What all seats together knew before the action; empty where one agent is alone.
         usage: What the completion cost; None where nobody counted.
+        notes: What a model wrote beside the completion, such as a summary.
     """
 
     observation: str
@@ -57,6 +60,7 @@ class Turn:
     agent: str = "player_0"
     joint: str = ""
     usage: Usage | None = field(default=None, compare=False)
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(slots=True)
@@ -78,6 +82,7 @@ class Trajectory:
         role: The seat's role in a game between seats, its name where the game has none; empty elsewhere.
         policy: Name of the policy that acted; empty where there is one only.
         final_joint: What all seats together knew at the end.
+        progress: How far the task had come at the end, in [0, 1]; not a number where that is unknown.
     """
 
     spec: EpisodeSpec
@@ -94,6 +99,7 @@ class Trajectory:
     role: str = ""
     policy: str = ""
     final_joint: str = ""
+    progress: float = field(default=math.nan, compare=False)
 
     @property
     def reward_sum(self) -> float:

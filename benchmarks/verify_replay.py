@@ -13,6 +13,7 @@ import gymnasium
 from turngym.benchmarks.submission_read import BASELINES, Submission, in_order
 from turngym.benchmarks.verify_findings import Finding, differs, place_of, transcript_hash
 from turngym.errors import TurngymError
+from turngym.plugins import is_registered
 from turngym.seeding import stream
 from turngym.wrappers.wrapping import WRAPPERS, Wrapping
 
@@ -47,11 +48,10 @@ def unsafe(environment: Mapping[str, Any]) -> str:
     >>> unsafe({"env": "os:path", "options": {}, "wrappers": []})
     "the environment 'os:path' is not registered here"
     """
-    if environment["env"] not in gymnasium.registry:
+    if not is_registered(environment["env"]):
         return f"the environment {environment['env']!r} is not registered here"
-    for value in _texts(environment["options"]):
-        if ":" in value or "/" in value.removeprefix("turngym/"):
-            return f"the option {value[:60]!r} could name a module or a file"
+    if reason := unsafe_options(environment["options"]):
+        return reason
     for text in environment["wrappers"]:
         try:
             wrapping = Wrapping.read(str(text))
@@ -59,6 +59,18 @@ def unsafe(environment: Mapping[str, Any]) -> str:
             return f"the wrapper {str(text)[:60]!r} cannot be read: {error}"
         if wrapping.name not in WRAPPERS or any(":" in value or "/" in value for value in _texts(wrapping.options)):
             return f"the wrapper {str(text)[:60]!r} is unknown, or could name a module or a file"
+    return ""
+
+
+def unsafe_options(options: Mapping[str, Any]) -> str:
+    """Return why an environment must not be made with these options; empty if it may.
+
+    >>> unsafe_options({"word": "crane"}), unsafe_options({"players": ["os:path"]})
+    ('', "the option 'os:path' could name a module or a file")
+    """
+    for value in _texts(options):
+        if ":" in value or "/" in value.removeprefix("turngym/"):
+            return f"the option {value[:60]!r} could name a module or a file"
     return ""
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import gymnasium
-from gymnasium.envs.registration import registry
+from gymnasium.envs.registration import parse_env_id, registry
+
+from turngym.errors import ConfigError
+from turngym.plugins import ENVIRONMENT, module_of, note, require_uncontested, taken
 
 FAMILIES = ("turngym.envs.textgames", "turngym.envs.textworlds", "turngym.envs.adapters")
 GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames")
 """Packages whose ``SPECS`` list games between seats; each game has a seat id beside its own."""
 NAMESPACE = "turngym"
+GAME = "game"
 
 
 class Spec(NamedTuple):
@@ -31,24 +36,36 @@ class Spec(NamedTuple):
     extra: str = ""
 
 
+_added: dict[str, Spec] = {}
+_added_games: dict[str, Spec] = {}
+_modules: dict[str, str] = {}
+
+
 def specs() -> dict[str, Spec]:
-    """Return id -> line for every family."""
+    """Return id -> line for every family, and for what plug-ins have added so far."""
     found: dict[str, Spec] = {}
     for family in FAMILIES:
         found.update(importlib.import_module(family).SPECS)
     for game_id, spec in games().items():
-        found[seat_id(game_id)] = Spec(
-            "turngym.envs.seat:SeatEnv", {"game": game_id}, f"One seat of: {spec.summary}", spec.extra
-        )
-    return found
+        found[seat_id(game_id)] = _seat(game_id, spec)
+    return found | _added
 
 
 def games() -> dict[str, Spec]:
     """Return id -> line for every game between seats; its entry point is no environment but the rules."""
+    return _own_games() | _added_games
+
+
+@cache
+def _own_games() -> dict[str, Spec]:
     found: dict[str, Spec] = {}
     for family in GAME_FAMILIES:
         found.update(importlib.import_module(family).SPECS)
     return found
+
+
+def _seat(game_id: str, spec: Spec) -> Spec:
+    return Spec("turngym.envs.seat:SeatEnv", {"game": game_id}, f"One seat of: {spec.summary}", spec.extra)
 
 
 def seat_id(game_id: str) -> str:
@@ -68,13 +85,103 @@ def register_all() -> None:
     the turn limit is the environment's own. So ``gymnasium.make`` returns the environment and not a wrapper.
     """
     for env_id, spec in specs().items():
-        if env_id in registry:
-            continue
-        gymnasium.register(
-            env_id,
-            entry_point=spec.entry_point,
-            vector_entry_point="turngym.envs.vector:make_vec",
-            order_enforce=False,
-            disable_env_checker=True,
-            kwargs={"env_id": env_id, **spec.kwargs},
-        )
+        if env_id not in registry:
+            _register(env_id, spec)
+
+
+def _register(env_id: str, spec: Spec) -> None:
+    gymnasium.register(
+        env_id,
+        entry_point=spec.entry_point,
+        vector_entry_point="turngym.envs.vector:make_vec",
+        order_enforce=False,
+        disable_env_checker=True,
+        kwargs={"env_id": env_id, **spec.kwargs},
+    )
+
+
+def register_env(env_id: str, entry_point: str, *, summary: str, options: Mapping[str, Any] | None = None) -> None:
+    """Register an environment of your own as turngym registers its own; the same again changes nothing.
+
+    Args:
+        env_id: Its id, with a namespace of your own: ``"locks/Picker-v0"``.
+        entry_point: ``"module:Class"`` of a :class:`turngym.envs.TextEnv`, imported on first ``make``.
+        summary: One sentence for ``turngym list``.
+        options: Options that the id stands for.
+
+    Raises:
+        ConfigError: The id is malformed, or taken.
+
+    >>> place = "turngym.envs.textgames.guess_the_number:GuessTheNumber"
+    >>> register_env("docs/Digits-v0", place, summary="Find a digit.", options={"low": 0, "high": 9})
+    >>> gymnasium.make("docs/Digits-v0").reset(seed=0)[0]
+    'from 0 to 9'
+    """
+    _require_own(env_id, entry_point)
+    spec = Spec(entry_point, dict(options or {}), summary)
+    if _added.get(env_id) != spec:
+        _add(env_id, spec, entry_point)
+
+
+def register_game(game_id: str, entry_point: str, *, summary: str, options: Mapping[str, Any] | None = None) -> None:
+    """Register a game between seats of your own, and one seat of it as an environment; the same again changes nothing.
+
+    Args:
+        game_id: Its id, with a namespace of your own: ``"cards/Snap-v0"``. A seat of it is ``"cards/SnapSeat-v0"``.
+        entry_point: ``"module:Class"`` of a :class:`turngym.envs.multiagent.Game`, imported on first use.
+        summary: One sentence for ``turngym list``.
+        options: Options that the id stands for.
+
+    Raises:
+        ConfigError: The id is malformed, or it or that of its seat is taken.
+
+    >>> register_game("docs/Noughts-v0", "turngym.envs.tablegames.tic_tac_toe:TicTacToe", summary="Three in a row.")
+    >>> gymnasium.make("docs/NoughtsSeat-v0").reset(seed=0)[1]["legal_actions"][0]
+    'a1'
+    """
+    _require_own(game_id, entry_point)
+    spec, known = Spec(entry_point, dict(options or {}), summary), _added_games.get(game_id)
+    if known == spec:
+        return
+    require_uncontested(GAME, game_id)
+    if known is not None:
+        taken(ENVIRONMENT, seat_id(game_id), known.entry_point, entry_point)
+        raise taken(GAME, game_id, known.entry_point, entry_point)
+    _add(seat_id(game_id), _seat(game_id, spec), entry_point)
+    _added_games[game_id] = spec
+    note(entry_point, GAME, game_id, lambda: _added_games.pop(game_id, None))
+
+
+def module_of_env(env_id: str) -> str:
+    """Return the module that stands behind a registered environment; behind a seat, that of the game."""
+    return _modules.get(env_id) or module_of(registry[env_id])
+
+
+def _require_own(env_id: str, entry_point: str) -> None:
+    """Raise unless both have their form, and the namespace is not turngym's."""
+    try:
+        namespace, _, version = parse_env_id(env_id)
+    except (gymnasium.error.Error, TypeError):
+        namespace = version = None
+    if not namespace or version is None:
+        raise ConfigError(f"an id is written namespace/Name-v0, got {env_id!r}.")
+    if namespace == NAMESPACE:
+        raise ConfigError(f"the namespace turngym is for what comes with it, got {env_id!r}: take one of your own.")
+    module, _, name = entry_point.partition(":")
+    if not name or not all(map(str.isidentifier, (*module.split("."), name))):
+        raise ConfigError(f"the entry point of {env_id!r} is written module:Class, got {entry_point!r}.")
+
+
+def _add(env_id: str, spec: Spec, module: str) -> None:
+    """Register an environment that a module brings."""
+    require_uncontested(ENVIRONMENT, env_id)
+    if env_id in registry:
+        raise taken(ENVIRONMENT, env_id, module_of_env(env_id), module)
+
+    def undo() -> None:
+        for table in (_added, _modules, registry):
+            table.pop(env_id, None)
+
+    _register(env_id, spec)
+    _added[env_id], _modules[env_id] = spec, module
+    note(module, ENVIRONMENT, env_id, undo)

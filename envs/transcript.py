@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 
 from turngym.errors import ConfigError
+from turngym.plugins import is_registered
 from turngym.types import INFO_TYPES
 
 Policy: TypeAlias = Callable[[Any, Mapping[str, Any]], str]
@@ -84,7 +85,7 @@ def replay(text: str, wrap: Rewrap | None = None) -> str:
         actions = [json.loads(line.removeprefix(_ACTION)) for line in lines if line.startswith(_ACTION)]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ConfigError(f"no transcript: the first line must be its JSON header, got {head[:80]!r}.") from error
-    if env_id not in gymnasium.registry:  # never a "module:id", which would import what the text names
+    if not is_registered(env_id):  # never a "module:id", which would import what the text names
         raise ConfigError(f"this transcript is of {env_id!r}, which is not registered: import its module first.")
     if wrappers and wrap is None:
         raise ConfigError(

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import gymnasium
 import pytest
@@ -137,13 +136,14 @@ def test_a_plugin_is_found_by_its_id_without_an_import(
     write_files("PluggedGame", tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     plugin = importlib.metadata.EntryPoint("games", "plugged_game", "turngym.plugins")
-    broken = SimpleNamespace(value="no.such.module", load=lambda: __import__("no_such_module"))
+    broken = importlib.metadata.EntryPoint("broken", "no_such_module", "turngym.plugins")
     original = importlib.metadata.entry_points
 
     def entry_points(**wanted: str) -> object:
         return [plugin] if wanted == {"group": "turngym.plugins"} else original(**wanted)
 
     monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    monkeypatch.setattr("turngym.plugins._loaded", {})
     try:
         assert find_env("my/PluggedGame-v0") == "my/PluggedGame-v0"
         assert main(["check", "my/PluggedGame-v0", "--episodes", "1", "--in-process"]) == 0
@@ -151,7 +151,7 @@ def test_a_plugin_is_found_by_its_id_without_an_import(
         assert main(["play", "my/PluggedGam", "--seed", "1"]) == 2
         assert "Did you mean 'my/PluggedGame-v0'?" in capsys.readouterr().err
         monkeypatch.setattr(importlib.metadata, "entry_points", lambda **wanted: [broken])
-        with pytest.warns(UserWarning, match=r"the plugin no\.such\.module could not be loaded"):
+        with pytest.warns(UserWarning, match=r"1 of 2 plug-ins could not be loaded; .* \(no_such_module\): ModuleNot"):
             assert main(["play", "my/Nothing-v0"]) == 2
     finally:
         gymnasium.registry.pop("my/PluggedGame-v0", None)

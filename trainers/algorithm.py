@@ -28,6 +28,10 @@ a trajectory, then averaged over trajectories. ``nested``: mean over trajectorie
 over tokens. ``group``: every group weighs the same, its tokens share it.
 """
 
+Rollout: TypeAlias = Callable[..., list[Trajectory]]
+"""Plays the episodes of an iteration, fresh ones at every call. With ``greedy=True`` it plays each instance of the call
+before once more, always taking the likeliest token; those episodes are counted and not trained on by themselves."""
+
 
 class Need(enum.Enum):
     """What an algorithm asks the trainer to compute."""
@@ -158,7 +162,7 @@ class Algorithm(ABC, Generic[ConfigT]):
         """Return extra networks that are trained and checkpointed with the policy."""
         return {}
 
-    def collect(self, rollout: Callable[[], list[Trajectory]]) -> list[Trajectory]:
+    def collect(self, rollout: Rollout) -> list[Trajectory]:
         """Gather the trajectories of one iteration; may call ``rollout`` more than once."""
         return rollout()
 

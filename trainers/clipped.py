@@ -16,7 +16,7 @@ from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Algorithm, ConfigT, LossInputs, LossOutput, Need, Normalisation, Term
 from turngym.trainers.turn_table import TurnTable
 
-RatioName: TypeAlias = Literal["token", "turn_product", "turn_geometric"]
+RatioName: TypeAlias = Literal["token", "turn_product", "turn_geometric", "turn_geometric_by_token"]
 
 
 class RatioLevel(NamedTuple):
@@ -35,6 +35,7 @@ RATIOS: dict[str, RatioLevel] = {
     "token": RatioLevel(F.token_ratio, "token"),
     "turn_product": RatioLevel(F.turn_product_ratio, "turn"),
     "turn_geometric": RatioLevel(F.turn_geometric_ratio, "turn"),
+    "turn_geometric_by_token": RatioLevel(F.turn_geometric_ratio_by_token, "turn"),
 }
 
 
@@ -70,7 +71,8 @@ class ClippedConfig:
     dual_clip: float = 3.0
     """Largest ratio that a negative advantage is multiplied by; 0 for no bound."""
     ratio: RatioName = "token"
-    """What an importance ratio is taken over: a token, the product over a turn, or the geometric mean over a turn."""
+    """What an importance ratio is taken over: a token, the product over a turn, or the geometric mean over a turn; that
+    mean is differentiated as such, or, by token, through each token's own log-probability only."""
     normalisation: Normalisation = "token"
     """Over what the policy loss is averaged."""
     entropy_coef: float = 0.01

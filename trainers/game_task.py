@@ -120,11 +120,12 @@ class GameTask(Task):
             return names[int(generator.integers(len(names)))]
         return LEARNER if name == "self" else name
 
-    def gather(self, model: LanguageModel, iteration: int, attempt: int) -> list[Trajectory]:
-        """Return the trajectories of the learner's seats in the games of an iteration."""
+    def gather(self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
+        """Return the trajectories of the learner's seats in an iteration; the first game of each group if greedy."""
         self.past.notice(model, iteration)
-        specs = self.specs(iteration, attempt)
-        agents: dict[str, Agent] = {LEARNER: policy_agent(self.config, model, iteration)}
+        specs = self.specs(iteration, attempt)[:: self.config.rollout.group_size if greedy else 1]
+        learner = policy_agent(self.config, model, iteration, 0.0 if greedy else None)
+        agents: dict[str, Agent] = {LEARNER: learner}
         for name in sorted({spec.opponent for spec in specs if spec.opponent.startswith(PREFIX)}):
             agents[name] = policy_agent(self.config, self.past.model(name), iteration)
         return self.tables.play(specs, agents)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from torch import Tensor, nn
 
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
-from turngym.trainers.algorithm import Algorithm, ConfigT, Credit, LossInputs, LossOutput, Need
+from turngym.trainers.algorithm import Algorithm, ConfigT, Credit, LossInputs, LossOutput, Need, Rollout
 from turngym.trainers.clipped import PolicyMethod, RatioLevel, Surrogate
 from turngym.trainers.turn_table import TurnTable
 
@@ -105,7 +105,7 @@ class Modifier(PolicyMethod[ConfigT]):
         """Return the base's networks."""
         return self.base.modules()
 
-    def collect(self, rollout: Callable[[], list[Trajectory]]) -> list[Trajectory]:
+    def collect(self, rollout: Rollout) -> list[Trajectory]:
         """Gather trajectories as the base does."""
         return self.base.collect(rollout)
 

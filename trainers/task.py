@@ -51,8 +51,15 @@ class Task(ABC):
         """Return demonstrations, written as the student would have to write them."""
 
     @abstractmethod
-    def gather(self, model: LanguageModel, iteration: int, attempt: int) -> list[Trajectory]:
-        """Return the trajectories of an iteration, fresh ones for every attempt."""
+    def gather(self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
+        """Return the trajectories of an iteration, fresh ones for every attempt.
+
+        Args:
+            model: The policy.
+            iteration: Number of the iteration.
+            attempt: How often the iteration has gathered before.
+            greedy: Play each instance once, and take the likeliest token always.
+        """
 
     @abstractmethod
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
@@ -105,10 +112,10 @@ class EnvTask(Task):
         """Return episodes of the environment's solver."""
         return demonstrations(self.vector, student, count, self.config.seed)
 
-    def gather(self, model: LanguageModel, iteration: int, attempt: int) -> list[Trajectory]:
-        """Return the episodes of an iteration."""
-        specs = iteration_specs(self.config, iteration, attempt)
-        agent = policy_agent(self.config, model, iteration)
+    def gather(self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
+        """Return the episodes of an iteration; of each group only the first one if they are greedy."""
+        specs = iteration_specs(self.config, iteration, attempt)[:: self.config.rollout.group_size if greedy else 1]
+        agent = policy_agent(self.config, model, iteration, 0.0 if greedy else None)
         return rollout(self.vector, agent, specs, schedule=self.config.rollout.schedule)
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from turngym.agents.models import LanguageModel
 from turngym.agents.trajectory import Trajectory
+from turngym.trainers.algorithm import Rollout
 from turngym.trainers.checkpoint import all_checkpoints, load_checkpoint, save_checkpoint
 from turngym.trainers.config import TrainConfig
 from turngym.trainers.learner import Learner
@@ -20,6 +21,13 @@ from turngym.trainers.run_folder import RunFolder
 from turngym.trainers.task import Task
 
 _SAMPLES = 4
+
+
+class Played(NamedTuple):
+    """What was played for an iteration, whether it is trained on or not."""
+
+    sampled: list[Trajectory]
+    greedy: list[Trajectory]
 
 
 class Trainer:
@@ -109,17 +117,19 @@ class Trainer:
         algorithm = self.learner.algorithm
         algorithm.begin_iteration(self.iteration, self.config.iterations)
         start = time.perf_counter()
-        trajectories = algorithm.collect(self._rollout())
+        played = Played([], [])
+        trajectories = algorithm.collect(self._rollout(played))
         gathered = time.perf_counter()
         metrics = self.learner.update(trajectories, self.iteration)
         done = time.perf_counter()
         algorithm.observe(metrics)
-        self.instances.update(trajectory.instance for trajectory in trajectories if trajectory.instance)
-        turns = sum(len(trajectory.turns) for trajectory in trajectories)
+        everything = [*played.sampled, *played.greedy]
+        self.instances.update(trajectory.instance for trajectory in everything if trajectory.instance)
+        turns = sum(len(trajectory.turns) for trajectory in everything)
         self.turns_total += turns
         self.seconds_total += done - start
         record: dict[str, Any] = {"iteration": self.iteration, "turns_total": self.turns_total}
-        record.update(rollout_metrics(trajectories))
+        record.update(rollout_metrics(played.sampled))
         record.update(metrics)
         record.update(_timing(start, gathered, done, turns, self.seconds_total))
         self.iteration += 1
@@ -129,14 +139,19 @@ class Trainer:
             self.folder.write_samples(f"iteration-{self.iteration:06d}", trajectories[:_SAMPLES])
         return record
 
-    def _rollout(self) -> Callable[[], list[Trajectory]]:
-        """Return a function that gathers the episodes of this iteration, fresh ones at every call."""
+    def _rollout(self, played: Played) -> Rollout:
+        """Return a function that gathers the episodes of this iteration, and notes all that it plays.
+
+        Every call plays fresh instances; with ``greedy=True`` it is those of the call before.
+        """
         attempt = 0
 
-        def gather() -> list[Trajectory]:
+        def gather(greedy: bool = False) -> list[Trajectory]:
             nonlocal attempt
-            attempt += 1
-            return self.task.gather(self.model, self.iteration, attempt - 1)
+            attempt += not greedy
+            found = self.task.gather(self.model, self.iteration, max(attempt - 1, 0), greedy)
+            (played.greedy if greedy else played.sampled).extend(found)
+            return found
 
         return gather
 

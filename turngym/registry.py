@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import pkgutil
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from turngym.errors import MissingExtra, UnknownName, nearest
+from turngym.plugins import OURS, PluginWarning, is_contested, load_plugins, note, require_uncontested, root_of, taken
 
 T = TypeVar("T")
-PLUGIN_GROUP = "turngym.plugins"
-
-
-def load_plugins() -> None:
-    """Import the modules of third parties, so that they register what they have; one that fails is a warning."""
-    for plugin in importlib.metadata.entry_points(group=PLUGIN_GROUP):
-        try:
-            plugin.load()
-        except Exception as error:  # the boundary to code of third parties
-            warnings.warn(f"the plugin {plugin.value} could not be loaded: {error!r}", stacklevel=2)
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -43,19 +34,42 @@ class Registry(Mapping[str, T], Generic[T]):
         self.package = package
         self.extra = extra
         self._items: dict[str, T] = {}
+        self._modules: dict[str, str] = {}
         self._missing: dict[str, str] = {}
         self._discovered = False
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that records its argument under ``name``."""
+        """Return a decorator that records its argument under ``name``.
+
+        Raises:
+            ConfigError: The name is taken.
+        """
+        module = str(sys._getframe(1).f_globals.get("__name__", ""))
 
         def record(item: T) -> T:
-            if name in self._items:
-                raise ValueError(f"{self.kind} {name!r} is already registered by {self._items[name]!r}.")
-            self._items[name] = item
+            first = self._modules.get(name, "")
+            if first:
+                error = taken(self.kind, name, first, module)
+                if is_contested(self.kind, name):
+                    self._items.pop(name, None)  # nobody gets it
+                if root_of(module) != OURS or root_of(first) == OURS:
+                    raise error
+                warnings.warn(str(error), PluginWarning, stacklevel=2)  # a plug-in was faster than turngym itself
+            self._items[name], self._modules[name] = item, module
+            note(module, self.kind, name, lambda: self._forget(name, module))
             return item
 
         return record
+
+    def _forget(self, name: str, module: str) -> None:
+        if self._modules.get(name) == module:
+            del self._modules[name]
+            self._items.pop(name, None)
+
+    def module(self, name: str) -> str:
+        """Return the module that has registered a name."""
+        self[name]
+        return self._modules[name]
 
     def _discover(self) -> None:
         if self._discovered:
@@ -84,8 +98,9 @@ class Registry(Mapping[str, T], Generic[T]):
     def __getitem__(self, name: str) -> T:
         if name not in self._items and not self._discovered:
             self._import_alone(name)
-        if name not in self._items:
+        if root_of(self._modules.get(name, "")) != OURS:  # nobody's yet, or of a plug-in that may be in the way of ours
             self._discover()
+            require_uncontested(self.kind, name)
         if name in self._items:
             return self._items[name]
         if name in self._missing:
@@ -102,7 +117,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __contains__(self, name: object) -> bool:
         self._discover()
-        return name in self._items
+        return name in self._items or is_contested(self.kind, str(name))
 
     def __iter__(self) -> Iterator[str]:
         self._discover()

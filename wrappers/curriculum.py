@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import gymnasium
 
 from turngym.errors import ConfigError, UnknownName, nearest
+from turngym.plugins import is_registered
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Begun, Played, Reset, TextWrapper, layers_of
 
@@ -197,7 +198,7 @@ def _level_env(template: gymnasium.Env[Any, str], level: str | Mapping[str, Any]
         raise ConfigError(f"curriculum cannot make levels of {template}: make the environment with gymnasium.make.")
     options = {"id": level} if isinstance(level, str) else dict(level)
     env_id = options.pop("id", template.spec.id)
-    if env_id not in gymnasium.registry:  # never a "module:id", which would import what a recorded file names
+    if not is_registered(env_id):  # never a "module:id", which would import what a recorded file names
         raise UnknownName(f"no environment named {env_id!r} for a level. {nearest(str(env_id), gymnasium.registry)}")
     spec = template.spec if env_id == template.spec.id else gymnasium.registry[env_id]
     made: gymnasium.Env[Any, str] = gymnasium.make(spec, render_mode=template.render_mode, **options)

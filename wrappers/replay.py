@@ -10,6 +10,7 @@ import gymnasium
 
 from turngym.envs.transcript import replay
 from turngym.errors import ConfigError, TurngymError
+from turngym.plugins import is_registered
 from turngym.wrappers.core import Played
 from turngym.wrappers.episode_log import EpisodeLog, RecordedEpisode, read_episodes
 from turngym.wrappers.snapshots import written
@@ -74,7 +75,7 @@ def rebuild(header: Mapping[str, Any]) -> gymnasium.Env[Any, str]:
         raise ConfigError(f"no header of a recorded episode: {str(header)[:80]}.") from error
     if header.get("foreign"):
         raise ConfigError(f"this episode was recorded over {header['foreign']}, which only your code can put on again.")
-    if env_id not in gymnasium.registry:
+    if not is_registered(env_id):
         raise ConfigError(f"this episode is of {env_id!r}, which is not registered: import its module first.")
     return rewrap(gymnasium.make(env_id, **settings), wrappers)
 

@@ -33,10 +33,14 @@ class Wrapping:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, text: str) -> Wrapping:
+    def read(cls, text: str, kind: str = "wrapper") -> Wrapping:
         """Return what a specification such as ``history:k=4`` says.
 
         A value is JSON where it can be read as JSON, else the text up to the next comma.
+
+        Args:
+            text: The specification.
+            kind: What is specified, for messages: styles of prompting are written the same way.
 
         Raises:
             ConfigError: An option has no value, or stands there twice.
@@ -48,8 +52,8 @@ class Wrapping:
         """
         name, colon, rest = text.partition(":")
         if colon and not rest:
-            raise ConfigError(f'the wrapper {text!r} ends after its colon: write "{name}" or "{name}:option=value".')
-        return cls(name.strip(), _read_options(rest, text))
+            raise ConfigError(f'the {kind} {text!r} ends after its colon: write "{name}" or "{name}:option=value".')
+        return cls(name.strip(), _read_options(rest, f"the {kind} {text!r}"))
 
     def __call__(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
         """Put the wrapper around an environment."""
@@ -95,17 +99,15 @@ def wrapping(*wrappers: str | Wrapping) -> list[Wrapping]:
     return [each if isinstance(each, Wrapping) else Wrapping.read(each) for each in wrappers]
 
 
-def _read_options(rest: str, text: str) -> dict[str, Any]:
+def _read_options(rest: str, whole: str) -> dict[str, Any]:
     options: dict[str, Any] = {}
     while rest:
         key, equals, rest = rest.partition("=")
         key = key.strip()
         if not equals or not key.isidentifier():
-            raise ConfigError(
-                f'the wrapper {text!r} cannot be read at {key!r}: write "name:option=value,option=value".'
-            )
+            raise ConfigError(f'{whole} cannot be read at {key!r}: write "name:option=value,option=value".')
         if key in options:
-            raise ConfigError(f"the wrapper {text!r} sets {key!r} twice: leave one out.")
+            raise ConfigError(f"{whole} sets {key!r} twice: leave one out.")
         options[key], rest = _read_value(rest)
     return options
 

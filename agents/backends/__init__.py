@@ -21,6 +21,7 @@ class AgentSettings:
         max_new_tokens: Limit of a completion's length.
         prompt: Fields of :class:`turngym.agents.prompt_text.PromptConfig`.
         server: Fields of :class:`turngym.agents.server_config.ServerConfig`.
+        style: Name of a style of :data:`turngym.agents.styles.STYLES`, with options as in ``summary:budget=1500``.
     """
 
     seed: int = 0
@@ -30,6 +31,7 @@ class AgentSettings:
     max_new_tokens: int = 256
     prompt: dict[str, Any] = field(default_factory=dict)
     server: dict[str, Any] = field(default_factory=dict)
+    style: str = "plain"
 
 
 class Backend(Protocol):
@@ -50,4 +52,10 @@ def make_agent(description: str, settings: AgentSettings | None = None) -> Agent
     'RandomAgent'
     """
     name, _, argument = description.partition(":")
-    return BACKENDS[name](argument, settings or AgentSettings())
+    chosen = settings or AgentSettings()
+    agent = BACKENDS[name](argument, chosen)
+    if chosen.style == "plain":
+        return agent
+    from turngym.agents.styled_agent import styled  # only those who want a style need what it imports
+
+    return styled(agent, chosen.style)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from turngym.agents.backends import BACKENDS, AgentSettings
 from turngym.agents.core import Agent
@@ -21,11 +22,26 @@ def make(argument: str, settings: AgentSettings) -> Agent:
         ConfigError: The path is no dotted path, or what it makes is no agent.
         UnknownName: There is no such module, or no such name in it.
     """
+    agent = named_object(argument, "backend")(settings)
+    if not isinstance(agent, Agent):
+        raise ConfigError(f"module:{argument} must make a turngym.agents.core.Agent, got {type(agent).__name__}.")
+    return agent
+
+
+def named_object(argument: str, kind: str) -> Any:
+    """Return what a dotted path names.
+
+    Args:
+        argument: The path.
+        kind: Whose argument it is, for the message.
+
+    Raises:
+        ConfigError: It is no dotted path.
+        UnknownName: There is no such module, or no such name in it.
+    """
     path, _, name = argument.replace(":", ".").rpartition(".")
     if not path:
-        raise ConfigError(
-            f"the backend module needs a dotted path, got {argument!r}: write module:PACKAGE.MODULE.NAME."
-        )
+        raise ConfigError(f"the {kind} module needs a dotted path, got {argument!r}: write module:PACKAGE.MODULE.NAME.")
     try:
         module = importlib.import_module(path)
     except ModuleNotFoundError as error:
@@ -36,7 +52,4 @@ def make(argument: str, settings: AgentSettings) -> Agent:
         raise UnknownName(
             f"{path} has no {name!r}. {nearest(name, [n for n in vars(module) if not n.startswith('_')])}"
         )
-    agent = getattr(module, name)(settings)
-    if not isinstance(agent, Agent):
-        raise ConfigError(f"module:{argument} must make a turngym.agents.core.Agent, got {type(agent).__name__}.")
-    return agent
+    return getattr(module, name)

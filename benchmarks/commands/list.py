@@ -6,6 +6,7 @@ import importlib.metadata
 import inspect
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,19 +14,21 @@ from typing import Any, Literal
 import gymnasium
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from tyro.conf import Positional
 
 from turngym.benchmarks.commands.parsing import parse, text_env_ids
+from turngym.plugins import OURS, Plugin, load_plugins, origin
 from turngym.registry import Registry
 
-Kind = Literal["all", "environments", "games", "algorithms", "backends", "suites", "wrappers"]
+Kind = Literal["all", "environments", "games", "algorithms", "backends", "suites", "wrappers", "players", "plugins"]
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Show what can be chosen, what it needs, and whether that is installed.
+    """Show what can be chosen, where it comes from, what it needs, and whether that is installed.
 
     Args:
         kind: What to list.
@@ -38,23 +41,27 @@ class Arguments:
 
 def environments() -> list[Row]:
     """Return the registered environments."""
-    from turngym.envs.registration import specs
+    from turngym.envs.registration import module_of_env, specs
 
+    ids = text_env_ids()  # first of all, because it loads the plug-ins
     known = specs()
     rows = []
-    for env_id in text_env_ids():
+    for env_id in ids:
         spec = known.get(env_id)
         summary = spec.summary if spec else f"Registered by {gymnasium.spec(env_id).entry_point}."
         absent = absent_packages(spec.extra) if spec else ()
-        rows.append(_row(env_id, summary, spec.extra if spec else "", absent))
+        rows.append(_row(env_id, summary, spec.extra if spec else "", absent, module_of_env(env_id)))
     return rows
 
 
 def games() -> list[Row]:
     """Return the games between seats, by the ids that tables and tournaments take."""
-    from turngym.envs.registration import games as known
+    from turngym.envs.multiagent.registration import GAMES
 
-    return [_row(name, spec.summary, spec.extra, absent_packages(spec.extra)) for name, spec in sorted(known().items())]
+    return [
+        _row(name, spec.summary, spec.extra, absent_packages(spec.extra), spec.entry_point)
+        for name, spec in sorted(GAMES.items())
+    ]
 
 
 def algorithms() -> list[Row]:
@@ -75,7 +82,7 @@ def suites() -> list[Row]:
     """Return the suites."""
     from turngym.benchmarks.suites import SUITES
 
-    return [_row(name, suite.description, "", ()) for name, suite in SUITES.items()]
+    return [_row(name, suite.description, "", (), SUITES.module(name)) for name, suite in SUITES.items()]
 
 
 def wrappers() -> list[Row]:
@@ -85,6 +92,30 @@ def wrappers() -> list[Row]:
     return _registered(WRAPPERS)
 
 
+def players() -> list[Row]:
+    """Return the players that can take a seat of any game; a game may have more of its own."""
+    from turngym.envs.multiagent import PLAYERS
+
+    return _registered(PLAYERS)
+
+
+def plugins() -> list[Row]:
+    """Return the plug-ins, those that could not be loaded too."""
+    return [
+        _row(plugin.name, _registers(plugin), "", (), plugin.value) | {"error": plugin.error}
+        for plugin in load_plugins()
+    ]
+
+
+def _registers(plugin: Plugin) -> str:
+    """Return a sentence about what a plug-in brings."""
+    if plugin.error:
+        return f"Could not be loaded: {plugin.error.rstrip('.')}."
+    counts = Counter(kind for kind, _ in plugin.added)
+    found = [f"{count} {kind if count == 1 else kind + 's'}" for kind, count in sorted(counts.items())]
+    return f"Registers {', '.join(found) or 'nothing'}."
+
+
 KINDS: dict[str, Callable[[], list[Row]]] = {
     "environments": environments,
     "games": games,
@@ -92,6 +123,8 @@ KINDS: dict[str, Callable[[], list[Row]]] = {
     "backends": backends,
     "suites": suites,
     "wrappers": wrappers,
+    "players": players,
+    "plugins": plugins,
 }
 
 
@@ -105,7 +138,8 @@ def main(argv: Sequence[str]) -> int:
         return 0
     console = Console(highlight=False)
     for kind, rows in found.items():
-        console.print(_table(kind, rows))
+        if rows or arguments.kind != "all":
+            console.print(_table(kind, rows))
     return 0
 
 
@@ -141,15 +175,16 @@ def _is_installed(package: str) -> bool:
     return True
 
 
-def _row(name: str, summary: str, extra: str, absent: Sequence[str]) -> Row:
-    return {"name": name, "summary": summary, "extra": extra, "installed": not absent, "absent": list(absent)}
+def _row(name: str, summary: str, extra: str, absent: Sequence[str], module: str) -> Row:
+    row = {"name": name, "summary": summary, "extra": extra, "installed": not absent, "absent": list(absent)}
+    return row | {"origin": origin(module)}
 
 
 def _registered(registry: Registry[Any]) -> list[Row]:
     """Return what a registry holds, and the modules that it could not import for want of a package."""
-    rows = [_row(name, _summary(item), "", ()) for name, item in registry.items()]
+    rows = [_row(name, _summary(item), "", (), registry.module(name)) for name, item in registry.items()]
     absent = [
-        _row(name, f"Not shown: it needs the package {package}.", registry.extra, [package])
+        _row(name, f"Not shown: it needs the package {package}.", registry.extra, [package], registry.package)
         for name, package in registry.missing().items()
     ]
     return sorted(rows + absent, key=lambda row: str(row["name"]))
@@ -168,8 +203,14 @@ def _table(kind: str, rows: Sequence[Row]) -> Table:
     has_needs = any(row["extra"] for row in rows)
     if has_needs:
         table.add_column("needs", max_width=24)
+    is_mixed = any(row["origin"] != OURS for row in rows)
+    if is_mixed:
+        table.add_column("from", max_width=24)
     for row in rows:
-        table.add_row(row["name"], row["summary"], *([_needs(row)] if has_needs else []))
+        more = [_needs(row)] if has_needs else []
+        table.add_row(
+            escape(row["name"]), escape(row["summary"]), *more, *([escape(row["origin"])] if is_mixed else [])
+        )
     return table
 
 

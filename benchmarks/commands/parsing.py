@@ -16,7 +16,7 @@ from turngym.envs.checks.source import FromSpec, nearest_env, source_of
 from turngym.envs.core import TextEnv
 from turngym.envs.registration import NAMESPACE
 from turngym.errors import ConfigError, UnknownName
-from turngym.registry import load_plugins
+from turngym.plugins import is_registered, outside_ids
 from turngym.wrappers.core import TextWrapper
 from turngym.wrappers.wrapping import wrap
 
@@ -130,8 +130,9 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def text_env_ids() -> tuple[str, ...]:
-    """Return the ids of all registered environments of turngym."""
-    return tuple(sorted(name for name, spec in gymnasium.registry.items() if spec.namespace == NAMESPACE))
+    """Return the ids of all registered environments of turngym, and of those that plug-ins bring."""
+    own = {name for name, spec in gymnasium.registry.items() if spec.namespace == NAMESPACE}
+    return tuple(sorted(own.union(outside_ids())))
 
 
 def find_env(name: str, others: Iterable[str] = (), kind: str = "environment") -> str:
@@ -154,9 +155,7 @@ def find_env(name: str, others: Iterable[str] = (), kind: str = "environment") -
             raise UnknownName(
                 f"no module named {missing!r}, which {name!r} needs: check the spelling, or install it."
             ) from error
-    if env_id not in gymnasium.registry:
-        load_plugins()
-    if env_id not in gymnasium.registry:
+    if not is_registered(env_id):
         raise UnknownName(f"no {kind} named {env_id!r}. {nearest_env(env_id, others)}")
     return env_id
 

@@ -87,6 +87,7 @@ class Suite:
         entries: The environments.
         metric: What counts: the share of solved tasks, or the benchmark's number.
         protocol: What else an agent must keep to for results to compare.
+        families: Family -> labels of its entries, for pages that show results by family.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Suite:
     entries: tuple[SuiteEntry, ...]
     metric: Metric = "success"
     protocol: str = ""
+    families: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         labels = [entry.label for entry in self.entries]

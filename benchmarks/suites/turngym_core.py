@@ -34,5 +34,6 @@ SUITES.register("turngym-core")(
         ),
         metric="success",
         protocol=PROTOCOL,
+        families={family: tuple(f"turngym/{name}" for name in names) for family, names in FAMILIES.items()},
     )
 )

@@ -20,7 +20,7 @@ from gymnasium.utils import RecordConstructorArgs
 from turngym.envs.checks.case import Env, Maker
 from turngym.envs.core import TextEnv
 from turngym.errors import ConfigError, UnknownName, nearest
-from turngym.registry import load_plugins
+from turngym.plugins import is_registered
 
 EnvOrMaker: TypeAlias = str | gymnasium.Env[Any, Any] | Callable[..., gymnasium.Env[Any, Any]]
 _FILE_PREFIX = "turngym_file_"
@@ -146,9 +146,7 @@ def _from_name(name: str, options: Mapping[str, Any]) -> Maker:
         return FromFile(str(Path(place).resolve()), last, options)
     if place:
         module = _imported(place, name)
-    if not place and last not in gymnasium.registry:
-        load_plugins()
-    if last in gymnasium.registry:
+    if last in gymnasium.registry or (not place and is_registered(last)):
         return FromSpec(gymnasium.registry[last], options)
     if place:
         return FromClass(_require_environment(module, last, place), options)

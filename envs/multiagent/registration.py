@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.lookup import class_at
-from turngym.envs.registration import Spec, games
+from turngym.envs.registration import GAME, NAMESPACE, Spec, games
 from turngym.errors import UnknownName, nearest
+from turngym.plugins import load_plugins, require_uncontested
 
 if TYPE_CHECKING:
     from turngym.envs.multiagent.aec import TableAEC
     from turngym.envs.multiagent.parallel import TableParallel
 
-GAMES: Mapping[str, Spec] = games()
+
+class _Games(Mapping[str, Spec]):
+    """The games as they are registered now; plug-ins are loaded where an id is not turngym's, or all are asked for."""
+
+    def __getitem__(self, game_id: str) -> Spec:
+        if game_id not in games() and "/" in game_id and not game_id.startswith(f"{NAMESPACE}/"):
+            load_plugins()
+            require_uncontested(GAME, game_id)
+        return games()[game_id]
+
+    def __iter__(self) -> Iterator[str]:
+        load_plugins()
+        return iter(games())
+
+    def __len__(self) -> int:
+        load_plugins()
+        return len(games())
+
+
+GAMES: Mapping[str, Spec] = _Games()
 """Id -> entry point, options and summary of every game."""
 
 TABLE_OPTIONS = ("retries", "invalid_penalty", "render_mode")

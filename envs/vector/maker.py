@@ -12,6 +12,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError, UnknownName, nearest
+from turngym.plugins import is_registered
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 EnvWrapper = Callable[[gymnasium.Env[Any, Any]], gymnasium.Env[Any, Any]]
@@ -79,6 +80,6 @@ def find_spec(env_id: str) -> EnvSpec:
     module, _, name = env_id.rpartition(":")
     if module:
         importlib.import_module(module)
-    if name not in gymnasium.registry:
+    if not is_registered(name):
         raise UnknownName(f"no environment named {name!r}. {nearest(name, gymnasium.registry)}")
     return gymnasium.registry[name]

@@ -7,7 +7,7 @@ penalty of its own action, as in verl-agent, so an invalid action is worse than 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import torch
 from jaxtyping import Float
@@ -23,8 +23,23 @@ Over: TypeAlias = Literal["trajectories", "rows"]
 
 
 @dataclass(frozen=True)
-class GroupConfig(ClippedConfig):
-    """Settings of methods that compare the episodes of a group."""
+class OutcomeConfig(ClippedConfig):
+    """Settings of methods that compare an episode's return with those of its group."""
+
+    singleton: F.Singleton = "zero"
+    """Advantage where a group shrank to one episode: zero, or its raw score as in verl."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("singleton", self.singleton, get_args(F.Singleton))
+
+
+OutcomeConfigT = TypeVar("OutcomeConfigT", bound=OutcomeConfig)
+
+
+@dataclass(frozen=True)
+class GroupConfig(OutcomeConfig):
+    """Settings of methods that compare the episodes of a group by its mean and deviation."""
 
     over: Over = "trajectories"
     """What the group's mean and deviation count once: a trajectory (by its first turn), or a turn, so that long
@@ -33,13 +48,10 @@ class GroupConfig(ClippedConfig):
     """1 divides by the sample standard deviation, 0 by that of the population."""
     epsilon: float = 1e-6
     """Added to the standard deviation."""
-    singleton: F.Singleton = "zero"
-    """Advantage where a group shrank to one episode: zero, or its raw score as in verl."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("over", self.over, get_args(Over))
-        one_of("singleton", self.singleton, get_args(F.Singleton))
         within("epsilon", self.epsilon, 0)
         within("ddof", self.ddof, 0, 1)
 
@@ -52,12 +64,25 @@ class GRPOConfig(GroupConfig):
     """Whether the advantage is divided by the group's standard deviation; False is Dr. GRPO."""
 
 
+class OutcomeMethod(ClippedMethod[OutcomeConfigT]):
+    """A method that compares an episode's return with those of its group."""
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """Groups, and what the loss needs."""
+        return super().needs | {Need.GROUPS}
+
+
+def turn_scores(table: TurnTable, invalid_penalty: float) -> Float[Tensor, "turn"]:
+    """Return the return of each turn's episode, less what the turn's own invalid action costs."""
+    penalty = invalid_penalty * (~table.is_valid).to(table.reward.dtype)
+    return table.episode_sum(table.reward)[table.episode] - penalty
+
+
 def episode_advantages(table: TurnTable, config: GroupConfig, *, scale_by_std: bool) -> Float[Tensor, "turn"]:
     """Return the advantage of each turn's episode in its group, less what the turn's own invalid action costs."""
-    penalty = config.invalid_penalty * (~table.is_valid).to(table.reward.dtype)
-    scores = table.episode_sum(table.reward)[table.episode] - penalty
     return F.group_advantages(
-        scores,
+        turn_scores(table, config.invalid_penalty),
         table.group,
         table.turn == 0 if config.over == "trajectories" else None,
         scale_by_std=scale_by_std,
@@ -67,14 +92,14 @@ def episode_advantages(table: TurnTable, config: GroupConfig, *, scale_by_std: b
     )
 
 
-def group_credit(table: TurnTable, advantages: Float[Tensor, "turn"], config: GroupConfig) -> Credit:
+def group_credit(table: TurnTable, advantages: Float[Tensor, "turn"], config: OutcomeConfig) -> Credit:
     """Return the advantages of turns as the credit of their tokens; 0, and counted, where a group has one episode."""
     groups = table.episode_group
     members = torch.bincount(groups)
     if config.singleton == "zero":
         advantages = advantages.masked_fill(members[table.group] == 1, 0.0)
     returns = table.episode_sum(table.reward)
-    deviations = F.group_statistics(returns, groups, len(members), ddof=config.ddof).std
+    deviations = F.group_statistics(returns, groups, len(members), ddof=0).std
     compared = members > 1
     metrics = {
         "groups_shrunk_to_one": float((members == 1).sum()),
@@ -84,15 +109,10 @@ def group_credit(table: TurnTable, advantages: Float[Tensor, "turn"], config: Gr
 
 
 @ALGORITHMS.register("grpo")
-class GRPO(ClippedMethod[GRPOConfig]):
+class GRPO(OutcomeMethod[GRPOConfig]):
     """Group-relative policy optimisation."""
 
     Config: ClassVar[type[GRPOConfig]] = GRPOConfig
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        """Groups, and what the loss needs."""
-        return super().needs | {Need.GROUPS}
 
     def advantages(self, table: TurnTable) -> Credit:
         """Assign each token its episode's advantage in the group."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Algorithm
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import RATIOS, RatioLevel, one_of
@@ -21,7 +20,7 @@ RatioGradient: TypeAlias = Literal["exact", "token"]
 
 LEVELS: dict[str, RatioLevel] = {
     "exact": RATIOS["turn_geometric"],
-    "token": RatioLevel(F.turn_geometric_ratio_by_token, "turn"),
+    "token": RATIOS["turn_geometric_by_token"],
 }
 
 

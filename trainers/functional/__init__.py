@@ -1,6 +1,7 @@
 """The mathematics of the trainers: pure functions of tensors, without configuration and without state."""
 
 from turngym.trainers.functional.aggregation import AGGREGATIONS, aggregate
+from turngym.trainers.functional.baselines import leave_one_out_baselines, length_weighted_baselines
 from turngym.trainers.functional.entropy import (
     hinge_penalty,
     indicator_penalty,
@@ -26,6 +27,13 @@ from turngym.trainers.functional.ratios import (
     turn_sum,
 )
 from turngym.trainers.functional.roles import RoleAdvantages, joint_keys, role_advantages
+from turngym.trainers.functional.surrogates import (
+    cispo_surrogate,
+    gmpo_surrogate,
+    luspo_surrogate,
+    overlong_penalty,
+    sapo_loss,
+)
 from turngym.trainers.functional.weights import NORMALISATIONS, loss_weights
 from turngym.trainers.functional.whitening import explained_variance, standardise, whiten
 
@@ -43,20 +51,27 @@ __all__ = [
     "ValueLoss",
     "adaptive_kl_factor",
     "aggregate",
+    "cispo_surrogate",
     "clipped_surrogate",
     "discounted_returns",
     "exp_clamped",
     "explained_variance",
+    "gmpo_surrogate",
     "group_advantages",
     "group_statistics",
     "hinge_penalty",
     "indicator_penalty",
     "joint_keys",
     "kl_penalty",
+    "leave_one_out_baselines",
+    "length_weighted_baselines",
     "log_ratios",
     "loss_weights",
+    "luspo_surrogate",
+    "overlong_penalty",
     "released_smoothing_weight",
     "role_advantages",
+    "sapo_loss",
     "smoothing_weight",
     "standardise",
     "token_gae",

@@ -1,0 +1,113 @@
+"""Conversations with a model as plain data, whatever the model is behind: what styles of prompting are written in.
+
+A style asks with an :class:`Ask` and is given a :class:`Reply`; it never sees a tokenizer or a server. Agents around a
+language model, in this process or behind a server, offer :class:`ChatModel`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.usage import Usage
+from turngym.wrappers.action_format import ActionFormat
+
+Role = Literal["system", "user", "assistant"]
+ACTION = "action"
+"""Purpose of the call whose answer holds the action; any other purpose prepares it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation.
+
+    Args:
+        role: Who speaks.
+        text: What is said.
+        image: A picture that goes with it, [H, W, 3].
+    """
+
+    role: Role
+    text: str
+    image: NDArray[np.uint8] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One call of a model.
+
+    Args:
+        messages: The conversation that it goes on with.
+        episode: Number of the episode, part of the key of what is sampled.
+        turn: Position of the turn in the episode, likewise.
+        purpose: What the answer is for, likewise: ``action``, or a word such as ``summary``.
+    """
+
+    messages: tuple[Message, ...]
+    episode: int
+    turn: int
+    purpose: str = ACTION
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a call.
+
+    Args:
+        text: What the model wrote; empty where no answer could be had.
+        usage: What it cost.
+        prompt_ids: Token ids of the prompt, where they are known.
+        completion_ids: Token ids exactly as sampled.
+        logprobs: The sampler's log-probability of each of these.
+    """
+
+    text: str
+    usage: Usage
+    prompt_ids: tuple[int, ...] = ()
+    completion_ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a model wrote beside its actions, such as a summary: kept with the turn for which it was written.
+
+    Args:
+        purpose: What it was for.
+        text: What it wrote.
+    """
+
+    purpose: str
+    text: str
+
+
+class ChatModel(ABC):
+    """An agent around a language model, as far as a style of prompting needs it."""
+
+    prompt: PromptConfig
+    """What goes into a prompt, and how long it may be."""
+    format: ActionFormat
+    """How an action is written."""
+
+    @abstractmethod
+    def ask(self, asks: Sequence[Ask]) -> list[Reply]:
+        """Return the answer to each call, in order; to calls that are made together, whatever comes of one alone."""
+
+    @abstractmethod
+    def count(self, messages: Sequence[Message]) -> int:
+        """Return how many tokens a conversation has as a prompt, or a cautious guess where no tokenizer is known."""
+
+
+def guessed_tokens(messages: Sequence[Message]) -> int:
+    """Return a cautious guess of a conversation's tokens: one for three bytes of text, and four for each message.
+
+    >>> guessed_tokens([Message("system", "Find the door."), Message("user", "a wall")])
+    16
+    """
+    return sum(4 + -(-len(message.text.encode("utf8", "surrogatepass")) // 3) for message in messages)

@@ -1,0 +1,109 @@
+"""Verifiers: what tells good tries from bad ones without knowing how they ended, to choose the best of several.
+
+A verifier is anything with a method ``score(trajectory) -> float``, the higher the better. One file of this package
+registers one kind under its name; one of your own is ``module:PACKAGE.MODULE.NAME``, called with the settings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Protocol, runtime_checkable
+
+from turngym.agents.backends import AgentSettings
+from turngym.agents.core import Agent
+from turngym.agents.trajectory import Trajectory
+from turngym.agents.usage import Usage
+from turngym.errors import ConfigError
+from turngym.registry import Registry
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """Scores tries."""
+
+    def score(self, trajectory: Trajectory) -> float:
+        """Return how good a try looks, the higher the better; not a number where it cannot be told.
+
+        Args:
+            trajectory: The try as :func:`blinded` leaves it.
+        """
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a verifier said of one try.
+
+    Args:
+        score: The higher the better; not a number where it could not be told.
+        usage: What the verdict cost.
+    """
+
+    score: float
+    usage: Usage = dataclasses.field(default_factory=Usage)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {"score": self.score if math.isfinite(self.score) else None, "usage": self.usage.as_json()}
+
+
+class MakeVerifier(Protocol):
+    """Builds a verifier from the text after the colon."""
+
+    def __call__(self, argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
+        """Return the verifier.
+
+        Args:
+            argument: The text after the colon.
+            settings: What the agent was made with.
+            agent: Who plays.
+        """
+        ...
+
+
+VERIFIERS: Registry[MakeVerifier] = Registry("verifier", "turngym.agents.verifiers")
+
+
+def make_verifier(description: str, settings: AgentSettings, agent: Agent) -> Verifier:
+    """Return the verifier that ``name`` or ``name:argument`` describes.
+
+    Raises:
+        UnknownName: There is no such verifier.
+        ConfigError: What it makes cannot score.
+    """
+    name, _, argument = description.partition(":")
+    made = VERIFIERS[name](argument, settings, agent)
+    if not isinstance(made, Verifier):
+        raise ConfigError(
+            f"the verifier {description!r} must have a method score(trajectory), {type(made).__name__} has none."
+        )
+    return made
+
+
+def blinded(trajectory: Trajectory) -> Trajectory:
+    """Return a try without what only the environment's referee knows: rewards, success, score and how it ended.
+
+    What the player saw and wrote stays, and so does the progress, which environments compute from known facts alone.
+    """
+    turns = [dataclasses.replace(turn, reward=0.0) for turn in trajectory.turns]
+    return dataclasses.replace(
+        trajectory, turns=turns, terminated=False, truncated=False, success=-1, score=math.nan, fault=""
+    )
+
+
+def judge(verifier: Verifier, trajectory: Trajectory) -> Verdict:
+    """Return what a verifier says of a try, told without its outcome.
+
+    Raises:
+        ConfigError: It gives something other than a number.
+    """
+    tell = getattr(verifier, "verdict", None)
+    blind = blinded(trajectory)
+    found = tell(blind) if tell is not None else verifier.score(blind)
+    if isinstance(found, Verdict):
+        return found
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        kind = type(found).__name__
+        raise ConfigError(f"{type(verifier).__name__}.score must return a number, got {kind}.")
+    return Verdict(float(found))

@@ -1,0 +1,93 @@
+"""Asks a language model how likely it is that a try solved its task."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+
+from turngym.agents.backends import AgentSettings, make_agent
+from turngym.agents.chat import Ask, ChatModel, Message
+from turngym.agents.core import Agent
+from turngym.agents.server_agent import ServerAgent
+from turngym.agents.styled_agent import StyledAgent
+from turngym.agents.trajectory import Trajectory
+from turngym.agents.verifiers import VERIFIERS, Verdict
+from turngym.errors import ConfigError
+
+_TASK = (
+    "You are shown how somebody played a game. Judge whether the task was solved at the end. Think briefly, then write "
+    "one last line 'Score: N' with a number N from 0 (surely not solved) to 10 (surely solved)."
+)
+_SCORE = re.compile(r"score\s*[:=]?\s*\**\s*(-?\d+(?:\.\d+)?)", re.IGNORECASE)
+
+
+class ModelVerifier:
+    """Scores with a language model.
+
+    Args:
+        model: Who is asked.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self.model = model
+
+    @property
+    def workers(self) -> int:
+        """How many tries can be judged at the same time."""
+        return self.model.config.concurrency if isinstance(self.model, ServerAgent) else 1
+
+    def score(self, trajectory: Trajectory) -> float:
+        """Return the model's number, from 0 to 1; not a number where it gave none."""
+        return self.verdict(trajectory).score
+
+    def verdict(self, trajectory: Trajectory) -> Verdict:
+        """Return the same with what it cost."""
+        ask = Ask(tuple(self._messages(trajectory)), trajectory.spec.episode, len(trajectory.turns), "verdict")
+        [reply] = self.model.ask([ask])
+        return Verdict(read_score(reply.text), reply.usage)
+
+    def _messages(self, trajectory: Trajectory) -> list[Message]:
+        """Return what the model is shown: the whole try, or its end where it is too long."""
+        turns = [f"Seen:\n{turn.observation}\nAnswered:\n{turn.completion or turn.action}" for turn in trajectory.turns]
+        for first in range(len(turns) + 1):
+            note = [f"(The first {first} turns are left out.)"] if first else []
+            text = "\n\n".join([*note, *turns[first:], f"Seen at the end:\n{trajectory.final_observation}"])
+            messages = [Message("system", _TASK), Message("user", f"Game: {trajectory.env_id}\n\n{text}")]
+            if self.model.count(messages) <= self.model.prompt.max_prompt_tokens:
+                break
+        return messages
+
+
+def read_score(text: str) -> float:
+    """Return the last score in a text, as a number from 0 to 1; not a number where there is none.
+
+    >>> read_score("It reached the door.\\nScore: 8"), read_score("no idea")
+    (0.8, nan)
+    """
+    found = _SCORE.findall(text)
+    return min(max(float(found[-1]) / 10, 0.0), 1.0) if found else math.nan
+
+
+@VERIFIERS.register("model")
+def make(argument: str, settings: AgentSettings, agent: Agent) -> ModelVerifier:
+    """Return a verifier that asks a model.
+
+    Args:
+        argument: The agent whose model is asked, such as ``openai:MODEL@URL``; empty for the one that plays.
+        settings: What the agent was made with; the verifier takes the likeliest answer.
+        agent: Who plays.
+
+    Raises:
+        ConfigError: It asks no language model.
+    """
+    if argument:
+        found: object = make_agent(argument, dataclasses.replace(settings, temperature=0.0, style="plain"))
+    else:
+        found = agent.conductor.model if isinstance(agent, StyledAgent) else agent
+    if not isinstance(found, ChatModel):
+        raise ConfigError(
+            f"the verifier 'model' needs a language model, {type(found).__name__} asks none: write "
+            "model:openai:MODEL@URL or model:hf:PATH."
+        )
+    return ModelVerifier(found)

@@ -1,0 +1,20 @@
+"""A verifier of your own: ``module:package.module.Name`` calls ``Name(settings)`` of that module."""
+
+from __future__ import annotations
+
+from turngym.agents.backends import AgentSettings
+from turngym.agents.backends.module import named_object
+from turngym.agents.core import Agent
+from turngym.agents.verifiers import VERIFIERS, Verifier
+
+
+@VERIFIERS.register("module")
+def make(argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
+    """Return what a function or class of your own makes from the settings.
+
+    Raises:
+        ConfigError: The path is no dotted path.
+        UnknownName: There is no such module, or no such name in it.
+    """
+    made: Verifier = named_object(argument, "verifier")(settings)
+    return made

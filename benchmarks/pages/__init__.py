@@ -1,0 +1,1 @@
+"""Pages about results: each is one HTML file that needs no network."""

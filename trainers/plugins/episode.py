@@ -1,0 +1,268 @@
+"""What every plug-in shares: a task that fits into a row of a data set, and one episode played with whole completions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+
+import turngym  # noqa: F401  (registers the environments)
+from turngym.agents.prompt_text import PromptConfig, shown_text, system_text
+from turngym.errors import ConfigError, EpisodeOver, TurngymError
+from turngym.wrappers import wrap
+from turngym.wrappers.action_format import ActionFormat, action_format
+
+Message = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One episode that a row of a data set asks for: the environment and everything that fixes its start.
+
+    Args:
+        env_id: A registered id, of a text game or of a seat of a game.
+        seed: Seed of the reset; members of a group share their row, so they start from the identical state.
+        settings: Options of the environment, as ``gymnasium.make`` takes them.
+        options: Options of the reset, such as ``{"task": 3}``.
+        wrappers: Specifications such as ``"history:k=4"``, the first innermost.
+
+    Raises:
+        ConfigError: The id is not a plain registered id, or the seed is no whole number from 0.
+    """
+
+    env_id: str
+    seed: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    wrappers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.env_id or ":" in self.env_id:  # "module:id" would import what a data file names
+            raise ConfigError(
+                f"env_id of a task must be a registered id such as turngym/Sokoban-v0, got {self.env_id!r}."
+            )
+        if self.seed < 0:
+            raise ConfigError(f"the seed of a task must be 0 or more, got {self.seed}.")
+
+    def row(self) -> dict[str, Any]:
+        """Return the task as columns of a data set: texts and a number, whatever the environment.
+
+        >>> Task("turngym/Sokoban-v0", 7, {"boxes": 1}).row()["settings"]
+        '{"boxes": 1}'
+        """
+        return {
+            "env_id": self.env_id,
+            "seed": self.seed,
+            "settings": json.dumps(dict(self.settings)),
+            "options": json.dumps(dict(self.options)),
+            "wrappers": json.dumps(list(self.wrappers)),
+        }
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any], env_id: str = "") -> Task:
+        """Return the task of a row; further columns are left alone, and only ``seed`` has to be there.
+
+        Args:
+            row: Columns as :meth:`row` gives them; the JSON texts may also be objects or missing.
+            env_id: The environment of rows that name none.
+
+        Raises:
+            ConfigError: The row has no seed, names no environment, or holds what cannot be read.
+        """
+        try:
+            seed = int(row["seed"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ConfigError(
+                f"a row needs a whole number in its column 'seed', got {row.get('seed')!r}: without one, the members of a "
+                "group would play different tasks."
+            ) from error
+        found = {name: _read(row.get(name), kind, name) for name, kind in _KINDS.items()}
+        return cls(
+            str(row.get("env_id") or env_id), seed, found["settings"], found["options"], tuple(found["wrappers"])
+        )
+
+
+_KINDS: Mapping[str, type] = {"settings": dict, "options": dict, "wrappers": list}
+
+
+def _read(value: Any, kind: type, name: str) -> Any:
+    """Return a column as what it stands for; empty where it is missing."""
+    if value is None or value == "":
+        return kind()
+    try:
+        found = json.loads(value) if isinstance(value, str) else kind(value)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"the column {name!r} must hold JSON, got {value!r}.") from error
+    if not isinstance(found, kind):
+        raise ConfigError(f"the column {name!r} must hold a JSON {kind.__name__}, got {value!r}.")
+    return found
+
+
+def task_rows(env_id: str, seeds: Iterable[int], prompt: str = "", **task: Any) -> list[dict[str, Any]]:
+    """Return rows of a data set, one for each seed, that TRL, verl and SkyRL can read.
+
+    Args:
+        env_id: The environment.
+        seeds: Seeds of the resets.
+        prompt: Text of the user before the environment's own; the frameworks want a column ``prompt``.
+        **task: ``settings``, ``options`` and ``wrappers`` of :class:`Task`.
+
+    >>> [row["seed"] for row in task_rows("turngym/TowerOfHanoi-v0", range(3), settings={"discs": 2})]
+    [0, 1, 2]
+    """
+    return [
+        {"prompt": [{"role": "user", "content": prompt}], **Task(env_id, int(seed), **task).row()} for seed in seeds
+    ]
+
+
+@dataclass
+class Outcome:
+    """How far an episode has come, in numbers that any framework can log.
+
+    Args:
+        rewards: Reward of each turn.
+        terminated: The rules ended it.
+        truncated: Something outside of the rules ended it: the turn limit, a fault, or a framework's own limits.
+        fault: What broke, empty if nothing did.
+        success: Whether the task is solved.
+        score: The benchmark's number.
+        invalid: Turns whose action was not understood or not legal.
+    """
+
+    rewards: list[float] = field(default_factory=list)
+    terminated: bool = False
+    truncated: bool = False
+    fault: str = ""
+    success: bool = False
+    score: float = 0.0
+    invalid: int = 0
+
+    @property
+    def total(self) -> float | None:
+        """The undiscounted return; None for a faulted episode, which says nothing about the policy."""
+        return None if self.fault else float(sum(self.rewards))
+
+    def numbers(self) -> dict[str, float]:
+        """Return the outcome as plain numbers.
+
+        >>> Outcome([0.0, 1.0], terminated=True, success=True).numbers()["turns"]
+        2.0
+        """
+        return {
+            "episode_return": float(sum(self.rewards)),
+            "success": float(self.success),
+            "score": self.score,
+            "turns": float(len(self.rewards)),
+            "invalid_actions": float(self.invalid),
+            "terminated": float(self.terminated),
+            "truncated": float(self.truncated),
+            "faulted": float(bool(self.fault)),
+        }
+
+
+class Episode:
+    """Plays one episode after another; the environment is kept as long as the tasks ask for the same one.
+
+    Args:
+        format: Name of the action format of the completions: ``tag``, ``boxed``, ``json`` or ``plain``.
+        legal_actions: Whether the legal actions are listed with each observation.
+
+    >>> episode = Episode(format="plain")
+    >>> messages = episode.begin(Task("turngym/NumberLine-v0", seed=3))
+    >>> episode.step("+"), episode.outcome.total
+    ('You are at 5. The target is 5.', 1.0)
+    """
+
+    def __init__(self, format: str = "tag", legal_actions: bool = False) -> None:
+        self.format: ActionFormat = action_format(format)
+        self.prompt = PromptConfig(legal_actions=legal_actions)
+        self.outcome = Outcome()
+        self.instructions = ""
+        self.max_turns = 0
+        self._env: gymnasium.Env[Any, str] | None = None
+        self._made: tuple[str, str, tuple[str, ...]] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the episode has ended, or none has begun."""
+        return self._made is None or self.outcome.terminated or self.outcome.truncated
+
+    def begin(self, task: Task, answer: str | None = None) -> list[Message]:
+        """Begin the episode of a task, and return its first messages: the rules, then the first observation.
+
+        Args:
+            task: What to play.
+            answer: Sentence about the answer format; None for that of the action format.
+
+        Raises:
+            ConfigError: The task has settings that the environment refuses.
+            UnknownName: There is no such environment or wrapper.
+        """
+        self.outcome = Outcome()
+        observation = ""
+        try:
+            env = self._environment(task)
+            seen, info = env.reset(seed=task.seed, options=dict(task.options))
+            self.instructions = str(env.get_wrapper_attr("instructions"))
+            self.max_turns = int(env.get_wrapper_attr("max_turns"))
+            observation = self._take_in(seen, info)
+        except (TurngymError, gymnasium.error.Error):
+            raise  # the row is wrong, and so would be the next one
+        except Exception as error:
+            self._break(error)
+        if answer is None:
+            answer = f"Answer format: {self.format.instruction}"
+        system = system_text(self.prompt, self.instructions, answer)
+        return [{"role": "system", "content": system}, {"role": "user", "content": observation}]
+
+    def step(self, completion: str) -> str:
+        """Take one turn with a whole completion, and return what is seen next.
+
+        Raises:
+            EpisodeOver: The episode has ended or none has begun.
+        """
+        if self.is_over or self._env is None:
+            raise EpisodeOver("the episode is over: no further action changes anything.")
+        try:
+            seen, reward, terminated, truncated, info = self._env.step(self.format.action_of(completion))
+            observation = self._take_in(seen, info)
+        except Exception as error:  # the one boundary: a broken environment ends its episode and no other
+            self._break(error)
+            return "The environment broke."
+        self.outcome.rewards.append(float(reward))
+        self.outcome.invalid += not info["action_is_valid"]
+        self.outcome.terminated, self.outcome.truncated = bool(terminated), bool(truncated)
+        return observation
+
+    def cut(self) -> None:
+        """Truncate the episode, because the framework has no room for a further turn."""
+        if not self.is_over:
+            self.outcome.truncated = True
+
+    def close(self) -> None:
+        """Close the environment; harmless twice."""
+        if self._env is not None:
+            self._env.close()
+        self._env = self._made = None
+
+    def _environment(self, task: Task) -> gymnasium.Env[Any, str]:
+        key = task.env_id, json.dumps(dict(task.settings), sort_keys=True), task.wrappers
+        if self._env is None or self._made != key:
+            self.close()
+            self._env, self._made = wrap(gymnasium.make(task.env_id, **task.settings), *task.wrappers), key
+        return self._env
+
+    def _take_in(self, seen: Any, info: Mapping[str, Any]) -> str:
+        """Note what an info table says, and return the observation as it is shown."""
+        self.outcome.fault = info["fault"]
+        self.outcome.success, self.outcome.score = info["success"] == 1, float(info["score"])
+        return shown_text(self.prompt, str(seen["text"] if isinstance(seen, dict) else seen), info)
+
+    def _break(self, error: Exception) -> None:
+        """Note a fault; the next episode gets an environment of its own."""
+        self.outcome.fault = f"{type(error).__name__}: {error}"
+        self.outcome.truncated, self.outcome.success = True, False
+        self._env = None

@@ -1,0 +1,140 @@
+"""Threads that wait for blocking functions, so that an event loop need not."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+
+class Broke(Exception):
+    """A function tried to end more than itself, as ``sys.exit()`` does."""
+
+
+class _Job:
+    __slots__ = ("after_all", "call", "future", "is_given_up", "loop")
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.call = call
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.is_given_up = False
+        self.after_all: Callable[[], Any] | None = None
+
+
+class Threads:
+    """Runs blocking functions in daemon threads, started when all others are at work.
+
+    Unlike those of an executor, a thread that hangs is given up: another takes its place, and the process can end.
+
+    Args:
+        limit: How many functions run at once, at least 1.
+
+    >>> threads = Threads(2)
+    >>> asyncio.run(threads.run(sum, [1, 2]))
+    3
+    >>> threads.close()
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.given_up = 0
+        """How many functions that nobody waits for any more still run."""
+        self._ready = threading.Condition()
+        self._jobs: deque[_Job] = deque()
+        self._idle = self.count = 0
+        self._is_closed = False
+
+    async def run(
+        self, function: Callable[..., Any], *args: Any, after_all: Callable[[], Any] | None = None, **kwargs: Any
+    ) -> Any:
+        """Run a function and return its result.
+
+        Args:
+            function: What to run.
+            *args: Passed to it.
+            after_all: Called in its thread if it comes to an end although the caller was cancelled before.
+            **kwargs: Passed to it.
+
+        Raises:
+            Broke: The function tried to end its thread or process.
+        """
+        job = _Job(lambda: function(*args, **kwargs))
+        with self._ready:
+            self._jobs.append(job)
+            if self._idle:
+                self._idle -= 1  # this one is taken, whether it has woken up yet or not
+                self._ready.notify()
+            elif self.count < self.limit:
+                self.count += 1
+                threading.Thread(target=self._serve, name="turngym-session", daemon=True).start()
+        try:
+            return await job.future
+        except asyncio.CancelledError:
+            self._give_up(job, after_all)
+            raise
+
+    def close(self) -> None:
+        """Let every thread end that is not at work."""
+        with self._ready:
+            self._is_closed = True
+            self._ready.notify_all()
+
+    def _give_up(self, job: _Job, after_all: Callable[[], Any] | None) -> None:
+        with self._ready:
+            if job in self._jobs:  # not begun
+                self._jobs.remove(job)
+                after_all = None if after_all is None else after_all
+                job.call = after_all or (lambda: None)
+                self._jobs.append(job)
+            elif not job.is_given_up:
+                job.is_given_up, job.after_all = True, after_all
+                self.given_up += 1
+                self.count -= 1  # another may take its place
+
+    def _serve(self) -> None:
+        while True:
+            with self._ready:
+                while not self._jobs:
+                    if self._is_closed:
+                        self.count -= 1
+                        return
+                    self._idle += 1
+                    self._ready.wait()
+                job = self._jobs.popleft()
+            value, error = _result(job.call)
+            with self._ready:
+                if job.is_given_up:
+                    self.given_up -= 1
+                    break
+            _tell(job, value, error)
+        if job.after_all is not None:
+            _result(job.after_all)
+
+
+def _result(call: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    try:
+        return call(), None
+    except Exception as error:  # raised again where the caller waits
+        return None, error
+    except BaseException as error:  # as SystemExit: it would end this thread, and nobody would learn of it
+        broke = Broke(f"{type(error).__name__}: {error}")
+        broke.__cause__ = error
+        return None, broke
+
+
+def _tell(job: _Job, value: Any, error: BaseException | None) -> None:
+    def settle() -> None:
+        if job.future.done():
+            return
+        if error is None:
+            job.future.set_result(value)
+        else:
+            job.future.set_exception(error)
+
+    try:
+        job.loop.call_soon_threadsafe(settle)
+    except RuntimeError:  # the loop is closed: nobody waits
+        return

@@ -1,0 +1,235 @@
+"""Plug-ins in: packages of third parties that register what they have, found through their entry points.
+
+A package names a module, or a function of one, in the group ``turngym.plugins``. It is imported when something is asked
+for that turngym does not have, or when things are listed, never by ``import turngym``. One that breaks is named,
+counted and undone, and nothing else suffers; a name that two of them give is refused, with both of them named.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+
+from turngym.errors import ConfigError
+
+if TYPE_CHECKING:
+    import importlib.metadata
+
+PLUGIN_GROUP = "turngym.plugins"
+OURS = "turngym"
+"""The origin of what comes with turngym, and the namespace of its ids."""
+ENVIRONMENT = "environment"
+
+
+class PluginWarning(UserWarning):
+    """A plug-in could not be loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One entry point.
+
+    Args:
+        name: Its name.
+        value: What it names: ``"package.module"`` or ``"package.module:function"``.
+        package: Name and version of the package that it is installed with; empty if unknown.
+        added: Kind and name of all that it registered.
+        error: Why it could not be loaded; empty if it could.
+    """
+
+    name: str
+    value: str
+    package: str = ""
+    added: tuple[tuple[str, str], ...] = ()
+    error: str = ""
+
+    @property
+    def root(self) -> str:
+        """The top-level package that is imported."""
+        return root_of(self.value)
+
+    @property
+    def label(self) -> str:
+        """The package, or what is imported where no package is known."""
+        return self.package or self.value
+
+
+class _Entry(NamedTuple):
+    """Something that was registered, and how to take it back."""
+
+    module: str
+    kind: str
+    name: str
+    undo: Callable[[], object]
+
+
+_loaded: dict[tuple[str, str, str], Plugin] = {}
+_journal: list[_Entry] = []
+_contested: dict[tuple[str, str], str] = {}
+
+
+def root_of(path: str) -> str:
+    """Return the top-level package of a dotted name.
+
+    >>> root_of("games.locks:Lock")
+    'games'
+    """
+    return path.partition(":")[0].partition(".")[0]
+
+
+def load_plugins() -> tuple[Plugin, ...]:
+    """Load the plug-ins that have not been loaded yet, and return all; one that fails is a :class:`PluginWarning`."""
+    import importlib.metadata  # here, because it costs `import turngym` time
+
+    broken = []
+    for entry in sorted(importlib.metadata.entry_points(group=PLUGIN_GROUP), key=_key):
+        if _key(entry) not in _loaded:
+            _loaded[_key(entry)] = Plugin(entry.name, entry.value, _package(entry))  # it may ask for a name itself
+            _loaded[_key(entry)] = found = _load(entry)
+            broken += [f"{found.label} ({found.value}): {found.error}"] if found.error else []
+    if broken:
+        message = f"{len(broken)} of {len(_loaded)} plug-ins could not be loaded; the rest works without: "
+        warnings.warn(message + "; ".join(broken), PluginWarning, stacklevel=2)
+    return tuple(_loaded.values())
+
+
+def _package(entry: importlib.metadata.EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
+
+
+def _key(entry: importlib.metadata.EntryPoint) -> tuple[str, str, str]:
+    return _package(entry), entry.name, entry.value
+
+
+def _load(entry: importlib.metadata.EntryPoint) -> Plugin:
+    """Import what an entry point names; if that breaks, take back all that it registered."""
+    before, start, root = dict(gymnasium.registry), len(_journal), root_of(entry.value)
+    error = ""
+    try:
+        found = entry.load()
+        if isinstance(found, FunctionType):
+            found()
+        _refuse_overrides(before, root)
+    except (Exception, SystemExit) as problem:  # the boundary to code of third parties
+        error = " ".join(f"{type(problem).__name__}: {problem}".split())
+    own = [each for each in _journal[start:] if root_of(each.module) == root]
+    new = [env_id for env_id, spec in gymnasium.registry.items() if _is_new(env_id, spec, before, root)]
+    if error:
+        for each in reversed(own):
+            each.undo()
+            _journal.remove(each)
+        for env_id in new:
+            _put_back(env_id, before)
+        return Plugin(entry.name, entry.value, _package(entry), (), error)
+    added = {(each.kind, each.name) for each in own} | {(ENVIRONMENT, env_id) for env_id in new}
+    return Plugin(entry.name, entry.value, _package(entry), tuple(sorted(added)))
+
+
+def module_of(spec: EnvSpec) -> str:
+    """Return the module that a registered environment is made by."""
+    return spec.entry_point if isinstance(spec.entry_point, str) else str(getattr(spec.entry_point, "__module__", ""))
+
+
+def _is_new(env_id: str, spec: EnvSpec, before: Mapping[str, EnvSpec], root: str) -> bool:
+    return before.get(env_id) is not spec and root_of(module_of(spec)) == root
+
+
+def _put_back(env_id: str, before: Mapping[str, EnvSpec]) -> None:
+    if env_id in before and (ENVIRONMENT, env_id) not in _contested:
+        gymnasium.registry[env_id] = before[env_id]
+    else:
+        gymnasium.registry.pop(env_id, None)
+
+
+def _refuse_overrides(before: Mapping[str, EnvSpec], root: str) -> None:
+    """Raise if ids that others had were registered with Gymnasium itself, which lets the last one win."""
+    for env_id, spec in list(gymnasium.registry.items()):
+        if not _is_new(env_id, spec, before, root):
+            continue
+        if env_id in before and root_of(module_of(before[env_id])) != root:
+            raise taken(ENVIRONMENT, env_id, module_of(before[env_id]), module_of(spec))
+        require_uncontested(ENVIRONMENT, env_id)
+
+
+def note(module: str, kind: str, name: str, undo: Callable[[], object]) -> None:
+    """Remember what a module has registered, and how to take it back if its plug-in breaks later on."""
+    if root_of(module) != OURS:
+        _journal.append(_Entry(module, kind, name, undo))
+
+
+def taken(kind: str, name: str, first: str, second: str) -> ConfigError:
+    """Return the error for a name that is given twice; if neither is turngym's, nobody gets it.
+
+    Args:
+        kind: What it is, such as ``"environment"``.
+        name: The name.
+        first: The module that has registered it.
+        second: The module that registers it now.
+    """
+    if root_of(first) == root_of(second):
+        return ConfigError(f"{kind} {name!r} is already registered by {first}.")
+    if OURS in (root_of(first), root_of(second)):
+        who = origin(second if root_of(first) == OURS else first)
+        return ConfigError(f"{kind} {name!r} is one of turngym's own, so {who} needs another name for its {kind}.")
+    message = f"{kind} {name!r} is registered by {origin(first)} and by {origin(second)}: uninstall one of them."
+    _contested[kind, name] = message
+    if kind == ENVIRONMENT:
+        gymnasium.registry.pop(name, None)
+    return ConfigError(message)
+
+
+def is_contested(kind: str, name: str) -> bool:
+    """Return whether two plug-ins have given this name."""
+    return (kind, name) in _contested
+
+
+def require_uncontested(kind: str, name: str) -> None:
+    """Raise if two plug-ins have given this name.
+
+    Raises:
+        ConfigError: They have; both are named.
+    """
+    if (kind, name) in _contested:
+        raise ConfigError(_contested[kind, name])
+
+
+def is_registered(env_id: Any) -> bool:
+    """Return whether Gymnasium has an environment of that id, after loading the plug-ins where it has not.
+
+    Raises:
+        ConfigError: Two plug-ins have registered it.
+
+    >>> is_registered("CartPole-v1")
+    True
+    """
+    if env_id not in gymnasium.registry:
+        load_plugins()
+        require_uncontested(ENVIRONMENT, str(env_id))
+    return env_id in gymnasium.registry
+
+
+def origin(module: str) -> str:
+    """Return where something comes from: ``"turngym"``, name and version of a plug-in's package, or its module.
+
+    >>> origin("turngym.envs.textgames.sokoban:Sokoban"), origin("my_games.locks:Lock")
+    ('turngym', 'my_games')
+    """
+    root = root_of(module)
+    return next((plugin.label for plugin in _loaded.values() if plugin.root == root), root)
+
+
+def outside_ids() -> tuple[str, ...]:
+    """Return the ids of all environments that plug-ins and other modules of third parties have registered for turngym.
+
+    Those are the ones of :func:`turngym.envs.registration.register_env`, and all that are made by a plug-in's package.
+    """
+    roots = {plugin.root for plugin in load_plugins()}
+    found = {each.name for each in _journal if each.kind == ENVIRONMENT}
+    found |= {env_id for env_id, spec in gymnasium.registry.items() if root_of(module_of(spec)) in roots}
+    return tuple(sorted(found & gymnasium.registry.keys()))
