@@ -11,13 +11,12 @@ import gymnasium
 from gymnasium.envs.registration import parse_env_id, registry
 
 from turngym.errors import ConfigError
-from turngym.plugins import ENVIRONMENT, module_of, note, require_uncontested, taken
+from turngym.plugins import ENVIRONMENT, GAME, module_of, note, require_uncontested, taken
 
-FAMILIES = ("turngym.envs.textgames", "turngym.envs.textworlds", "turngym.envs.adapters")
+FAMILIES = ("turngym.envs.textgames", "turngym.envs.textworlds", "turngym.envs.webshop", "turngym.envs.adapters")
 GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames")
 """Packages whose ``SPECS`` list games between seats; each game has a seat id beside its own."""
 NAMESPACE = "turngym"
-GAME = "game"
 
 
 class Spec(NamedTuple):

@@ -63,6 +63,22 @@ def is_finite(length: int) -> bool:
 
 
 @cache
+def word_list(kind: str) -> frozenset[str]:
+    """Return the words of one kind, as they are listed.
+
+    Args:
+        kind: ``"noun"``, ``"adjective"`` or ``"verb"``.
+
+    Raises:
+        MissingExtra: The package wonderwords is not installed.
+
+    >>> "house" in word_list("noun"), "house" in word_list("adjective")
+    (True, False)
+    """
+    return frozenset(_read(_folder() / f"{kind}list.txt"))
+
+
+@cache
 def _by_length() -> dict[int, tuple[str, ...]]:
     folder = _folder()
     offensive = _read(folder / _OFFENSIVE)
