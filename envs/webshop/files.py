@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from turngym.envs.textgames.words import word_list
 from turngym.envs.webshop.product import Goal, Product, draw_ceiling
+from turngym.envs.webshop.reward import COLOURS
 from turngym.errors import ConfigError
 from turngym.seeding import stream
 
@@ -31,6 +32,7 @@ PRODUCTS = ("webshop_documents_1k.jsonl", "items_shuffle.json", "items_shuffle_1
 INSTRUCTIONS = ("items_ins_v2_1000.json", "items_ins_v2.json")
 NOUNS = "nouns.json"
 _OPENERS: Mapping[str, Callable[..., Any]] = {"": open, ".gz": gzip.open, ".xz": lzma.open}
+_DAMAGES = (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, lzma.LZMAError)
 _MONEY = re.compile(r"\d[\d,]*\.?\d*")
 _SMALL_WORDS = frozenset(
     (
@@ -118,23 +120,24 @@ def read_products(folder: Path) -> tuple[Product, ...]:
     """
     asked, nouns = _instructions(folder), _nouns(folder)
     found: dict[str, Product] = {}
-    for raw in _raw_products(_find(folder, PRODUCTS)):
-        asin = str(raw["asin"])
-        if asin not in found:
-            found[asin] = _product(raw, asin, asked.get(asin, {}), nouns.get(asin))
+    path = _find(folder, PRODUCTS)
+    try:
+        for raw in _raw_products(path):
+            asin = str(raw["asin"])
+            if asin not in found:
+                found[asin] = _product(raw, asin, asked.get(asin, {}), nouns.get(asin))
+    except _DAMAGES as error:
+        raise ConfigError(f"{path} is damaged ({error!r}): fetch it again.") from error
     return tuple(found.values())
 
 
 def _raw_products(path: Path) -> Iterator[Mapping[str, Any]]:
-    try:
-        with _open(path) as file:
-            if ".jsonl" in path.name:
-                for line in file:
-                    yield json.loads(line)["product"]
-            else:
-                yield from json.load(file)
-    except (ValueError, KeyError, TypeError, OSError, EOFError, lzma.LZMAError) as error:
-        raise ConfigError(f"{path} is damaged ({error}): fetch it again.") from error
+    with _open(path) as file:
+        if ".jsonl" in path.name:
+            for line in file:
+                yield json.loads(line)["product"]
+        else:
+            yield from json.load(file)
 
 
 def _instructions(folder: Path) -> dict[str, dict[str, Any]]:
@@ -142,8 +145,8 @@ def _instructions(folder: Path) -> dict[str, dict[str, Any]]:
     try:
         with _open(path) as file:
             found: dict[str, dict[str, Any]] = json.load(file)
-    except (ValueError, OSError, EOFError) as error:
-        raise ConfigError(f"{path} is damaged ({error}): fetch it again.") from error
+    except _DAMAGES as error:
+        raise ConfigError(f"{path} is damaged ({error!r}): fetch it again.") from error
     return found
 
 
@@ -180,7 +183,7 @@ def _options(raw: Any) -> dict[str, tuple[str, ...]]:
     for name, values in raw.items():
         texts = [str(value["value"]).strip().replace("/", " | ").lower() for value in values or ()]
         if texts:
-            found[str(name).lower()] = tuple(dict.fromkeys(texts))
+            found[str(name).lower()] = tuple(texts)
     return found
 
 
@@ -195,13 +198,13 @@ def nouns_of(title: str) -> frozenset[str]:
     """Return the likely nouns of a title.
 
     A word counts unless it has fewer than three letters, is a small word such as ``with``, or the word lists know it as
-    adjective or verb and not as noun. The published environment asks a statistical tagger.
+    adjective or verb and not as noun, or it is a colour. The published environment asks a statistical tagger.
 
     >>> sorted(nouns_of("Red cotton shirt with soft collar"))
     ['collar', 'cotton', 'shirt']
     """
     found = {word for word in re.findall("[a-z]+", title.lower()) if len(word) > 2 and word not in _SMALL_WORDS}
-    return frozenset(found - _no_nouns())
+    return frozenset(found - _no_nouns() - set(COLOURS))
 
 
 @cache

@@ -155,7 +155,7 @@ home|Garden|plant pot|color,diameter|21""".splitlines()
 
 VALUES = {
     "color": _split("black, white, navy, dark green, light gray, burgundy, mustard, sky blue, coral, beige, purple"),
-    "size": _split("x-small, small, medium, large, x-large, xx-large"),
+    "size": _split("xs, s, m, l, xl, xxl"),
     "shoe size": _split("5, 6, 7, 8, 9, 10, 11, 12"),
     "diameter": _split("8 inch, 10 inch, 12 inch, 14 inch"),
     "capacity": _split("4 ounce, 8 ounce, 12 ounce, 20 ounce, 32 ounce"),
