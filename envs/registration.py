@@ -11,9 +11,15 @@ import gymnasium
 from gymnasium.envs.registration import parse_env_id, registry
 
 from turngym.errors import ConfigError
-from turngym.plugins import ENVIRONMENT, GAME, module_of, note, require_uncontested, taken
+from turngym.plugins import ENVIRONMENT, GAME, is_contested, module_of, note, require_uncontested, taken
 
-FAMILIES = ("turngym.envs.textgames", "turngym.envs.textworlds", "turngym.envs.webshop", "turngym.envs.adapters")
+FAMILIES = (
+    "turngym.envs.textgames",
+    "turngym.envs.textworlds",
+    "turngym.envs.webshop",
+    "turngym.envs.search",
+    "turngym.envs.adapters",
+)
 GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames")
 """Packages whose ``SPECS`` list games between seats; each game has a seat id beside its own."""
 NAMESPACE = "turngym"
@@ -135,8 +141,8 @@ def register_game(game_id: str, entry_point: str, *, summary: str, options: Mapp
         ConfigError: The id is malformed, or it or that of its seat is taken.
 
     >>> register_game("docs/Noughts-v0", "turngym.envs.tablegames.tic_tac_toe:TicTacToe", summary="Three in a row.")
-    >>> gymnasium.make("docs/NoughtsSeat-v0").reset(seed=0)[1]["legal_actions"][0]
-    'a1'
+    >>> gymnasium.make("docs/NoughtsSeat-v0").reset(seed=0)[1]["legal_actions"]  # X has begun
+    ('0', '1', '2', '3', '4', '5', '6', '8')
     """
     _require_own(game_id, entry_point)
     spec, known = Spec(entry_point, dict(options or {}), summary), _added_games.get(game_id)
@@ -145,7 +151,10 @@ def register_game(game_id: str, entry_point: str, *, summary: str, options: Mapp
     require_uncontested(GAME, game_id)
     if known is not None:
         taken(ENVIRONMENT, seat_id(game_id), known.entry_point, entry_point)
-        raise taken(GAME, game_id, known.entry_point, entry_point)
+        error = taken(GAME, game_id, known.entry_point, entry_point)
+        if is_contested(GAME, game_id):
+            del _added_games[game_id]
+        raise error
     _add(seat_id(game_id), _seat(game_id, spec), entry_point)
     _added_games[game_id] = spec
     note(entry_point, GAME, game_id, lambda: _added_games.pop(game_id, None))

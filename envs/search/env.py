@@ -1,0 +1,239 @@
+"""SearchQA: answer a question by searching a corpus over several turns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from string import ascii_uppercase
+
+import numpy as np
+
+from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.search import datasets
+from turngym.envs.search.answers import chosen_letter, exact_match, f1, normalise
+from turngym.envs.search.documents import Document, Hit
+from turngym.envs.search.protocol import ANSWER, FORMS, SEARCH, harmless, read, show, write
+from turngym.envs.search.questions import KINDS, Question, draw_question
+from turngym.envs.search.retriever import Retriever
+from turngym.envs.search.step_rewards import SearchProgress, tool_efficiency
+from turngym.envs.search.world import World, make_world
+from turngym.envs.search.worlds import world_retriever
+from turngym.envs.textgames.procedural import require_choice, require_flag, require_running, require_whole
+from turngym.errors import ConfigError
+from turngym.types import JSONValue
+
+PROCEDURAL = "procedural"
+_RULES = """Answer the question by searching. You may think first; then write one of:
+{search}
+{answer}
+A search is answered with {top_k} passages. Give the answer itself, without explanation. You have {turns} turns; the \
+last one is for the answer."""
+_LONGEST = 1000
+
+
+class SearchQA(TextEnv[str]):
+    """A question, a corpus and a few turns to find the answer.
+
+    The episode terminates with an answer, right or wrong, and is truncated at ``max_turns``; in the last turn a search
+    finds nothing. The reward of an answer is exact match or F1; success is an exact match after SQuAD's normalisation
+    (for multiple choice: the right letter or the text of the right option). The score is the F1.
+
+    Args:
+        dataset: ``"procedural"``, or the name of a set in ``folder``.
+        folder: Where sets and corpora lie (see :mod:`turngym.envs.search.datasets`).
+        corpus: Which corpus of the folder is searched.
+        kind: Kind of procedural questions, such as ``"2 hops"``, or ``"mixed"``.
+        size: Things in the generated world, 100 to 20,000; as many documents.
+        world_seed: Which generated world.
+        form: ``"tags"`` or ``"json"``.
+        engine: Search engine: ``"auto"``, ``"tantivy"``, ``"bm25s"`` or ``"fts5"``.
+        top_k: Passages per search, 1 to 20.
+        passage_words: Words shown of a passage, 10 to 1,000.
+        reward: ``"em"`` or ``"f1"``.
+        step_reward: Weight of information gain less redundancy of each search (StepSearch: 0.6); 0 for none.
+        efficiency: Whether a right answer is worth less after more searches (OTC).
+        max_turns: Turns after which the episode is truncated.
+        split: Share of the questions to draw from; a set has its own files.
+        env_id: Registered id.
+        render_mode: ``"ansi"`` or None.
+
+    Raises:
+        ConfigError: An option is out of its range, or a file is missing.
+
+    >>> env = SearchQA(size=200, kind="1 hop")
+    >>> question, info = env.reset(seed=0)
+    >>> while info["success"] < 0:
+    ...     observation, reward, terminated, truncated, info = env.step(env.expert_action())
+    >>> reward, env.turn
+    (1.0, 2)
+    """
+
+    def __init__(
+        self,
+        dataset: str = PROCEDURAL,
+        folder: str = "",
+        corpus: str = "wiki",
+        kind: str = "mixed",
+        size: int = 1000,
+        world_seed: int = 0,
+        form: str = "tags",
+        engine: str = "auto",
+        top_k: int = 3,
+        passage_words: int = 160,
+        reward: str = "em",
+        step_reward: float = 0.0,
+        efficiency: bool = False,
+        *,
+        max_turns: int = 8,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        require_choice(self.env_id, "kind", kind, ("mixed", *KINDS))
+        require_choice(self.env_id, "form", form, FORMS)
+        require_choice(self.env_id, "reward", reward, ("em", "f1"))
+        for name, value, low, high in (
+            ("size", size, 100, 20_000),
+            ("world_seed", world_seed, 0, 10**9),
+            ("top_k", top_k, 1, 20),
+            ("passage_words", passage_words, 10, 1000),
+        ):
+            require_whole(self.env_id, name, value, low, high)
+        self._require("step_reward", step_reward, 0, 100)
+        require_flag(self.env_id, "efficiency", efficiency)
+        self._options = form, top_k, passage_words, reward, float(step_reward), efficiency
+        self._kinds = KINDS if kind == "mixed" else (kind,)
+        self._world: World | None = None
+        self._file: tuple[Question, ...] = ()
+        if dataset == PROCEDURAL:
+            self._world = make_world(size, world_seed)
+            self._retriever: Retriever = world_retriever(size, world_seed, engine)
+        else:
+            place = Path(folder).expanduser()
+            self._file = datasets.read_questions(datasets.questions_file(place, dataset, split))
+            self._retriever = datasets.open_corpus(datasets.corpus_file(place, corpus), engine)
+        self.instructions = _RULES.format(
+            search=write(SEARCH, "words", form), answer=write(ANSWER, "text", form), top_k=top_k, turns=max_turns
+        )
+
+    def tasks(self) -> tuple[str, ...]:
+        """Return the numbers of the questions of a data set."""
+        return tuple(map(str, range(len(self._file))))
+
+    def _begin(self, task: str | int | None) -> str:
+        if self._world is not None:
+            if task is not None:
+                raise ConfigError(f"{self.env_id} has no named tasks, got {task!r}: pick a question by seed.")
+            world = self._world
+            self._question = self._draw(lambda generator: self._one_of(world, generator), lambda one: one.text)
+        else:
+            number = int(self.np_random.integers(len(self._file))) if task is None else self._number(task)
+            self._question = self._file[number]
+            self.instance = self._question.text
+        self._clear()
+        letters = "".join(
+            f"\n{letter}. {each}" for letter, each in zip(ascii_uppercase, self._question.choices, strict=False)
+        )
+        return f"Question: {harmless(self._question.text)}{harmless(letters)}"
+
+    def _one_of(self, world: World, generator: np.random.Generator) -> Question:
+        return draw_question(world, self._kinds[int(generator.integers(len(self._kinds)))], generator)
+
+    def _number(self, task: str | int) -> int:
+        if not str(task).isdecimal() or int(task) >= len(self._file):
+            raise ConfigError(f"{self.env_id} has the tasks 0 to {len(self._file) - 1}, got {task!r}.")
+        return int(task)
+
+    def _clear(self) -> None:
+        self._searches: list[str] = []
+        self._found: list[tuple[str, ...]] = []
+        self._answer: str | None = None
+        by_id = self._retriever.by_id
+        self._gains = SearchProgress([by_id[name].contents for name in self._question.gold if name in by_id])
+
+    def _advance(self, action: str) -> Outcome[str]:
+        form = self._options[0]
+        move = read(action, form)
+        if move.kind == ANSWER:
+            self._answer = move.content[:_LONGEST]
+            return Outcome("Your answer is taken.", self._final_reward(), True, self._is_right())
+        if move.kind == SEARCH and move.content:
+            return self._search(move.content[:_LONGEST])
+        problem = move.problem or "the search is empty: name words"
+        return Outcome(f"That is no action; {problem}.{self._warning()}", action_is_valid=False)
+
+    def _search(self, query: str) -> Outcome[str]:
+        _, top_k, most_words, _, weight, _ = self._options
+        if self.turn + 1 >= self.max_turns:
+            return Outcome("No turns are left to read what a search finds.")
+        hits = self._retriever.search([query], top_k)[0]
+        self._searches.append(query)
+        self._found.append(tuple(hit.document.id for hit in hits))
+        gain, redundancy = self._gains.add([hit.document.contents for hit in hits]) if weight else (0.0, 0.0)
+        return Outcome(show(hits, most_words) + self._warning(), weight * (gain - redundancy))
+
+    def _warning(self) -> str:
+        is_next_to_last = self.turn + 2 == self.max_turns
+        return "\n<warning>The next turn is the last: give your answer.</warning>" if is_next_to_last else ""
+
+    def _is_right(self) -> bool:
+        question, answer = self._question, self._answer or ""
+        if question.choices:
+            return chosen_letter(answer, question.choices) in question.answers
+        return exact_match(answer, question.answers)
+
+    def _final_reward(self) -> float:
+        *_, kind, _, is_efficient = self._options
+        worth = float(self._is_right()) if kind == "em" or self._question.choices else self._score()
+        return worth * tool_efficiency(len(self._searches), self.max_turns - 1) if is_efficient else worth
+
+    def _score(self) -> float:
+        if self._answer is None:
+            return 0.0
+        return float(self._is_right()) if self._question.choices else f1(self._answer, self._question.answers)
+
+    def _anchor(self) -> str:
+        seen = sorted({name for names in self._found for name in names})
+        return f"{self._question.text}\n{' '.join(seen)}\n{normalise(self._answer or '')}"
+
+    def _state(self) -> JSONValue:
+        return {"question": self._question.as_json(), "searches": self._searches, "answer": self._answer}
+
+    def _load(self, state: JSONValue) -> None:
+        self._question = Question.from_json(state["question"])
+        self._clear()
+        _, top_k, _, _, weight, _ = self._options
+        for query in state["searches"]:
+            hits: list[Hit] = self._retriever.search([query], top_k)[0]
+            self._searches.append(query)
+            self._found.append(tuple(hit.document.id for hit in hits))
+            if weight:
+                self._gains.add([hit.document.contents for hit in hits])
+        self._answer = None if state["answer"] is None else str(state["answer"])
+
+    def expert_action(self) -> str:
+        """Return the oracle's move: the known searches one after the other, then the known answer.
+
+        For a generated question each search names the next document on the way; for a data set it is the next
+        sub-question with the earlier answers filled in, or the question itself.
+
+        Raises:
+            ConfigError: No episode is under way.
+        """
+        require_running(self)
+        question = self._question
+        planned = question.queries or (question.text,)
+        missing = [query for query in planned if query[:_LONGEST] not in self._searches]
+        if missing and self.turn + 1 < self.max_turns:
+            return write(SEARCH, missing[0], self._options[0])
+        return write(ANSWER, question.answers[0], self._options[0])
+
+    @property
+    def question(self) -> Question:
+        """The question with its answers; not for agents."""
+        return self._question
+
+    def found_documents(self) -> tuple[Document, ...]:
+        """Return the documents that were shown so far, each once."""
+        seen = dict.fromkeys(name for names in self._found for name in names)
+        return tuple(self._retriever.by_id[name] for name in seen)

@@ -1,0 +1,73 @@
+"""Finding passages: one protocol, several engines behind it.
+
+retriever = make_retriever(documents)               # tantivy if it is installed, else bm25s, else SQLite
+hits = retriever.search(["who wrote it"], top_k=3)  # a list of hits for every query
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+
+from turngym.envs.search.documents import Document, Hit, content_hash
+from turngym.errors import ConfigError
+from turngym.registry import Registry
+
+MOST_WORDS = 64
+"""Words of a query that count; the rest is cut off."""
+
+
+class Retriever(ABC):
+    """Finds passages of one corpus; safe to call from several threads.
+
+    Args:
+        documents: The corpus.
+    """
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self.documents = tuple(documents)
+
+    @cached_property
+    def version(self) -> str:
+        """Name of the corpus by its content."""
+        return content_hash(self.documents)
+
+    @cached_property
+    def by_id(self) -> dict[str, Document]:
+        """Id -> document."""
+        return {document.id: document for document in self.documents}
+
+    @abstractmethod
+    def search(self, queries: Sequence[str], top_k: int) -> list[list[Hit]]:
+        """Return the best passages for each query, best first, at most ``top_k``; equal ones in the corpus' order."""
+
+
+RETRIEVERS: Registry[type[Retriever]] = Registry("retriever", "turngym.envs.search.engines", extra="search")
+_PREFERRED = (("tantivy", "tantivy"), ("bm25s", "bm25s"))
+
+
+def default_engine() -> str:
+    """Return the best engine that is installed."""
+    return next((name for name, package in _PREFERRED if importlib.util.find_spec(package)), "fts5")
+
+
+def make_retriever(documents: Sequence[Document], engine: str = "auto") -> Retriever:
+    """Index a corpus.
+
+    Args:
+        documents: The corpus.
+        engine: ``"tantivy"``, ``"bm25s"``, ``"fts5"``, or ``"auto"`` for the first of them that is installed.
+
+    Raises:
+        UnknownName: There is no such engine.
+        ConfigError: The corpus is empty.
+
+    >>> tea = [Document("1", "Tea", "A drink made of leaves."), Document("2", "Mug", "People drink from it.")]
+    >>> make_retriever(tea, "fts5").search(["leaves"], 1)[0][0].document.title
+    'Tea'
+    """
+    if not documents:
+        raise ConfigError("a corpus needs at least one document.")
+    return RETRIEVERS[default_engine() if engine == "auto" else engine](documents)

@@ -1,0 +1,165 @@
+"""A generated world of people, places, works and events, told in documents: nobody can know it without reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from turngym.envs.search import world_words as words
+from turngym.envs.search.documents import Document
+from turngym.seeding import stream
+
+SHARES = {"person": 0.36, "city": 0.12, "country": 0.03, "work": 0.3, "university": 0.07, "event": 0.12}
+"""Share of each kind among the things of a world."""
+_YEARS = {
+    "birth year": (1700, 1990),
+    "founding year": (900, 1690),
+    "release year": (1750, 2010),
+    "event year": (1750, 2010),
+}
+
+
+@dataclass
+class Thing:
+    """Somebody or something that a document is about.
+
+    Args:
+        kind: What it is: ``"person"``, ``"city"`` and so on.
+        name: Its name; no two things share one.
+        facts: Name of the relation -> name of a thing, or a value.
+        works: Names of the works of a person.
+    """
+
+    kind: str
+    name: str
+    facts: dict[str, str] = field(default_factory=dict)
+    works: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class World:
+    """Things by name, and the documents that tell their facts, one for each thing.
+
+    Args:
+        seed: Which world.
+        things: Name -> thing.
+        documents: In the order of the things.
+    """
+
+    seed: int
+    things: Mapping[str, Thing]
+    documents: tuple[Document, ...]
+
+    def of_kind(self, kind: str) -> tuple[Thing, ...]:
+        """Return the things of a kind."""
+        return tuple(thing for thing in self.things.values() if thing.kind == kind)
+
+    def document(self, name: str) -> Document:
+        """Return the document about a thing."""
+        return self.documents[self._places[name]]
+
+    @property
+    def _places(self) -> Mapping[str, int]:
+        return _places(self.seed, len(self.documents))
+
+
+@lru_cache(maxsize=8)
+def _places(seed: int, size: int) -> Mapping[str, int]:
+    return {name: place for place, name in enumerate(make_world(size, seed).things)}
+
+
+@lru_cache(maxsize=8)
+def make_world(size: int, seed: int) -> World:
+    """Return a world; made once in a process.
+
+    Args:
+        size: Number of things, and so of documents.
+        seed: Which world.
+
+    >>> world = make_world(200, 0)
+    >>> len(world.documents) == len(world.things) == 200
+    True
+    """
+    generator = stream("search world", size, seed)
+    things = _things(generator, size)
+    for thing in things.values():
+        _give_facts(generator, thing, things)
+    for work in (thing for thing in things.values() if thing.kind == "work"):
+        things[work.facts["creator"]].works.append(work.name)
+    documents = tuple(
+        Document(f"d{number}", thing.name, _tell(generator, thing)) for number, thing in enumerate(things.values())
+    )
+    return World(seed, things, documents)
+
+
+def _things(generator: np.random.Generator, size: int) -> dict[str, Thing]:
+    counts = {kind: max(2, round(share * size)) for kind, share in SHARES.items()}
+    counts["person"] += size - sum(counts.values())
+    found: dict[str, Thing] = {}
+    for kind, count in counts.items():
+        while count:
+            name = _name(generator, kind)
+            if name not in found:
+                found[name] = Thing(kind, name)
+                count -= 1
+    return found
+
+
+def _name(generator: np.random.Generator, kind: str) -> str:
+    def one(choices: tuple[str, ...]) -> str:
+        return choices[int(generator.integers(len(choices)))]
+
+    stem = one(words.FIRST) + one(words.MIDDLE)
+    if kind == "person":
+        return f"{stem}{one(words.LAST)} {one(words.FIRST)}{one(words.MIDDLE)}{one(words.LAST)}"
+    if kind == "city":
+        return stem + one(words.MIDDLE) + one(words.PLACE)
+    if kind == "country":
+        return stem + one(words.MIDDLE) + one(words.LAND)
+    if kind == "university":
+        return f"{stem}{one(words.LAST)} University"
+    if kind == "work":
+        return f"The {one(words.WORK_FIRST)} {one(words.WORK_SECOND)} of {stem}{one(words.LAST)}"
+    return f"the {stem}{one(words.LAST)} {one(words.EVENT)}"
+
+
+def _give_facts(generator: np.random.Generator, thing: Thing, things: Mapping[str, Thing]) -> None:
+    for name, relation in words.RELATIONS.items():
+        if relation.of != thing.kind or name in thing.facts:
+            continue
+        if relation.to == words.YEAR:
+            thing.facts[name] = str(int(generator.integers(*_YEARS[name])))
+        elif relation.to in words.VALUES:
+            values = words.VALUES[relation.to]
+            thing.facts[name] = values[int(generator.integers(len(values)))]
+        else:
+            others = [
+                o for o in things.values() if o.kind == relation.to and o is not thing and name not in _taken(o, name)
+            ]
+            if name == "spouse" and (not others or generator.random() < 0.5):
+                continue
+            other = others[int(generator.integers(len(others)))]
+            thing.facts[name] = other.name
+            if name == "spouse":
+                other.facts[name] = thing.name
+
+
+def _taken(thing: Thing, relation: str) -> tuple[str, ...]:
+    """Return the relations that only one thing may have with this one and one has already."""
+    return tuple(thing.facts) if relation == "spouse" else ()
+
+
+def _tell(generator: np.random.Generator, thing: Thing) -> str:
+    """Return the text of a document: every fact in a sentence of varied wording, in a varied order."""
+    sentences = []
+    for name, fact in thing.facts.items():
+        choices = words.RELATIONS[name].sentences
+        sentences.append(choices[int(generator.integers(len(choices)))].format(s=thing.name, o=fact))
+    if thing.works:
+        sentence = words.WORKS[int(generator.integers(len(words.WORKS)))]
+        sentences.append(sentence.format(s=thing.name, o=" and ".join(thing.works)))
+    text = " ".join(sentences[place] for place in generator.permutation(len(sentences)).tolist())
+    return text[0].upper() + text[1:]
