@@ -50,7 +50,7 @@ def read_questions(path: Path) -> tuple[Question, ...]:
 
 def _question(raw: Mapping[str, Any]) -> Question:
     steps = raw.get("decomposition") or ()
-    choices = _choices(raw.get("choices"))
+    choices = _choices(raw.get("choices")) if "answer_letter" in raw else ()
     return Question(
         text=str(raw["question"]),
         answers=(str(raw["answer_letter"]),) if choices else tuple(map(str, raw["answers"])),

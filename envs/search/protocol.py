@@ -16,7 +16,7 @@ from turngym.envs.search.documents import Hit
 FORMS = ("tags", "json")
 SEARCH, ANSWER = "search", "answer"
 _TAGS = re.compile(r"<(search|answer)>(.*?)</\1>", re.DOTALL)
-_CONTROL = re.compile(r"<(/?)(think|search|information|answer|warning|verify)\b", re.IGNORECASE)
+_CONTROL = re.compile(r"<(\s*/?\s*)(think|search|information|answer|warning|verify)\b", re.IGNORECASE)
 _DECODER = json.JSONDecoder()
 
 
