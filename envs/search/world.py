@@ -14,6 +14,8 @@ from turngym.seeding import stream
 
 SHARES = {"person": 0.36, "city": 0.12, "country": 0.03, "work": 0.3, "university": 0.07, "event": 0.12}
 """Share of each kind among the things of a world."""
+CREATORS = "creators"
+"""A third of the people has created all works, so that many have created several."""
 _YEARS = {
     "birth year": (1700, 1990),
     "founding year": (900, 1690),
@@ -85,8 +87,12 @@ def make_world(size: int, seed: int) -> World:
     """
     generator = stream("search world", size, seed)
     things = _things(generator, size)
+    groups = {kind: [thing for thing in things.values() if thing.kind == kind] for kind in SHARES}
+    people = groups["person"]
+    groups[CREATORS] = people[: max(1, len(people) // 3)]
+    _marry(generator, people)
     for thing in things.values():
-        _give_facts(generator, thing, things)
+        _give_facts(generator, thing, groups)
     for work in (thing for thing in things.values() if thing.kind == "work"):
         things[work.facts["creator"]].works.append(work.name)
     documents = tuple(
@@ -126,9 +132,17 @@ def _name(generator: np.random.Generator, kind: str) -> str:
     return f"the {stem}{one(words.LAST)} {one(words.EVENT)}"
 
 
-def _give_facts(generator: np.random.Generator, thing: Thing, things: Mapping[str, Thing]) -> None:
+def _marry(generator: np.random.Generator, people: list[Thing]) -> None:
+    """Make couples of half of the people."""
+    order = generator.permutation(len(people))[: len(people) // 4 * 2].tolist()
+    for first, second in zip(order[::2], order[1::2], strict=True):
+        people[first].facts["spouse"] = people[second].name
+        people[second].facts["spouse"] = people[first].name
+
+
+def _give_facts(generator: np.random.Generator, thing: Thing, groups: Mapping[str, list[Thing]]) -> None:
     for name, relation in words.RELATIONS.items():
-        if relation.of != thing.kind or name in thing.facts:
+        if relation.of != thing.kind or name == "spouse":
             continue
         if relation.to == words.YEAR:
             thing.facts[name] = str(int(generator.integers(*_YEARS[name])))
@@ -136,20 +150,8 @@ def _give_facts(generator: np.random.Generator, thing: Thing, things: Mapping[st
             values = words.VALUES[relation.to]
             thing.facts[name] = values[int(generator.integers(len(values)))]
         else:
-            others = [
-                o for o in things.values() if o.kind == relation.to and o is not thing and name not in _taken(o, name)
-            ]
-            if name == "spouse" and (not others or generator.random() < 0.5):
-                continue
-            other = others[int(generator.integers(len(others)))]
-            thing.facts[name] = other.name
-            if name == "spouse":
-                other.facts[name] = thing.name
-
-
-def _taken(thing: Thing, relation: str) -> tuple[str, ...]:
-    """Return the relations that only one thing may have with this one and one has already."""
-    return tuple(thing.facts) if relation == "spouse" else ()
+            others = groups[CREATORS if name == "creator" else relation.to]
+            thing.facts[name] = others[int(generator.integers(len(others)))].name
 
 
 def _tell(generator: np.random.Generator, thing: Thing) -> str:

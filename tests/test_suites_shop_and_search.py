@@ -1,0 +1,28 @@
+"""The suites of the shop and of the questions: held-out tasks, random play at the bottom, the oracle at the top."""
+
+import pytest
+
+from turngym.agents.backends.expert import ExpertAgent
+from turngym.agents.backends.random import RandomAgent
+from turngym.benchmarks.suites import SUITES, evaluate_suite
+from turngym.envs.search.questions import KINDS
+
+
+@pytest.mark.parametrize("name", ["webshop", "searchqa"])
+def test_the_suite_plays_distinct_tasks_of_the_test_split(name: str) -> None:
+    for entry in SUITES[name].entries:
+        assert entry.env_kwargs["split"] == "test"
+        seeds = entry.find_seeds(20)
+        assert len(set(seeds)) == 20
+
+
+def test_searchqa_has_every_kind_of_question() -> None:
+    assert [entry.options["kind"] for entry in SUITES["searchqa"].entries] == list(KINDS)
+
+
+@pytest.mark.parametrize("name", ["webshop", "searchqa"])
+def test_the_oracle_solves_the_suite_and_random_play_does_not(name: str) -> None:
+    suite = SUITES[name]
+    seeds = [entry.find_seeds(8) for entry in suite.entries]
+    assert evaluate_suite(suite, ExpertAgent(), seeds).mean.value == 1.0
+    assert evaluate_suite(suite, RandomAgent(), seeds).mean.value < 0.4
