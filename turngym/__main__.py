@@ -17,8 +17,14 @@ COMMANDS = {
     "new-env": "Write a file with a working environment and a file with its test, to make your own from.",
     "eval": "Evaluate an agent on a suite or an environment, with 95 % intervals.",
     "verify": "Check the folder of an evaluation: files, tasks, numbers, and episodes played again.",
+    "export": "Write an evaluation as a log of Inspect AI or as results of lm-evaluation-harness.",
     "compare": "Compare two evaluations on the same tasks, task by task, with 95 % intervals.",
+    "view": "Show episodes turn by turn in a browser, or two runs side by side.",
+    "leaderboard": "Put evaluations into one page that needs no network: tables with 95 % intervals and rank ranges.",
     "tournament": "Let the players of a game meet one another, and rate them with 95 % intervals.",
+    "serve-env": "Serve an environment to clients of OpenEnv, over HTTP and WebSockets.",
+    "serve-search": "Serve searches over a corpus to many environments, over HTTP.",
+    "report": "Write the page of a training run, an evaluation or a tournament: one HTML file that needs no network.",
     "train": "Train a language model on an environment and write a report.",
 }
 USAGE_ERROR, INTERRUPTED = 2, 130

@@ -15,9 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from turngym.envs.search.documents import read_documents
+from turngym.envs.search.documents import Document, read_documents
 from turngym.envs.search.questions import Question
-from turngym.envs.search.retriever import Retriever, make_retriever
+from turngym.envs.search.retriever import LocalRetriever, make_retriever
 from turngym.errors import ConfigError, nearest
 
 
@@ -82,7 +82,17 @@ def _filled(steps: Sequence[Any]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=2)
-def open_corpus(path: Path, engine: str) -> Retriever:
+def by_id(path: Path) -> Mapping[str, Document]:
+    """Return the passages of a corpus by their ids.
+
+    Raises:
+        ConfigError: The file is missing or damaged.
+    """
+    return {document.id: document for document in read_documents(path)}
+
+
+@lru_cache(maxsize=2)
+def open_corpus(path: Path, engine: str) -> LocalRetriever:
     """Return a corpus with its index, made once in a process.
 
     Raises:

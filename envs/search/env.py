@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from string import ascii_uppercase
 
@@ -10,6 +11,7 @@ import numpy as np
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.search import datasets
 from turngym.envs.search.answers import chosen_letter, exact_match, f1, normalise
+from turngym.envs.search.client import SearchClient
 from turngym.envs.search.documents import Document, Hit
 from turngym.envs.search.protocol import ANSWER, FORMS, SEARCH, harmless, read, show, write
 from turngym.envs.search.questions import KINDS, Question, draw_question
@@ -46,6 +48,7 @@ class SearchQA(TextEnv[str]):
         world_seed: Which generated world.
         form: ``"tags"`` or ``"json"``.
         engine: Search engine: ``"auto"``, ``"tantivy"``, ``"bm25s"`` or ``"fts5"``.
+        url: A server to search instead, such as that of ``turngym serve-search``; the corpus must be the same.
         top_k: Passages per search, 1 to 20.
         passage_words: Words shown of a passage, 10 to 1,000.
         reward: ``"em"`` or ``"f1"``.
@@ -77,6 +80,7 @@ class SearchQA(TextEnv[str]):
         world_seed: int = 0,
         form: str = "tags",
         engine: str = "auto",
+        url: str = "",
         top_k: int = 3,
         passage_words: int = 160,
         reward: str = "em",
@@ -103,15 +107,25 @@ class SearchQA(TextEnv[str]):
         require_flag(self.env_id, "efficiency", efficiency)
         self._options = form, top_k, passage_words, reward, float(step_reward), efficiency
         self._kinds = KINDS if kind == "mixed" else (kind,)
-        self._world: World | None = None
+        self._world = make_world(size, world_seed) if dataset == PROCEDURAL else None
+        place = Path(folder).expanduser()
         self._file: tuple[Question, ...] = ()
-        if dataset == PROCEDURAL:
-            self._world = make_world(size, world_seed)
-            self._retriever: Retriever = world_retriever(size, world_seed, engine)
-        else:
-            place = Path(folder).expanduser()
+        if self._world is None:
             self._file = datasets.read_questions(datasets.questions_file(place, dataset, split))
-            self._retriever = datasets.open_corpus(datasets.corpus_file(place, corpus), engine)
+        self._gold_texts: Mapping[str, Document] = {}
+        if url:
+            self._retriever: Retriever = SearchClient(url)
+        else:
+            local = (
+                datasets.open_corpus(datasets.corpus_file(place, corpus), engine)
+                if self._world is None
+                else world_retriever(size, world_seed, engine)
+            )
+            self._retriever, self._gold_texts = local, local.by_id
+        if url and step_reward:
+            self._gold_texts = (
+                datasets.by_id(datasets.corpus_file(place, corpus)) if self._world is None else self._world.by_id
+            )
         self.instructions = _RULES.format(
             search=write(SEARCH, "words", form), answer=write(ANSWER, "text", form), top_k=top_k, turns=max_turns
         )
@@ -146,10 +160,10 @@ class SearchQA(TextEnv[str]):
 
     def _clear(self) -> None:
         self._searches: list[str] = []
-        self._found: list[tuple[str, ...]] = []
+        self._found: list[tuple[Document, ...]] = []
         self._answer: str | None = None
-        by_id = self._retriever.by_id
-        self._gains = SearchProgress([by_id[name].contents for name in self._question.gold if name in by_id])
+        texts = self._gold_texts
+        self._gains = SearchProgress([texts[name].contents for name in self._question.gold if name in texts])
 
     def _advance(self, action: str) -> Outcome[str]:
         form = self._options[0]
@@ -168,7 +182,7 @@ class SearchQA(TextEnv[str]):
             return Outcome("No turns are left to read what a search finds.")
         hits = self._retriever.search([query], top_k)[0]
         self._searches.append(query)
-        self._found.append(tuple(hit.document.id for hit in hits))
+        self._found.append(tuple(hit.document for hit in hits))
         gain, redundancy = self._gains.add([hit.document.contents for hit in hits]) if weight else (0.0, 0.0)
         return Outcome(show(hits, most_words) + self._warning(), weight * (gain - redundancy))
 
@@ -193,7 +207,7 @@ class SearchQA(TextEnv[str]):
         return float(self._is_right()) if self._question.choices else f1(self._answer, self._question.answers)
 
     def _anchor(self) -> str:
-        seen = sorted({name for names in self._found for name in names})
+        seen = sorted({document.id for found in self._found for document in found})
         return f"{self._question.text}\n{' '.join(seen)}\n{normalise(self._answer or '')}"
 
     def _state(self) -> JSONValue:
@@ -206,7 +220,7 @@ class SearchQA(TextEnv[str]):
         for query in state["searches"]:
             hits: list[Hit] = self._retriever.search([query], top_k)[0]
             self._searches.append(query)
-            self._found.append(tuple(hit.document.id for hit in hits))
+            self._found.append(tuple(hit.document for hit in hits))
             if weight:
                 self._gains.add([hit.document.contents for hit in hits])
         self._answer = None if state["answer"] is None else str(state["answer"])
@@ -235,5 +249,4 @@ class SearchQA(TextEnv[str]):
 
     def found_documents(self) -> tuple[Document, ...]:
         """Return the documents that were shown so far, each once."""
-        seen = dict.fromkeys(name for names in self._found for name in names)
-        return tuple(self._retriever.by_id[name] for name in seen)
+        return tuple(dict.fromkeys(document for found in self._found for document in found))

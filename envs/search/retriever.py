@@ -20,7 +20,20 @@ MOST_WORDS = 64
 
 
 class Retriever(ABC):
-    """Finds passages of one corpus; safe to call from several threads.
+    """Finds passages of one corpus; safe to call from several threads."""
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """Name of the corpus by its content."""
+
+    @abstractmethod
+    def search(self, queries: Sequence[str], top_k: int) -> list[list[Hit]]:
+        """Return the best passages for each query, best first, at most ``top_k``; equal ones in the corpus' order."""
+
+
+class LocalRetriever(Retriever):
+    """An engine in this process.
 
     Args:
         documents: The corpus.
@@ -39,12 +52,8 @@ class Retriever(ABC):
         """Id -> document."""
         return {document.id: document for document in self.documents}
 
-    @abstractmethod
-    def search(self, queries: Sequence[str], top_k: int) -> list[list[Hit]]:
-        """Return the best passages for each query, best first, at most ``top_k``; equal ones in the corpus' order."""
 
-
-RETRIEVERS: Registry[type[Retriever]] = Registry("retriever", "turngym.envs.search.engines", extra="search")
+RETRIEVERS: Registry[type[LocalRetriever]] = Registry("retriever", "turngym.envs.search.engines", extra="search")
 _PREFERRED = (("tantivy", "tantivy"), ("bm25s", "bm25s"))
 
 
@@ -53,7 +62,7 @@ def default_engine() -> str:
     return next((name for name, package in _PREFERRED if importlib.util.find_spec(package)), "fts5")
 
 
-def make_retriever(documents: Sequence[Document], engine: str = "auto") -> Retriever:
+def make_retriever(documents: Sequence[Document], engine: str = "auto") -> LocalRetriever:
     """Index a corpus.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -62,6 +62,11 @@ class World:
     def document(self, name: str) -> Document:
         """Return the document about a thing."""
         return self.documents[self._places[name]]
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Document]:
+        """Id -> document."""
+        return {document.id: document for document in self.documents}
 
     @property
     def _places(self) -> Mapping[str, int]:

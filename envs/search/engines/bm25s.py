@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from turngym.envs.search.documents import Document, Hit
-from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, Retriever
+from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, LocalRetriever
 
 _WORD = re.compile(r"\w\w+")
 
@@ -33,7 +33,7 @@ def tokens(text: str) -> list[str]:
 
 
 @RETRIEVERS.register("bm25s")
-class BM25SRetriever(Retriever):
+class BM25SRetriever(LocalRetriever):
     """BM25 (Lucene's form, k1 1.5, b 0.75) over title and text in one field."""
 
     def __init__(self, documents: Sequence[Document]) -> None:

@@ -8,13 +8,13 @@ import threading
 from collections.abc import Sequence
 
 from turngym.envs.search.documents import Document, Hit
-from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, Retriever
+from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, LocalRetriever
 
 _WORD = re.compile(r"\w+")
 
 
 @RETRIEVERS.register("fts5")
-class FTS5Retriever(Retriever):
+class FTS5Retriever(LocalRetriever):
     """BM25 over title and text in one stemmed field, in memory."""
 
     def __init__(self, documents: Sequence[Document]) -> None:

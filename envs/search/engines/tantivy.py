@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from turngym.envs.search.documents import Document, Hit
-from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, Retriever
+from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, LocalRetriever
 
 _WORD = re.compile(r"\w+")
 _HEAP = 128_000_000
@@ -15,7 +15,7 @@ _SPARE = 8
 
 
 @RETRIEVERS.register("tantivy")
-class TantivyRetriever(Retriever):
+class TantivyRetriever(LocalRetriever):
     """BM25 over title and text in one stemmed field, in memory."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
