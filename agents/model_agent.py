@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
 from turngym.agents.chat import ACTION, Ask, ChatModel, Message, Reply
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.generate import Completion
-from turngym.agents.models import LanguageModel
+from turngym.agents.generate import Generate
+from turngym.agents.models import Vocabulary
 from turngym.agents.prompts import Memory, PromptBuilder, PromptConfig
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.usage import Usage
 from turngym.wrappers.action_format import action_format
-
-Generate = Callable[[Sequence[Sequence[int]], Sequence[NDArray[np.float64]], Sampling], list[Completion]]
 
 
 class ModelAgent(Agent, ChatModel):
     """Plays with a language model.
 
     Args:
-        model: The model, for its tokenizer and end tokens.
-        generate: The backend's core call: prompts, random numbers and settings to completions.
+        model: The model, for its tokenizer and end tokens; the network itself is not used.
+        generate: The backend's core call.
         prompt: What goes into a prompt.
         sampling: Temperature, top-p, length limit.
         format: Name of the action format.
@@ -35,7 +30,7 @@ class ModelAgent(Agent, ChatModel):
 
     def __init__(
         self,
-        model: LanguageModel,
+        model: Vocabulary,
         generate: Generate,
         prompt: PromptConfig | None = None,
         sampling: Sampling | None = None,

@@ -3,23 +3,53 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
+    GenerationConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 from transformers.utils import logging as transformers_logging
 
+from turngym.agents.generate import Generate
 from turngym.errors import MissingExtra, ModelError
 
 transformers_logging.disable_progress_bar()  # loading and saving are one line of a run, not a bar each
+
+
+class Vocabulary(Protocol):
+    """What an agent must know of its model, whoever generates with it."""
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The tokenizer, chat template included."""
+        ...
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """The tokens that end a completion."""
+        ...
+
+
+@dataclass(frozen=True)
+class TokenizerOnly:
+    """The vocabulary of a model whose network is elsewhere.
+
+    Args:
+        tokenizer: Its tokenizer, chat template included.
+        stop_ids: The tokens that end a completion.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    stop_ids: frozenset[int]
 
 
 @dataclass
@@ -30,19 +60,22 @@ class LanguageModel:
         network: The transformers model.
         tokenizer: Its tokenizer, chat template included.
         name: Where it came from.
+        generate: What generates for it while that is not its network.
     """
 
     network: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     name: str
+    generate: Generate | None = None
 
     @property
     def stop_ids(self) -> frozenset[int]:
         """The tokens that end a completion."""
-        found = {self.tokenizer.eos_token_id}
-        configured = getattr(self.network.generation_config, "eos_token_id", None)
-        found.update(configured if isinstance(configured, list) else [configured])
-        return frozenset(token for token in found if token is not None)
+        return _stop_ids(self.tokenizer, self.network.generation_config)
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """Return the text of token ids, special tokens included."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def save(self, folder: Path) -> None:
         """Write network and tokenizer in the format of transformers."""
@@ -65,13 +98,7 @@ def load_model(source: str) -> LanguageModel:
         network, tokenizer = _load_gguf(path)
     else:
         network, tokenizer = _load(source, {})
-    if tokenizer.chat_template is None:
-        raise ModelError(
-            f"the tokenizer of {source} has no chat template, so prompts cannot be built: use an instruct model, or "
-            "set tokenizer.chat_template and save the folder again."
-        )
-    if tokenizer.eos_token_id is None:
-        raise ModelError(f"the tokenizer of {source} has no end token: set eos_token and save the folder again.")
+    _require_usable(tokenizer, source)
     missing = {"past_key_values", "logits_to_keep"} - set(inspect.signature(type(network).forward).parameters)
     if missing:
         raise ModelError(
@@ -84,20 +111,69 @@ def load_model(source: str) -> LanguageModel:
     return LanguageModel(network, tokenizer, source)
 
 
-def _load(source: str, extra: dict[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load_vocabulary(source: str) -> TokenizerOnly:
+    """Load what an agent must know of a model without its network.
+
+    Args:
+        source: A folder or a hub name that transformers can load.
+
+    Raises:
+        ModelError: There is no model, or its tokenizer has no chat template or no end token.
+    """
+    _require_folder(source)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        config = AutoConfig.from_pretrained(source)
+    except (OSError, ValueError, KeyError) as error:
+        raise _unloadable(source, error) from error
+    _require_usable(tokenizer, source)
+    try:
+        generation = GenerationConfig.from_pretrained(source)
+    except OSError:  # there is none: transformers makes it from the model's configuration
+        generation = GenerationConfig.from_model_config(config)
+    return TokenizerOnly(tokenizer, _stop_ids(tokenizer, generation))
+
+
+def _stop_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig | None) -> frozenset[int]:
+    found = {tokenizer.eos_token_id}
+    configured = getattr(generation, "eos_token_id", None)
+    found.update(configured if isinstance(configured, list) else [configured])
+    return frozenset(token for token in found if token is not None)
+
+
+def _require_usable(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
+    if tokenizer.chat_template is None:
+        raise ModelError(
+            f"the tokenizer of {source} has no chat template, so prompts cannot be built: use an instruct model, or "
+            "set tokenizer.chat_template and save the folder again."
+        )
+    if tokenizer.eos_token_id is None:
+        raise ModelError(f"the tokenizer of {source} has no end token: set eos_token and save the folder again.")
+
+
+def _require_folder(source: str) -> None:
+    """Refuse a path at which there is no folder; a hub name looks like none."""
     if Path(source).exists() and not Path(source).is_dir():
         raise ModelError(f"{source} is a file, expected a model folder, a hub name or a .gguf file.")
     if source.startswith((".", "/", "~")) and not Path(source).exists():
         raise ModelError(f"there is no model at {source}: pass an existing folder, a hub name or a .gguf file.")
+
+
+def _unloadable(source: str, error: Exception) -> ModelError:
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return ModelError(
+        f"{source} could not be loaded as a causal language model ({first}). Pass a folder with config.json, weights "
+        "and tokenizer, a hub name, or a .gguf file."
+    )
+
+
+def _load(source: str, extra: dict[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    _require_folder(source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
         network = AutoModelForCausalLM.from_pretrained(source, dtype="auto", **extra)
     except (OSError, ValueError, KeyError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(
-            f"{source} could not be loaded as a causal language model ({first}). Pass a folder with config.json, "
-            "weights and tokenizer, a hub name, or a .gguf file."
-        ) from error
+        raise _unloadable(source, error) from error
     return network, tokenizer
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import comb
 from typing import Any
 
-from turngym.agents.intervals import Estimate, cluster_bootstrap
+from turngym.agents.intervals import Estimate, cluster_bootstrap, share
 
 
 def pass_at_k(attempts: int, successes: int, k: int) -> float:
@@ -81,6 +81,9 @@ def repeated_attempts(records: Sequence[Mapping[str, Any]]) -> dict[str, Estimat
     A task with fewer than k attempts, which an evaluation that was cut short may hold, says nothing about that k and
     is left out of it; ``count`` tells how many tasks took part.
 
+    Of attempts that learn from one another, which are marked with ``in_order``, no subset stands for another one: there
+    ``solved_by_try_k`` is the share of tasks that one of the first k attempts solved.
+
     Args:
         records: Episodes with ``task``, ``attempt``, ``success`` and ``block_id``.
 
@@ -97,9 +100,22 @@ def repeated_attempts(records: Sequence[Mapping[str, Any]]) -> dict[str, Estimat
     found: dict[str, Estimate] = {}
     for k in told_ks(most) if most > 1 else ():
         enough = [rows for rows in tasks.values() if len(rows) >= k]
+        if any(record.get("in_order") for record in records):
+            found.update(_solved_by(enough, k))
+            continue
         blocks = [rows[0]["block_id"] for rows in enough]
         counts = [(len(rows), sum(row["success"] for row in rows)) for rows in enough]
         if enough:
             found[f"pass@{k}"] = cluster_bootstrap([pass_at_k(n, c, k) for n, c in counts], blocks)
             found[f"pass^{k}"] = cluster_bootstrap([pass_hat_k(n, c, k) for n, c in counts], blocks)
     return found
+
+
+def _solved_by(tasks: Sequence[Sequence[Mapping[str, Any]]], k: int) -> dict[str, Estimate]:
+    """Return the share of tasks that one of the first ``k`` attempts solved; nothing where none had that many."""
+    first = [[row for row in rows if row["attempt"] < k] for rows in tasks]
+    whole = [rows for rows in first if len(rows) == k]
+    if not whole:
+        return {}
+    solved = [float(any(row["success"] for row in rows)) for rows in whole]
+    return {f"solved_by_try_{k}": share(solved, [rows[0]["block_id"] for rows in whole])}

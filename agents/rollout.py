@@ -238,6 +238,7 @@ class _Runner:
                 action_is_valid=bool(info["action_is_valid"]),
                 usage=self.usages.pop(slot),
                 notes=decision.notes,
+                components=dict(info.get("reward_components", ())),
             )
         )
         state.trajectory.fault = info["fault"]

@@ -46,6 +46,8 @@ class Turn:
         joint: What all seats together knew before the action; empty where one agent is alone.
         usage: What the completion cost; None where nobody counted.
         notes: What a model wrote beside the completion, such as a summary.
+        components: Parts of the reward by name, as ``info["reward_components"]`` gave them; empty where it gave none.
+        staleness: Iterations of training between the policy that sampled and the one that samples now; 0 when fresh.
     """
 
     observation: str
@@ -61,6 +63,8 @@ class Turn:
     joint: str = ""
     usage: Usage | None = field(default=None, compare=False)
     notes: tuple[Note, ...] = ()
+    components: Mapping[str, float] = field(default_factory=dict)
+    staleness: int = 0
 
 
 @dataclass(slots=True)
@@ -83,6 +87,7 @@ class Trajectory:
         policy: Name of the policy that acted; empty where there is one only.
         final_joint: What all seats together knew at the end.
         progress: How far the task had come at the end, in [0, 1]; not a number where that is unknown.
+        greedy_return: Return of the greedy policy on the same instance; not a number where nobody played it.
     """
 
     spec: EpisodeSpec
@@ -100,6 +105,7 @@ class Trajectory:
     policy: str = ""
     final_joint: str = ""
     progress: float = field(default=math.nan, compare=False)
+    greedy_return: float = field(default=math.nan, compare=False)
 
     @property
     def reward_sum(self) -> float:

@@ -9,9 +9,11 @@ from typing import Any
 from turngym.agents.core import Agent
 from turngym.agents.evaluate import open_vector, play_all, summarise_records
 from turngym.agents.rollout import Schedule
+from turngym.agents.styled_agent import learns_between_tries
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation_folder import Key
+from turngym.benchmarks.evaluation_tries import ReadTranscript, remind, require_tries
 from turngym.benchmarks.suites import Suite, SuiteEntry, SuiteResult
 from turngym.errors import ConfigError
 
@@ -79,6 +81,7 @@ def play_plan(
     done: Mapping[Key, Any],
     on_episode: Callable[[SuiteEntry, Key, Trajectory], None],
     may_begin: Callable[[], bool] | None = None,
+    transcript_of: ReadTranscript | None = None,
 ) -> None:
     """Play the episodes of a plan that are not done.
 
@@ -89,7 +92,16 @@ def play_plan(
         done: Episodes that are finished already.
         on_episode: Called once for each episode as it ends; one that faults is first played once more.
         may_begin: Asked before episodes begin; once it says no, the others are left out.
+        transcript_of: Gives the transcript of an episode that is over, for an agent that learns from one try at a task
+            to the next; its tries are played one after another.
+
+    Raises:
+        ConfigError: Such an agent has a single try, or there are no transcripts for it.
     """
+    is_learning = learns_between_tries(agent)
+    require_tries(agent, plan.repeats)
+    if is_learning and transcript_of is None:
+        raise ConfigError("an agent that learns between tries needs the transcripts of its tries: pass transcript_of.")
     for entry, seeds in plan.entries():
         waiting = plan.specs(entry, seeds, done)
         if not waiting:
@@ -102,10 +114,25 @@ def play_plan(
         ) -> None:
             on_episode(entry, waiting[trajectory.spec.episode][0], trajectory)
 
-        specs = [EpisodeSpec(number, seed, key[1]) for number, (key, seed) in waiting.items()]
-        num_envs = min(execution.num_envs, len(specs))
+        num_envs = min(execution.num_envs, len(waiting))
         with open_vector(entry.env_id, entry.env_kwargs, num_envs, execution.backend, entry.wrappers) as vector:
-            play_all(vector, agent, specs, execution.schedule, tell, may_begin)
+            for specs in _waves(waiting, is_learning):
+                if is_learning and transcript_of is not None:
+                    for spec in specs:
+                        remind(agent, waiting[spec.episode][0], spec.episode, transcript_of)
+                play_all(vector, agent, specs, execution.schedule, tell, may_begin)
+                if may_begin is not None and not may_begin():
+                    break
+
+
+def _waves(waiting: Mapping[int, tuple[Key, int]], one_by_one: bool) -> Iterator[list[EpisodeSpec]]:
+    """Yield the episodes that may be played side by side: all, or try by try at each task."""
+    specs = [(key[2], EpisodeSpec(number, seed, key[1])) for number, (key, seed) in waiting.items()]
+    if not one_by_one:
+        yield [spec for _, spec in specs]
+        return
+    for attempt in sorted({attempt for attempt, _ in specs}):
+        yield [spec for own, spec in specs if own == attempt]
 
 
 def result_of(plan: Plan, rows: Mapping[Key, Mapping[str, Any]]) -> SuiteResult:

@@ -88,6 +88,13 @@ class _Lines:
             yield row
             start += len(line)
 
+    def read_one(self, key: Key) -> dict[str, Any]:
+        """Return one row."""
+        start, length = self.places[key]
+        self._file.seek(start)
+        found: dict[str, Any] = json.loads(self._file.read(length))
+        return found
+
     def add(self, key: Key, row: Mapping[str, Any]) -> None:
         """Write a row."""
         # a lone surrogate, which an action may hold, becomes its escape: in JSON that is the same string
@@ -126,6 +133,7 @@ class EvaluationFolder:
         config: What is asked for, as JSON can hold it.
         metadata: Who plays and when; of a folder that is gone on with, the stored one counts.
         resume: Go on with what the folder holds, if it holds something.
+        keeps_transcripts: Without a folder, keep the transcripts in memory.
 
     Raises:
         RunFolderExists: The folder is not empty and ``resume`` was not given, or another process writes it.
@@ -134,13 +142,19 @@ class EvaluationFolder:
     """
 
     def __init__(
-        self, path: Path | None, config: Mapping[str, Any], metadata: Mapping[str, Any], resume: bool = False
+        self,
+        path: Path | None,
+        config: Mapping[str, Any],
+        metadata: Mapping[str, Any],
+        resume: bool = False,
+        keeps_transcripts: bool = False,
     ) -> None:
         self.path = path
         self.metadata = dict(metadata)
         self.rows: dict[str, dict[Key, dict[str, Any]]] = {}
         """Player -> episode -> row; the player whom the evaluation is about has the empty name."""
         self._synced = 0.0
+        self._kept: dict[Key, Mapping[str, Any]] | None = {} if path is None and keeps_transcripts else None
         self._files: dict[str, _Lines] = {}
         if path is None:
             return
@@ -187,6 +201,8 @@ class EvaluationFolder:
         """
         key = key_of(row)
         self.of(player)[key] = row
+        if self._kept is not None and not player and transcript is not None:
+            self._kept[key] = transcript
         if self.path is None:
             return
         if player:
@@ -200,6 +216,10 @@ class EvaluationFolder:
         if now - self._synced > _SECONDS_BETWEEN_SYNCS:
             self.sync()
             self._synced = now
+
+    def transcript(self, key: Key) -> Mapping[str, Any]:
+        """Return the turns of a finished episode."""
+        return self._files["transcripts"].read_one(key) if self._kept is None else self._kept[key]
 
     def sync(self) -> None:
         """Bring everything to the disk, transcripts before the episodes that need them."""

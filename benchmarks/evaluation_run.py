@@ -11,9 +11,13 @@ from typing import Any
 
 from turngym.agents.backends import AgentSettings
 from turngym.agents.core import Agent
+from turngym.agents.styled_agent import learns_between_tries
 from turngym.agents.trajectory import Trajectory
+from turngym.agents.verifiers import Verdict, Verifier
 from turngym.benchmarks.evaluation import Execution, Plan, play_plan, result_of, unplayed, usage_of_rows
 from turngym.benchmarks.evaluation_folder import EvaluationFolder, Key
+from turngym.benchmarks.evaluation_scoring import Scoring
+from turngym.benchmarks.evaluation_tries import require_tries
 from turngym.benchmarks.rulesets import ruleset_hash
 from turngym.benchmarks.submission import Played, configuration, episode_row, metadata, results, transcript
 from turngym.benchmarks.suites import SuiteEntry, SuiteResult
@@ -49,6 +53,8 @@ class EvaluationRun:
         time_budget: Minutes after which no further episode begins; None has no limit.
         watcher: Is told how it goes on.
         clock: Tells the seconds for the time budget.
+        verifier: Scores every episode of the agent, so that the best of its attempts at a task can be chosen.
+        verifier_name: How the verifier was asked for.
     """
 
     plan: Plan
@@ -62,6 +68,8 @@ class EvaluationRun:
     time_budget: float | None = None
     watcher: Watcher = field(default_factory=Watcher)
     clock: Callable[[], float] = time.monotonic
+    verifier: Verifier | None = None
+    verifier_name: str = ""
 
     def run(self) -> Played:
         """Play what is missing, write the folder if there is one, and return what was found.
@@ -70,12 +78,14 @@ class EvaluationRun:
             RunFolderExists: The folder is not empty and ``resume`` is off, or another process writes it.
             ConfigError: The folder holds another evaluation.
         """
+        require_tries(self.agent, self.plan.repeats)
         began = self.clock()
         entries = self.plan.suite.entries
         hashes = [ruleset_hash(entry.env_id, entry.env_kwargs) for entry in entries]
-        config = configuration(self.plan, self.agent_name, self.agent, self.settings, asdict(self.execution), hashes)
+        asked = self.agent_name, self.agent, self.settings, asdict(self.execution)
+        config = configuration(self.plan, *asked, hashes, self.verifier_name)
         about = metadata(self.agent_name, self.agent, _now())
-        folder = EvaluationFolder(self.out, config, about, self.resume)
+        folder = EvaluationFolder(self.out, config, about, self.resume, learns_between_tries(self.agent))
         rules = {entry.label: found for entry, found in zip(entries, hashes, strict=True)}
         try:
             self._play("", self.agent_name, self.agent, folder, rules, began)
@@ -102,15 +112,22 @@ class EvaluationRun:
         for row in done.values():
             self.watcher.add(row)
 
+        in_order = learns_between_tries(agent)
+        started = folder.metadata["started"]
+
         def keep(entry: SuiteEntry, key: Key, trajectory: Trajectory) -> None:
-            row = episode_row(trajectory, key, entry, rules[entry.label], name, folder.metadata["started"])
-            folder.add(player, row, transcript(trajectory, key))
-            self.watcher.add(row)
+            def add(verdict: Verdict | None) -> None:
+                row = episode_row(trajectory, key, entry, rules[entry.label], name, started, verdict, in_order)
+                folder.add(player, row, transcript(trajectory, key))
+                self.watcher.add(row)
+
+            scoring.add(trajectory, add)
 
         def may_begin() -> bool:
             return self.time_budget is None or self.clock() - began < 60 * self.time_budget
 
-        play_plan(self.plan, agent, self.execution, dict(done), keep, may_begin)
+        with Scoring(None if player else self.verifier) as scoring:
+            play_plan(self.plan, agent, self.execution, dict(done), keep, may_begin, folder.transcript)
 
     def _play_baselines(
         self, folder: EvaluationFolder, rules: Mapping[str, str], began: float
@@ -146,6 +163,7 @@ class EvaluationRun:
             self.plan.repeats,
             usage_of_rows({key: rows[key] for key in self.plan.episodes() if key in rows}),
             left_out,
+            self.verifier_name,
         )
 
 

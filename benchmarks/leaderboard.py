@@ -200,7 +200,7 @@ def _row_json(group: Group, row: Row, ranks: Ranks | None) -> dict[str, Any]:
         "normalised_interquartile_mean": group.normalised_middle(row),
         "success": _json(row.mean_of("success")),
         "turns": _json(row.mean_of("turns")),
-        **{name: _json(estimate) for name, estimate in row.repeated().items()},
+        **{name: _json(estimate) for name, estimate in row.repeated.items()},
         "invalid_actions": _finite(row.invalid_actions),
         "faults": row.faults,
         "seconds": _finite(row.seconds),

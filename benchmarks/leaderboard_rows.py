@@ -9,11 +9,12 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from turngym.agents.best_of import best_of
 from turngym.agents.evaluate import EvaluationResult, summarise_records
 from turngym.agents.intervals import Estimate
 from turngym.agents.pass_k import repeated_attempts
@@ -36,6 +37,7 @@ class Row:
         submission: What the folder holds.
         results: Label -> numbers of that environment.
         usage: What the agent used in all episodes together.
+        repeated: ``pass@k``, ``pass^k``, and ``chosen_of_N`` and its like where a verifier chose, with equal weights.
         is_complete: Whether every task has as many episodes as were asked for.
         verification: What checking it found; None if it was not checked.
     """
@@ -44,6 +46,7 @@ class Row:
     submission: Submission
     results: Mapping[str, EvaluationResult]
     usage: Usage
+    repeated: Mapping[str, Estimate]
     is_complete: bool
     verification: Verification | None = None
 
@@ -98,14 +101,32 @@ class Row:
         return {label: getattr(self.results[label], metric) for label in chosen}
 
     def mean_of(self, metric: str, labels: Iterable[str] | None = None) -> Estimate:
-        """Return the mean of a metric over environments with equal weights; all of them unless given."""
-        return equal_weight_mean(list(self.estimates(metric, labels).values()))
+        """Return the mean of a metric with equal weights, over all environments or, with :func:`mean_of_few`, some."""
+        if labels is None:
+            return equal_weight_mean(list(self.estimates(metric).values()))
+        return mean_of_few(list(self.estimates(metric, labels).values()))
 
-    def repeated(self) -> dict[str, Estimate]:
-        """Return ``pass@k`` and ``pass^k`` with equal weights, where every environment has repeated attempts."""
-        found = [repeated_attempts(result.episodes) for result in self.results.values()]
-        names = [name for name in found[0] if all(name in each for each in found)]
-        return {name: equal_weight_mean([each[name] for each in found]) for name in names}
+
+def mean_of_few(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the mean of independent estimates with equal weights, its interval made from theirs.
+
+    Each end lies as far from the mean as the root of the summed squares of the distances of the single ends, over their
+    number (Zou and Donner 2008, "Construction of confidence limits about effect measures"). Where all tasks of a few
+    environments are lost the standard errors are 0, but Wilson's intervals are not.
+
+    >>> lost = Estimate(0.0, 0.0, 0.0, 0.3, 8, 8, "Wilson")
+    >>> mean = mean_of_few([lost, lost, lost, lost])
+    >>> mean.low, mean.high
+    (0.0, 0.15)
+    """
+    if len(estimates) == 1:
+        return estimates[0]
+    plain, count = equal_weight_mean(estimates), len(estimates)
+    down, up = (
+        math.hypot(*(each.value - end for each, end in zip(estimates, ends, strict=True))) / count
+        for ends in ([each.low for each in estimates], [each.high for each in estimates])
+    )
+    return replace(plain, low=plain.value - down, high=plain.value + up, method="from the single intervals")
 
 
 @dataclass(frozen=True)
@@ -156,7 +177,10 @@ def expand(paths: Iterable[Path]) -> Iterator[Path]:
     """Yield each folder once; one that is no submission but holds some stands for those."""
     seen = set()
     for path in paths:
-        inner = [] if _is_like_one(path) or not path.is_dir() else sorted(filter(_is_like_one, path.iterdir()))
+        try:
+            inner = [] if _is_like_one(path) or not path.is_dir() else sorted(filter(_is_like_one, path.iterdir()))
+        except OSError:  # what cannot be looked into is read, and left out with the reason
+            inner = []
         for folder in inner or [path]:
             if folder.resolve() not in seen:
                 seen.add(folder.resolve())
@@ -183,14 +207,23 @@ def read_row(folder: Path, check: Callable[[Path], Verification] | None = None) 
         names = tuple(dict.fromkeys(finding.name for finding in verification.findings))
         return LeftOut(folder, f"it was rejected: `turngym verify {folder}` tells why.", names)
     environments = {each["label"]: each["env"] for each in submission.config["environments"]}
+    results = {label: summarise_records(environments[label], found) for label, found in rows.items()}
     return Row(
         folder,
         submission,
-        {label: summarise_records(environments[label], found) for label, found in rows.items()},
+        results,
         total(Usage.from_json(seat) for row in submission.episodes for seat in row["seats"].values()),
+        repeated(list(results.values())),
         is_complete(submission, submission.episodes),
         verification,
     )
+
+
+def repeated(results: Sequence[EvaluationResult]) -> dict[str, Estimate]:
+    """Return what repeated attempts show, with equal weights, where every environment has such."""
+    found = [{**repeated_attempts(result.episodes), **best_of(result.episodes)} for result in results]
+    names = [name for name in found[0] if all(name in each for each in found)]
+    return {name: equal_weight_mean([each[name] for each in found]) for name in names}
 
 
 def is_complete(submission: Submission, episodes: Iterable[Mapping[str, Any]]) -> bool:
@@ -226,15 +259,15 @@ def scale(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
 
     Environments in which the expert is no better than random play have no scale.
     """
-    ends = [[found for row in rows if (found := baseline(row, player)) is not None] for player in (LOW, HIGH)]
-    if not all(ends):
+    floors, tops = ([found for row in rows if (found := baseline(row, player)) is not None] for player in (LOW, HIGH))
+    if not floors or not tops:
         return {}
-    found = {}
+    ends: dict[str, tuple[float, float]] = {}
     for label in rows[0].results:
-        low, high = (sum(each[label] for each in end) / len(end) for end in ends)
+        low, high = (sum(each[label] for each in found) / len(found) for found in (floors, tops))
         if high > low:
-            found[label] = low, high
-    return found
+            ends[label] = low, high
+    return ends
 
 
 def tasks_digest(submission: Submission) -> str:

@@ -8,8 +8,6 @@ baselines, where there are any), ``results.json`` (means with intervals, what wa
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import platform
@@ -19,14 +17,19 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from turngym.agents.backends import AgentSettings
+from turngym.agents.best_of import best_of
 from turngym.agents.core import Agent
 from turngym.agents.evaluate import EvaluationResult, record_of
 from turngym.agents.intervals import Estimate
 from turngym.agents.pass_k import repeated_attempts
+from turngym.agents.styled_agent import StyledAgent
+from turngym.agents.styles import prompt_hash
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.usage import Usage, usage_of
+from turngym.agents.verifiers import Verdict
 from turngym.benchmarks.evaluation import Plan
 from turngym.benchmarks.evaluation_folder import Key
+from turngym.benchmarks.evaluation_scoring import verifier_usage
 from turngym.benchmarks.normalised import normalised_mean
 from turngym.benchmarks.suites import SuiteEntry, SuiteResult
 from turngym.benchmarks.tournament_results import as_json
@@ -52,6 +55,7 @@ class Played:
         repeats: Attempts at each task.
         usage: What the agent used in all episodes together.
         unplayed: Label -> episodes that were asked for and not begun.
+        verifier: The verifier that scored the episodes, where one did.
     """
 
     result: SuiteResult
@@ -66,6 +70,7 @@ class Played:
     repeats: int = 1
     usage: Usage = field(default_factory=Usage)
     unplayed: Mapping[str, Sequence[Mapping[str, int]]] = field(default_factory=dict)
+    verifier: str = ""
 
 
 def metadata(agent_name: str, agent: Agent, started: str) -> dict[str, Any]:
@@ -94,6 +99,7 @@ def configuration(
     settings: AgentSettings,
     execution: Mapping[str, Any],
     hashes: Sequence[str],
+    verifier: str = "",
 ) -> dict[str, Any]:
     """Return what is asked for.
 
@@ -104,9 +110,10 @@ def configuration(
         settings: What it was made with.
         execution: How the episodes are run.
         hashes: Hash of each environment's behaviour.
+        verifier: The verifier that scores the episodes; empty where none does.
     """
     suite = plan.suite
-    prompt = json.dumps([settings.format, settings.prompt], sort_keys=True)
+    style = agent.style.describe() if isinstance(agent, StyledAgent) else None
     environments = [
         {
             "label": e.label,
@@ -130,7 +137,9 @@ def configuration(
         "agent": agent_name,
         "agent_details": agent.details(),
         "sampling": asdict(settings),
-        "prompt_hash": hashlib.sha256(prompt.encode()).hexdigest(),
+        **({} if style is None else {"style": style}),
+        **({"verifier": verifier} if verifier else {}),
+        "prompt_hash": prompt_hash(settings.format, settings.prompt, style),
         "retries_after_fault": 1,
         "execution": dict(execution),
         "hardware": {"machine": platform.machine(), "system": platform.system(), "processors": os.cpu_count()},
@@ -149,7 +158,14 @@ def _versions() -> dict[str, str]:
 
 
 def episode_row(
-    trajectory: Trajectory, key: Key, entry: SuiteEntry, rules: str, agent_name: str, started: str
+    trajectory: Trajectory,
+    key: Key,
+    entry: SuiteEntry,
+    rules: str,
+    agent_name: str,
+    started: str,
+    verdict: Verdict | None = None,
+    in_order: bool = False,
 ) -> dict[str, Any]:
     """Return an episode's line: the record of the evaluation, the game it belongs to, and what each seat used.
 
@@ -160,6 +176,8 @@ def episode_row(
         rules: Hash of its behaviour.
         agent_name: How the agent was asked for.
         started: When the evaluation began, in UTC.
+        verdict: What a verifier said of it.
+        in_order: Whether it depends on the tries at its task that came before it.
     """
     record = record_of(trajectory)
     seat = {**usage_of(trajectory).as_json(), "illegal": record["illegal"]}
@@ -177,6 +195,8 @@ def episode_row(
         "winner": None,
         "seats": {"player_0": seat},
         "started": started,
+        **({} if verdict is None else {"verifier": verdict.as_json()}),
+        **({"in_order": True} if in_order else {}),
     }
 
 
@@ -189,6 +209,7 @@ def transcript(trajectory: Trajectory, key: Key) -> dict[str, Any]:
             "action": turn.action,
             "reward": turn.reward,
             "action_is_valid": turn.action_is_valid,
+            **({"notes": [asdict(note) for note in turn.notes]} if turn.notes else {}),
         }
         for turn in trajectory.turns
     ]
@@ -210,6 +231,9 @@ def results(played: Played) -> dict[str, Any]:
     suite = played.result.suite
     content = {**_numbers(played.result), "suite": suite.name, "version": suite.version, "metric": suite.metric}
     content |= {"repeats": played.repeats, "complete": not played.unplayed, "usage": played.usage.as_json()}
+    if played.verifier:
+        rows = [row for found in played.result.results for row in found.episodes]
+        content["verifier"] = {"name": played.verifier, "usage": verifier_usage(rows).as_json()}
     if played.unplayed:
         content["unplayed"] = {label: list(map(dict, found)) for label, found in played.unplayed.items()}
     if played.baselines:
@@ -231,7 +255,8 @@ def _numbers(result: SuiteResult) -> dict[str, Any]:
 def metrics(result: EvaluationResult) -> dict[str, Any]:
     """Return metric -> number with its interval, for one environment."""
     turns = sum(record["length"] for record in result.episodes)
-    repeated = {name: _estimate(estimate, True) for name, estimate in repeated_attempts(result.episodes).items()}
+    repeats = {**repeated_attempts(result.episodes), **best_of(result.episodes)}
+    repeated = {name: _estimate(estimate, True) for name, estimate in repeats.items()}
     return {
         "success": _estimate(result.success, True),
         "score": _estimate(result.score, True),

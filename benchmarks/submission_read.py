@@ -10,8 +10,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from turngym.benchmarks.shapes import NUMBER, Kinds, Misshapen, is_kind, lines, parsed, shape
 from turngym.errors import ConfigError
 
 REQUIRED = ("metadata.json", "config.json", "results.json", "episodes.jsonl")
@@ -19,11 +20,8 @@ TRANSCRIPTS, BASELINES = "transcripts.jsonl", "baselines.jsonl"
 METRICS = ("success", "score")
 STATUSES = ("ok", "agent_error", "env_error")
 
-_NUMBER = (int, float)
-_LARGEST = 1e100
-_Kinds = Mapping[str, "type | tuple[type, ...]"]
-_METADATA: _Kinds = {"name": str, "date": str, "started": str, "finished": str, "models": dict}
-_CONFIG: _Kinds = {
+_METADATA: Kinds = {"name": str, "date": str, "started": str, "finished": str, "models": dict}
+_CONFIG: Kinds = {
     "suite": dict,
     "environments": list,
     "repeats": int,
@@ -34,8 +32,8 @@ _CONFIG: _Kinds = {
     "hardware": dict,
     "packages": dict,
 }
-_SUITE: _Kinds = {"name": str, "version": int, "metric": str, "protocol": str}
-_ENVIRONMENT: _Kinds = {
+_SUITE: Kinds = {"name": str, "version": int, "metric": str, "protocol": str}
+_ENVIRONMENT: Kinds = {
     "label": str,
     "env": str,
     "options": dict,
@@ -43,7 +41,7 @@ _ENVIRONMENT: _Kinds = {
     "ruleset_hash": str,
     "seeds": list,
 }
-_RESULTS: _Kinds = {
+_RESULTS: Kinds = {
     "suite": str,
     "version": int,
     "metric": str,
@@ -53,7 +51,7 @@ _RESULTS: _Kinds = {
     "complete": bool,
     "usage": dict,
 }
-_EPISODE: _Kinds = {
+_EPISODE: Kinds = {
     "label": str,
     "task": int,
     "attempt": int,
@@ -64,8 +62,8 @@ _EPISODE: _Kinds = {
     "seed": int,
     "block_id": str,
     "instance": str,
-    "returns": _NUMBER,
-    "score": _NUMBER,
+    "returns": NUMBER,
+    "score": NUMBER,
     "success": int,
     "length": int,
     "terminated": bool,
@@ -79,17 +77,18 @@ _EPISODE: _Kinds = {
     "seat_map": dict,
     "started": str,
 }
-_TRANSCRIPT: _Kinds = {
+_TRANSCRIPT: Kinds = {
     "label": str,
     "task": int,
     "attempt": int,
     "env": str,
     "seed": int,
     "success": int,
-    "score": _NUMBER,
+    "score": NUMBER,
     "turns": list,
 }
-_TURN: _Kinds = {"completion": str, "action": str, "reward": _NUMBER, "action_is_valid": bool}
+_TURN: Kinds = {"completion": str, "action": str, "reward": NUMBER, "action_is_valid": bool}
+_NOTE: Kinds = {"purpose": str, "text": str}
 
 
 @dataclass(frozen=True)
@@ -129,19 +128,6 @@ def key_of(row: Mapping[str, Any]) -> tuple[str, int, int]:
     return row["label"], row["task"], row["attempt"]
 
 
-@dataclass(frozen=True)
-class Misshapen:
-    """Something that has not the right shape.
-
-    Args:
-        place: File, and line or key.
-        message: What was expected and what is there.
-    """
-
-    place: str
-    message: str
-
-
 def read_submission(path: Path) -> tuple[Submission | None, list[Misshapen]]:
     """Return the folder's content, or None with all that is wrong with its shape.
 
@@ -159,7 +145,7 @@ def read_submission(path: Path) -> tuple[Submission | None, list[Misshapen]]:
             continue
         try:
             text = file.read_text("utf8")
-            found[name] = _lines(text) if name.endswith(".jsonl") else _parsed(text)
+            found[name] = lines(text) if name.endswith(".jsonl") else parsed(text)
         except (ValueError, RecursionError) as error:
             problems.append(Misshapen(name, f"the file is no JSON: {error}"))
     if not problems:
@@ -202,51 +188,38 @@ def _require_submission(path: Path) -> None:
         raise ConfigError(f"{path} is the folder of a tournament; only those of `turngym eval` are submissions.")
 
 
-def _parsed(text: str) -> Any:
-    return json.loads(text, parse_constant=_refuse)
-
-
-def _lines(text: str) -> list[Any]:
-    # split at line breaks alone: splitlines would also cut inside of strings
-    return [_parsed(line) for line in text.removesuffix("\n").split("\n")] if text else []
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number")
-
-
 def _problems(found: Mapping[str, Any]) -> Iterator[Misshapen]:
     """Yield what has not the right shape, outer things first."""
     metadata, config, results, episodes = (found[name] for name in REQUIRED)
-    yield from _shape(metadata, _METADATA, "metadata.json")
-    bad = list(_shape(config, _CONFIG, "config.json"))
+    yield from shape(metadata, _METADATA, "metadata.json")
+    bad = list(shape(config, _CONFIG, "config.json"))
     yield from bad
     if not bad:
-        yield from _shape(config["suite"], _SUITE, "config.json, suite")
+        yield from shape(config["suite"], _SUITE, "config.json, suite")
         if config["suite"].get("metric") not in METRICS:
             yield Misshapen("config.json, suite", f"metric must be one of {', '.join(METRICS)}")
         if not config["environments"] or config["repeats"] < 1:
             yield Misshapen("config.json", "it needs at least one environment, and repeats of at least 1")
         for number, each in enumerate(config["environments"]):
             place = f"config.json, environment {number}"
-            wrong = list(_shape(each, _ENVIRONMENT, place))
+            wrong = list(shape(each, _ENVIRONMENT, place))
             yield from wrong
-            if not wrong and not all(_is(seed, int) and seed >= 0 for seed in each["seeds"]):
+            if not wrong and not all(is_kind(seed, int) and seed >= 0 for seed in each["seeds"]):
                 yield Misshapen(place, "seeds must be whole numbers of at least 0")
-    yield from _shape(results, _RESULTS, "results.json")
+    yield from shape(results, _RESULTS, "results.json")
     for number, row in enumerate(episodes, 1):
         yield from _episode_problems(row, f"episodes.jsonl, line {number}")
     for number, row in enumerate(found.get(BASELINES, ()), 1):
         place = f"{BASELINES}, line {number}"
         yield from _episode_problems(row, place)
         if isinstance(row, dict):
-            yield from _shape(row, {"player": str}, place)
+            yield from shape(row, {"player": str}, place)
     for number, row in enumerate(found.get(TRANSCRIPTS, ()), 1):
         yield from _transcript_problems(row, f"{TRANSCRIPTS}, line {number}")
 
 
 def _episode_problems(row: Any, place: str) -> Iterator[Misshapen]:
-    wrong = list(_shape(row, _EPISODE, place))
+    wrong = list(shape(row, _EPISODE, place))
     yield from wrong
     if wrong:
         return
@@ -258,33 +231,26 @@ def _episode_problems(row: Any, place: str) -> Iterator[Misshapen]:
         yield Misshapen(place, "seats must be tables of names and values")
     if row["status"] not in STATUSES:
         yield Misshapen(place, f"status must be one of {', '.join(STATUSES)}, got {row['status']!r}")
+    if "verifier" in row and not _is_verdict(row["verifier"]):
+        yield Misshapen(place, "verifier must have a score, a number or null, and what was used")
+    if not isinstance(row.get("in_order", True), bool):
+        yield Misshapen(place, f"in_order must be true or false, got {str(row['in_order'])[:60]!r}")
     if not all(isinstance(action, str) for action in row["actions"]):
         yield Misshapen(place, "actions must be texts")
 
 
+def _is_verdict(told: Any) -> bool:
+    is_table = isinstance(told, dict) and isinstance(told.get("usage"), dict)
+    return is_table and (told.get("score") is None or is_kind(told["score"], NUMBER))
+
+
 def _transcript_problems(row: Any, place: str) -> Iterator[Misshapen]:
-    wrong = list(_shape(row, _TRANSCRIPT, place))
+    wrong = list(shape(row, _TRANSCRIPT, place))
     yield from wrong
     for number, turn in enumerate([] if wrong else row["turns"], 1):
-        yield from _shape(turn, _TURN, f"{place}, turn {number}")
+        yield from shape(turn, _TURN, f"{place}, turn {number}")
+        notes = turn.get("notes", []) if isinstance(turn, dict) else []
+        if not isinstance(notes, list) or any(list(shape(note, _NOTE, "")) for note in notes):
+            yield Misshapen(f"{place}, turn {number}", "notes must have a purpose and a text each")
         if isinstance(turn, dict) and "observation" not in turn:
             yield Misshapen(f"{place}, turn {number}", "it has no 'observation'")
-
-
-def _shape(value: Any, kinds: _Kinds, place: str) -> Iterator[Misshapen]:
-    if not isinstance(value, dict):
-        yield Misshapen(place, f"expected a table of names and values, got {type(value).__name__}")
-        return
-    for key, kind in kinds.items():
-        if key not in value:
-            yield Misshapen(place, f"it has no {key!r}")
-        elif not _is(value[key], kind):
-            names = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
-            yield Misshapen(place, f"{key} must be {names}, got {str(value[key])[:60]!r}")
-
-
-def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
-    """Return whether a value is of a kind; a boolean is no number, and a number must be one that can be summed."""
-    if isinstance(value, bool):
-        return kind is bool
-    return isinstance(value, kind) and not (isinstance(value, float) and not abs(value) < _LARGEST)

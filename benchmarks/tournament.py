@@ -74,11 +74,11 @@ def play_tournament(
             store.add(record)
             if on_game is not None:
                 on_game(len(done), len(matches))
+        records = [done[match.key] for match in matches]
+        found = results(content, records, anchor=anchor, anchor_elo=anchor_elo, prior=prior)
+        store.finish(records, found)
     finally:
         store.close()
-    records = [done[match.key] for match in matches]
-    found = results(content, records, anchor=anchor, anchor_elo=anchor_elo, prior=prior)
-    store.finish(records, found)
     return found, records
 
 

@@ -73,4 +73,5 @@ class Plan:
 
     def content(self) -> dict[str, Any]:
         """Return the plan as JSON can hold it, with a hash of the behaviour of the rules."""
-        return {**asdict(self), "ruleset_hash": game_ruleset_hash(self.game, self.make_game())}
+        order = list(self.players)  # it decides who meets whom where, and a file sorts its keys
+        return {**asdict(self), "player_order": order, "ruleset_hash": game_ruleset_hash(self.game, self.make_game())}

@@ -12,6 +12,7 @@ from typing import Any
 from turngym.agents.backends import AgentSettings, make_agent
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.seat_player import SeatPlayer
+from turngym.agents.styled_agent import learns_between_tries
 from turngym.benchmarks.pairings import Match
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.hosted import begin_game
@@ -45,6 +46,11 @@ class Roster:
         for name, description in players.items():
             if is_agent(description, game):
                 self._agents[name] = make_agent(description, settings)
+                if learns_between_tries(self._agents[name]):
+                    raise ConfigError(
+                        f"the style {settings.style!r} learns from one try at a task to the next, and a tournament has "
+                        "none: use another style, or `turngym eval`."
+                    )
             else:
                 make_player(description, game)
 
@@ -170,8 +176,9 @@ class LiveGame:
         usage = self.usage[seat]
         usage.calls += 1
         usage.seconds += seconds
-        usage.tokens_in += len(decision.prompt_ids)
-        usage.tokens_out += len(decision.completion_ids)
+        used = decision.usage  # an agent around a server has no tokens of its own, but is told how many there were
+        usage.tokens_in += len(decision.prompt_ids) if used is None else used.tokens_in
+        usage.tokens_out += len(decision.completion_ids) if used is None else used.tokens_out
         self.table.answer(seat, decision.action)
 
     def give_up(self, seat: int, problem: Exception) -> None:

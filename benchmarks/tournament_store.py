@@ -16,6 +16,10 @@ from typing import IO, Any
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
 from turngym.files import write_atomic, write_json
 
+try:
+    import fcntl
+except ImportError:  # Windows, where two tournaments in one folder are not noticed
+    fcntl = None  # type: ignore[assignment]
 _SECONDS_BETWEEN_SYNCS = 1.0
 _MAY_GROW = "blocks"
 
@@ -29,7 +33,7 @@ class TournamentFolder:
         resume: Go on with what the folder holds.
 
     Raises:
-        RunFolderExists: The folder is not empty, and ``resume`` was not given.
+        RunFolderExists: The folder is not empty, and ``resume`` was not given, or another process writes it.
         ConfigError: The folder holds another tournament, or something else.
         CheckpointError: The stored games are damaged.
     """
@@ -39,12 +43,24 @@ class TournamentFolder:
         self.records: dict[str, dict[str, Any]] = {}
         """Match key -> record of every game that is over."""
         self._file: IO[bytes] | None = None
+        self._lock: int | None = None
         self._synced = 0.0
         if path is None:
             if resume:
                 raise ConfigError("to resume a tournament, pass the folder that it is in.")
             return
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if not path.exists():
+            path.mkdir(parents=True)
+        try:
+            self._begin(path, plan, resume)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, path: Path, plan: Mapping[str, Any], resume: bool) -> None:
+        if path.is_dir():
+            self._take(path)
+        if not path.is_dir() or any(path.iterdir()):
             if not resume:
                 raise RunFolderExists(
                     f"{path} exists already and is not empty: resume goes on with the tournament in it, or pass "
@@ -56,6 +72,18 @@ class TournamentFolder:
         if games.exists():
             self._read(games)
         self._file = games.open("ab")
+
+    def _take(self, path: Path) -> None:
+        """Keep every other tournament out of the folder; the system lets them in again when this process ends."""
+        if fcntl is None:
+            return
+        self._lock = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RunFolderExists(
+                f"{path} is being written by another tournament: wait for its end, or pass another folder."
+            ) from error
 
     def _require_same(self, path: Path, plan: Mapping[str, Any]) -> None:
         try:
@@ -103,12 +131,15 @@ class TournamentFolder:
             self._synced = now
 
     def close(self) -> None:
-        """Close the file of games."""
+        """Close the file of games, and let others write the folder."""
         if self._file is not None:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
             self._file = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def finish(self, records: Sequence[Mapping[str, Any]], results: Mapping[str, Any]) -> None:
         """Put the games into the order of the schedule and write the results, which come last."""

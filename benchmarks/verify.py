@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from turngym.benchmarks.submission_read import Submission, read_submission
 from turngym.benchmarks.suites import SUITES
+from turngym.benchmarks.tournament_read import is_tournament, read_tournament
 from turngym.benchmarks.verify_findings import Finding
 from turngym.benchmarks.verify_numbers import number_findings, played_baseline_findings
 from turngym.benchmarks.verify_replay import replay_sample
@@ -27,6 +28,14 @@ from turngym.benchmarks.verify_tasks import (
     suite_findings,
     transcript_findings,
 )
+from turngym.benchmarks.verify_tournament import (
+    plan_of,
+    replay_games,
+    result_findings,
+    ruleset_finding,
+    schedule_findings,
+)
+from turngym.envs.multiagent.registration import GAMES
 from turngym.errors import ConfigError
 
 Label = Literal["rejected", "self-reported", "replayed"]
@@ -88,11 +97,11 @@ def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, b
     """Check a submission folder.
 
     Args:
-        path: The folder that ``turngym eval ... --out FOLDER`` wrote.
+        path: The folder that ``turngym eval ... --out FOLDER`` wrote, or ``turngym tournament``.
         replay: Share of each environment's episodes to play again, at least one of each; 0 for none.
         seed: Which episodes are drawn. The system's own random numbers decide unless it is given: a draw that can be
             foretold would tell a forger which episodes to leave true.
-        baselines: Also play the random and the expert baseline again, in full.
+        baselines: Also play the random and the expert baseline again, in full; a tournament has none.
 
     Raises:
         ConfigError: There is no such folder, it is one of another kind, or the share is not in [0, 1].
@@ -101,6 +110,8 @@ def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, b
         raise ConfigError(f"the share of episodes to replay must lie in [0, 1], got {replay}.")
     seed = secrets.randbelow(2**32) if seed is None else seed
     folder = Path(path)
+    if is_tournament(folder):
+        return _verify_tournament(folder, replay, seed)
     submission, problems = read_submission(folder)
     if submission is None:
         findings = [Finding("schema", each.place, each.message) for each in problems]
@@ -118,6 +129,28 @@ def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, b
         findings += played_baseline_findings(submission, suite)
     label: Label = "rejected" if findings else "replayed" if is_complete else "self-reported"
     return Verification(folder, label, tuple(findings), tuple(notes), len(submission.episodes), replayed, seed)
+
+
+def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
+    """Check the folder of a tournament."""
+    tournament, problems = read_tournament(path)
+    if tournament is None:
+        return Verification(path, "rejected", tuple(Finding("schema", p.place, p.message) for p in problems), seed=seed)
+    findings, replayed = list(result_findings(tournament)), 0
+    plan, reason = plan_of(tournament)
+    if plan is not None:
+        findings += [*ruleset_finding(tournament, plan), *schedule_findings(tournament, plan)]
+        if share and not findings:
+            replayed, found = replay_games(tournament, plan, share, seed)
+            findings += found
+    elif tournament.plan["game"] in GAMES:
+        findings.append(Finding("plan", "config.json", reason))
+    notes = [] if plan is not None else [f"neither schedule nor games were checked: {reason}"]
+    errors = sum(game["status"] == "agent_error" for game in tournament.games)
+    if errors:
+        notes.append(f"in {errors} games a player failed, which counts as played")
+    label: Label = "rejected" if findings else "replayed" if replayed else "self-reported"
+    return Verification(path, label, tuple(findings), tuple(notes), len(tournament.games), replayed, seed)
 
 
 def _notes(submission: Submission) -> Iterator[str]:

@@ -47,13 +47,27 @@ FINDINGS = {
 }
 """Name -> what it means, in the order in which things are checked."""
 
+GAME_FINDINGS = {
+    "plan": "The tournament that config.json describes cannot be set up.",
+    "missing-game": "A game of the schedule is missing.",
+    "duplicate-game": "A game of the schedule is there more than once.",
+    "foreign-game": "A game belongs to no schedule of this tournament.",
+    "game-seed": "A game has another seed or block than the schedule.",
+    "seats": "The players of a game are not those of the schedule.",
+    "winner": "A game that broke has winners.",
+    "replay-game": "Played again, a game of a tournament comes out otherwise.",
+}
+"""The same for what only the folder of a tournament can have wrong."""
+
+MEANINGS = {**FINDINGS, **GAME_FINDINGS}
+
 
 @dataclass(frozen=True)
 class Finding:
     """Something wrong with a submission.
 
     Args:
-        name: A name of :data:`FINDINGS`.
+        name: A name of :data:`MEANINGS`.
         place: Where it is.
         message: What is there, and what was expected.
     """
@@ -64,7 +78,7 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
-        return {"name": self.name, "meaning": FINDINGS[self.name], "place": self.place, "message": self.message}
+        return {"name": self.name, "meaning": MEANINGS[self.name], "place": self.place, "message": self.message}
 
 
 def differs(one: float, other: float) -> bool:

@@ -12,6 +12,7 @@ from turngym.agents.evaluate import EvaluationResult, summarise_records
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation import Plan
 from turngym.benchmarks.evaluation_run import EvaluationRun
+from turngym.benchmarks.evaluation_scoring import verifier_usage
 from turngym.benchmarks.normalised import HIGH, LOW, normalised_mean, normalised_results, read_estimate
 from turngym.benchmarks.submission import metrics
 from turngym.benchmarks.submission_read import BASELINES, Submission, in_order, key_of
@@ -72,8 +73,33 @@ def usage_findings(submission: Submission) -> Iterator[Finding]:
         if key not in told or key not in expected or not _same(told[key], expected[key]):
             message = f"{key} is {told.get(key)!r}, expected {expected.get(key)!r}"
             yield Finding("usage", f"{FILE}, usage", message)
+    yield from _verifier_findings(submission)
     if submission.results["complete"] != ("unplayed" not in submission.results):
         yield Finding("results", FILE, "complete and unplayed contradict each other")
+
+
+def _verifier_findings(submission: Submission) -> Iterator[Finding]:
+    """Yield where what a verifier used is not the sum over the episodes, or some have no score of it."""
+    named = submission.config.get("verifier")
+    told = submission.results.get("verifier")
+    if named is None and told is None:
+        return
+    place = f"{FILE}, verifier"
+    expected: dict[str, Any]
+    try:
+        missing = sum("verifier" not in row for row in submission.episodes)
+        expected = verifier_usage(submission.episodes).as_json()
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        yield Finding("usage", "episodes.jsonl", f"what the verifier used cannot be added: {error}")
+        return
+    if missing:
+        yield Finding("results", place, f"{missing} episodes have no score of the verifier {named!r}")
+    if not isinstance(told, dict) or told.get("name") != named:
+        yield Finding("results", place, f"it is {str(told)[:60]!r}, but config.json names {named!r}")
+    elif not isinstance(told.get("usage"), dict) or any(
+        key not in told["usage"] or not _same(told["usage"][key], value) for key, value in expected.items()
+    ):
+        yield Finding("usage", place, f"it is {told.get('usage')}, expected {expected}"[:300])
 
 
 def table_findings(told: Numbers, found: Mapping[str, EvaluationResult], place: str) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,7 @@ from typing import Any
 
 import gymnasium
 
+from turngym.agents.styles import prompt_hash
 from turngym.benchmarks.rulesets import ruleset_hash
 from turngym.benchmarks.submission_read import TRANSCRIPTS, Submission, key_of
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
@@ -118,9 +118,16 @@ def ruleset_findings(submission: Submission) -> Iterator[Finding]:
 
 def prompt_findings(submission: Submission) -> Iterator[Finding]:
     """Yield a hash of prompt settings that does not fit them."""
-    sampling = submission.config["sampling"]
-    text = json.dumps([sampling.get("format"), sampling.get("prompt")], sort_keys=True)
-    expected = hashlib.sha256(text.encode()).hexdigest()
+    sampling, style = submission.config["sampling"], submission.config.get("style")
+    if style is not None and not isinstance(style, dict):
+        yield Finding("prompt", "config.json, style", f"expected a table, got {str(style)[:60]!r}")
+        return
+    named = str(sampling.get("style", "plain")).partition(":")[0].strip()
+    if named != (style or {"name": "plain"}).get("name"):
+        yield Finding(
+            "prompt", "config.json, style", f"the sampling names {named!r}, but style describes {style}"[:300]
+        )
+    expected = prompt_hash(sampling.get("format"), sampling.get("prompt"), style)
     if submission.config["prompt_hash"] != expected:
         message = f"it is {submission.config['prompt_hash'][:16]}, expected {expected[:16]}"
         yield Finding("prompt", "config.json, prompt_hash", message)

@@ -49,9 +49,11 @@ class Reply:
     def content(self) -> bytes:
         if self.raw is not None:
             return self.raw
-        answer: Body = {"choices": [{"message": {"role": "assistant", "content": self.text}, "finish_reason": "stop"}]}
+        choice = {"index": 0, "message": {"role": "assistant", "content": self.text}, "finish_reason": "stop"}
+        answer: Body = {"id": "1", "object": "chat.completion", "created": 0, "model": "model", "choices": [choice]}
         if self.usage is not None:
-            answer["usage"] = {"prompt_tokens": self.usage[0], "completion_tokens": self.usage[1]}
+            read, written = self.usage
+            answer["usage"] = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
         return json.dumps(answer).encode()
 
 

@@ -59,7 +59,7 @@ def test_a_modifier_alone_stands_on_ppo() -> None:
     ("name", "error", "message"),
     [
         ("gipgo", UnknownName, r"no algorithm named 'gipgo'. Did you mean 'gigpo'\?"),
-        ("grpo+eop", UnknownName, r"no algorithm named 'eop'. Did you mean 'epo'\?"),
+        ("grpo+epoch", UnknownName, r"no algorithm named 'epoch'. Did you mean 'epo'\?"),
         (
             "grpo+ppo",
             ConfigError,
@@ -95,7 +95,7 @@ def test_settings_that_belong_nowhere_are_refused(configs: dict[str, Any], messa
         ("grpo", "clip_high", -0.1, "clip_high must be at least 0, got -0.1."),
         ("grpo", "clip_high", float("nan"), "clip_high must be at least 0, got nan."),
         ("grpo", "dual_clip", 1.0, "dual_clip must be greater than 1, got 1.0. Pass 0 to switch it off."),
-        ("grpo", "ratio", "turn", "ratio must be one of token, turn_product, turn_geometric; got 'turn'."),
+        ("grpo", "ratio", "turn", "ratio must be one of token, turn_product, turn_geometric, "),
         ("grpo", "normalisation", "tokens", "normalisation must be one of token, turn, "),
         ("grpo", "kl_estimator", "k4", "kl_estimator must be one of k1, k2, "),
         ("grpo", "kl_coef", -1.0, "kl_coef must be at least 0"),

@@ -83,7 +83,8 @@ def test_a_folder_holds_plan_games_and_results_and_can_be_continued(
     words = ["tournament", KUHN, "--players", "random,first_legal", "--out", str(tmp_path / "t")]
     assert main([*words, "--blocks", "3"]) == 0
     assert f"written to {tmp_path / 't'}" in capsys.readouterr().out.replace("\n", "")
-    assert {file.name for file in (tmp_path / "t").iterdir()} == {"config.json", "episodes.jsonl", "results.json"}
+    files = {"config.json", "episodes.jsonl", "page.html", "results.json"}
+    assert {file.name for file in (tmp_path / "t").iterdir()} == files
     config = json.loads((tmp_path / "t" / "config.json").read_text())
     assert config["players"] == {"random": "random", "first_legal": "first_legal"} and config["pairing"] == "sides"
     assert main([*words, "--blocks", "5"]) == 2
@@ -91,6 +92,7 @@ def test_a_folder_holds_plan_games_and_results_and_can_be_continued(
     assert main([*words, "--blocks", "5", "--resume"]) == 0
     assert json.loads((tmp_path / "t" / "results.json").read_text())["n_games"] == 20
     assert len((tmp_path / "t" / "episodes.jsonl").read_text().splitlines()) == 20
+    assert "20 games in 5 blocks" in (tmp_path / "t" / "page.html").read_text("utf8")
     capsys.readouterr()
     assert main([*words, "--blocks", "5", "--resume", "--seed", "1"]) == 2
     assert "has seed 0, not 1" in capsys.readouterr().err

@@ -30,6 +30,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
+load("sides")
 games = load("peer_games")
 side = load("peer_side")
 benchmark = load("env_vs_peers")
@@ -134,7 +135,7 @@ def test_every_cell_is_in_the_tables() -> None:
 
 @pytest.fixture
 def worker() -> Iterator[Any]:
-    made = benchmark.Worker(sys.executable, os.environ)
+    made = benchmark.Worker(sys.executable, benchmark.SCRIPT, os.environ)
     yield made
     made.close()
 

@@ -15,6 +15,7 @@ from turngym.trainers.algorithms import build
 from turngym.trainers.learner import Learner, UpdateConfig
 
 ALGORITHMS = ["grpo", "gigpo", "reinforce", "ppo", "turn_ppo", "turn_is", "s_ppo", "st_ppo", "epo", "grpo+epo"]
+ALGORITHMS += ["dr_grpo", "gspo", "cispo", "gmpo", "a3po"]
 WITH_EXTRAS = {"clip_low": 0.01, "clip_high": 0.01}
 
 
@@ -34,7 +35,7 @@ def gradients(
     policy = copy.deepcopy(model)
     torch.manual_seed(0)
     settings = UpdateConfig(max_grad_norm=0, max_micro_batch_tokens=max_tokens)
-    first = name.partition("+")[0] if name in ("grpo", "gigpo", "grpo+epo", "reinforce", "turn_ppo") else "ppo"
+    first = "ppo" if name in ("turn_is", "s_ppo", "st_ppo", "epo") else name.partition("+")[0]
     learner = Learner(policy, build(name, {first: WITH_EXTRAS}), settings, merge_rows=merge)
     if learner.critic is not None:
         torch.nn.init.normal_(learner.critic.head.weight, std=0.1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from turngym.envs.search.documents import Document, content_hash, read_documents
-from turngym.envs.search.retriever import RETRIEVERS, Retriever, default_engine, make_retriever
+from turngym.envs.search.retriever import RETRIEVERS, LocalRetriever, default_engine, make_retriever
 from turngym.envs.search.world import make_world
 from turngym.errors import ConfigError, UnknownName
 
@@ -17,7 +17,7 @@ DOCUMENTS = make_world(300, 0).documents
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def retriever(request: pytest.FixtureRequest) -> Retriever:
+def retriever(request: pytest.FixtureRequest) -> LocalRetriever:
     return make_retriever(DOCUMENTS, request.param)
 
 
@@ -27,13 +27,13 @@ def test_all_engines_are_registered_and_the_first_installed_one_is_the_default()
     assert type(make_retriever(DOCUMENTS[:5])) is RETRIEVERS["tantivy"]
 
 
-def test_every_document_is_found_by_its_title(retriever: Retriever) -> None:
+def test_every_document_is_found_by_its_title(retriever: LocalRetriever) -> None:
     hits = retriever.search([document.title for document in DOCUMENTS], 3)
     for document, found in zip(DOCUMENTS, hits, strict=True):
         assert document in [hit.document for hit in found]
 
 
-def test_scores_fall_and_only_documents_that_share_a_word_are_returned(retriever: Retriever) -> None:
+def test_scores_fall_and_only_documents_that_share_a_word_are_returned(retriever: LocalRetriever) -> None:
     for query in ("people speak Ardic", "Regatta", "works of university bridges"):
         found = retriever.search([query], 20)[0]
         scores = [hit.score for hit in found]
@@ -41,7 +41,7 @@ def test_scores_fall_and_only_documents_that_share_a_word_are_returned(retriever
         assert len({hit.document.id for hit in found}) == len(found)
 
 
-def test_top_k_is_a_prefix(retriever: Retriever) -> None:
+def test_top_k_is_a_prefix(retriever: LocalRetriever) -> None:
     ten = retriever.search(["was born in the year"], 10)[0]
     assert len(ten) == 10
     for top_k in range(10):
@@ -72,24 +72,24 @@ def test_equal_passages_come_in_the_order_of_the_corpus() -> None:
         "x" * 10_000,
     ],
 )
-def test_no_query_breaks_an_engine(retriever: Retriever, query: str) -> None:
+def test_no_query_breaks_an_engine(retriever: LocalRetriever, query: str) -> None:
     assert isinstance(retriever.search([query], 3)[0], list)
 
 
-def test_operators_of_an_engine_are_words(retriever: Retriever) -> None:
+def test_operators_of_an_engine_are_words(retriever: LocalRetriever) -> None:
     title = DOCUMENTS[7].title
     for query in (f'"{title}', f"{title} AND NOT {title}", f"contents:{title}", f"-{title}"):
         assert DOCUMENTS[7] in [hit.document for hit in retriever.search([query], 3)[0]]
 
 
-def test_a_batch_gives_what_single_searches_give_in_threads_too(retriever: Retriever) -> None:
+def test_a_batch_gives_what_single_searches_give_in_threads_too(retriever: LocalRetriever) -> None:
     queries = [document.text[:60] for document in DOCUMENTS[:40]]
     batch = retriever.search(queries, 3)
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda query: retriever.search([query], 3)[0], queries)) == batch
 
 
-def test_two_indexes_of_one_corpus_agree_to_the_bit(retriever: Retriever) -> None:
+def test_two_indexes_of_one_corpus_agree_to_the_bit(retriever: LocalRetriever) -> None:
     again = type(retriever)(DOCUMENTS)
     queries = [document.text for document in DOCUMENTS[:50]]
     assert again.search(queries, 5) == retriever.search(queries, 5)

@@ -175,9 +175,9 @@ def test_waits_double_and_no_two_episodes_wait_alike() -> None:
     assert backoff(3, 0.0, 0.5, 30.0) == 2.0, "half at least"
     with chat_server(lambda body: Reply()) as server:
         agent, twin = agent_of(server), agent_of(server)
-    waits = [agent._wait(request(episode=episode), 0) for episode in range(20)]
+    waits = [agent._wait((episode, 0), 0) for episode in range(20)]
     assert len(set(waits)) == 20 and all(0.0005 <= wait <= 0.001 for wait in waits)
-    assert waits == [twin._wait(request(episode=episode), 0) for episode in range(20)], "the seed fixes them"
+    assert waits == [twin._wait((episode, 0), 0) for episode in range(20)], "the seed fixes them"
 
 
 def test_with_a_chaotic_server_every_episode_and_every_call_is_accounted_for() -> None:

@@ -25,6 +25,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
+load("sides")
 side, benchmark = load("werewolf_side"), load("werewolf_vs_peers")
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from turngym.agents.backends import AgentSettings
 from turngym.agents.embedded import EmbeddedConfig
 from turngym.agents.prompts import PromptConfig
+from turngym.agents.vllm_sampler import VllmConfig
 from turngym.errors import ConfigError
 from turngym.trainers.learner import UpdateConfig
 from turngym.trainers.sft import SupervisedConfig
@@ -35,6 +36,8 @@ class RolloutConfig:
         max_new_tokens: Longest completion.
         format: How an action is written: tag, boxed, json or plain.
         prompt: What goes into a prompt.
+        sampler: What generates while training: ``transformers``, or ``vllm`` beside the learner in the same process.
+        vllm: How vLLM is started.
     """
 
     groups: int = 32
@@ -47,6 +50,8 @@ class RolloutConfig:
     max_new_tokens: int = 8
     format: str = "tag"
     prompt: PromptConfig = field(default_factory=lambda: PromptConfig(instructions=False))
+    sampler: Literal["transformers", "vllm"] = "transformers"
+    vllm: VllmConfig = field(default_factory=lambda: VllmConfig(gpu_memory_utilization=0.4))
 
     def __post_init__(self) -> None:
         for name in ("groups", "group_size", "max_new_tokens"):
@@ -54,6 +59,10 @@ class RolloutConfig:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}.")
         if self.temperature <= 0:
             raise ConfigError(f"training samples, so temperature must be above 0, got {self.temperature}.")
+        if self.sampler not in ("transformers", "vllm"):
+            raise ConfigError(f"sampler must be 'transformers' or 'vllm', got {self.sampler!r}.")
+        if self.sampler == "vllm" and self.vllm.tensor_parallel_size > 1:
+            raise ConfigError("weights are handed to vLLM in one process: train with tensor_parallel_size 1.")
         if self.num_envs < 0 or self.num_workers < 0:
             raise ConfigError("num_envs and num_workers must be 0 (automatic) or more.")
 
@@ -202,6 +211,8 @@ def config_from_json(content: Mapping[str, Any]) -> TrainConfig:
         values[name] = kind(**values[name])
     rollout = dict(values["rollout"])
     rollout["prompt"] = PromptConfig(**rollout["prompt"])
+    if "vllm" in rollout:
+        rollout["vllm"] = VllmConfig(**rollout["vllm"])
     values["rollout"] = RolloutConfig(**rollout)
     values["wrappers"] = tuple(values.get("wrappers", ()))
     chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.get("self_play", {}).items()}

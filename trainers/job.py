@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -30,6 +31,7 @@ from turngym.trainers.setup import (
 from turngym.trainers.sft import SupervisedLearner
 from turngym.trainers.task import Task
 from turngym.trainers.trainer import Trainer
+from turngym.trainers.vllm_rollouts import source_of, vllm_rollouts
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,8 @@ class _Job:
             trainer.resume()
         control = ControlArm(self.folder) if self.has_control and not is_done(self.folder) else None
         try:
-            self.train(trainer, control)
+            with self.rollouts_of(model):
+                self.train(trainer, control)
             finished = not trainer.stop_requested
             if finished:
                 self.finish(model, trainer, control)
@@ -123,6 +126,13 @@ class _Job:
         if finished:
             (self.folder.path / "done").touch()
         return JobResult(self.folder.path, report, finished)
+
+    def rollouts_of(self, model: LanguageModel) -> AbstractContextManager[object]:
+        """Return the context in which the policy generates as the settings say; evaluations are outside of it."""
+        if self.config.rollout.sampler == "transformers":
+            return nullcontext()
+        source = source_of(model, self.folder.path / "warmup")
+        return vllm_rollouts(model, source, self.config.rollout.vllm)
 
     def finish(self, model: LanguageModel, trainer: Trainer, control: ControlArm | None) -> None:
         """Save the trained model, let the control catch up, evaluate everything."""
@@ -214,7 +224,7 @@ class _Job:
     def _evaluate_one(self, model: LanguageModel, name: str, temperature: float | None) -> None:
         for evaluation in self.task.evaluate(model, name, temperature):
             self.folder.write_evaluation(evaluation.name, evaluation.result)
-            self.folder.write_samples(evaluation.name, evaluation.trajectories[:4])
+            self.folder.write_samples(evaluation.name, evaluation.trajectories[:4], model.text_of)
 
 
 def _progress(console: Console) -> Progress:

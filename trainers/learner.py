@@ -100,6 +100,8 @@ class Learner:
         self.seed = seed
         self.merge_rows = merge_rows
         self.updates = 0
+        self.advantages = torch.zeros(0)
+        """Advantage of each sampled token of the last batch, in table order."""
         self._trains_policy = True
         self.critic = Critic(model.network) if Need.VALUES in algorithm.needs else None
         self.reference = self._frozen_copy() if Need.REFERENCE_LOGPROBS in algorithm.needs else None
@@ -130,6 +132,7 @@ class Learner:
         """Assign credit to the trajectories of one iteration and update the weights; returns metrics."""
         kept = usable(trajectories)
         table = turn_table(kept)
+        self.advantages = torch.zeros(0)
         if not len(table.token_turn):
             return {"train/updates": float(self.updates), "train/rows": 0.0}
         rows = build_rows(kept, with_final_prompts=self.critic is not None, merge=self.merge_rows)
@@ -137,6 +140,7 @@ class Learner:
         table = self._with_values(batch, table)
         credit = self.algorithm.advantages(table)
         columns = self._columns(batch, table, credit)
+        self.advantages = credit.advantages
         self._trains_policy = self.algorithm.trains_policy(iteration)
         metrics = {f"credit/{name}": float(value) for name, value in credit.metrics.items()}
         metrics.update(self._run_epochs(batch, columns, iteration))

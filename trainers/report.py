@@ -21,12 +21,16 @@ from turngym.trainers.run_folder import RunFolder
 __all__ = ["headline", "write_report"]
 
 
-def write_report(folder: RunFolder) -> Path:
-    """Write ``report.html``: what the run shows in words, tables, the learning curve, and trajectories to read.
+def write_report(folder: RunFolder, target: Path | None = None) -> Path:
+    """Write the report: what the run shows in words, tables, the learning curve, and trajectories to read.
 
     It is always written; what the folder lacks, or holds damaged, is named on the page.
+
+    Args:
+        folder: The run.
+        target: The file; ``report.html`` in the folder unless given.
     """
     run = read_run(folder)
-    target = folder.path / "report.html"
+    target = target or folder.path / "report.html"
     write_atomic(target, page(run, curve_picture(run) if run.metrics or run.evaluations else None))
     return target

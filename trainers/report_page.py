@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from turngym.agents.evaluate import EvaluationResult
-from turngym.html import STYLE, Html, details, join, sparkline, table, tag
+from turngym.html import Html, details, join, sparkline, table, tag
+from turngym.page import page as whole_page
 from turngym.trainers.findings import (
     MODES,
     RunData,
@@ -29,35 +30,23 @@ KEY_METRICS: Mapping[str, tuple[str, ...]] = {
     "gradient norm": ("train/grad_norm", "loss/grad_norm"),
     "log-probability gap": ("train/logprob_gap", "loss/logprob_gap"),
 }
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def page(run: RunData, picture: bytes | None) -> str:
     """Return the whole page."""
     title = f"{run.config.get('algorithm', 'Training')} on {run.config.get('env', 'an unknown environment')}"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", f"{title}: {run.name}"),
-        tag("style", STYLE),
+    return whole_page(
+        title,
+        headline_section(run),
+        curve_section(picture),
+        evaluation_section(run),
+        progress_section(run),
+        samples_section(run.samples),
+        settings_section(run),
+        missing_section(run),
+        subtitle=subtitle(run),
+        window=f"{title}: {run.name}",
     )
-    body = tag(
-        "body",
-        tag("header", tag("h1", title), tag("p", subtitle(run), class_="quiet")),
-        tag(
-            "main",
-            headline_section(run),
-            curve_section(picture),
-            evaluation_section(run),
-            progress_section(run),
-            samples_section(run.samples),
-            settings_section(run),
-            missing_section(run),
-        ),
-    )
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
 def subtitle(run: RunData) -> str:
@@ -86,7 +75,7 @@ def curve_section(picture: bytes | None) -> Html:
         return tag("p", "There is no learning curve.")
     data = "data:image/png;base64," + base64.b64encode(picture).decode()
     alt = "Learning curve: success over environment turns of training. The tables below give its numbers."
-    return tag("figure", tag("img", src=data, alt=alt))
+    return tag("figure", tag("img", src=data, alt=alt, class_="chart"))
 
 
 def evaluation_section(run: RunData) -> Html:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from turngym.agents.evaluate import EvaluationResult, record_of, write_episodes
+from turngym.agents.evaluate import EvaluationResult, write_episodes
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import CheckpointError, RunFolderExists
 from turngym.files import read_jsonl, write_atomic, write_json
 from turngym.trainers.config import TrainConfig, config_from_json
+from turngym.trainers.samples import Decode, sample_of
 
 
 class RunFolder:
@@ -102,9 +103,17 @@ class RunFolder:
         """Return the episodes of an evaluation."""
         return read_jsonl(self.path / "evaluations" / f"{name}.episodes.jsonl")
 
-    def write_samples(self, name: str, trajectories: Sequence[Trajectory]) -> None:
-        """Write whole trajectories, for people to read."""
-        lines = [json.dumps(sample_of(trajectory), ensure_ascii=False) for trajectory in trajectories]
+    def write_samples(
+        self,
+        name: str,
+        trajectories: Sequence[Trajectory],
+        decode: Decode | None = None,
+        advantages: Sequence[Sequence[Sequence[float]] | None] | None = None,
+    ) -> None:
+        """Write whole trajectories, for people to read; see :func:`turngym.trainers.samples.sample_of`."""
+        beside = [None] * len(trajectories) if advantages is None else advantages
+        samples = [sample_of(each, decode, mine) for each, mine in zip(trajectories, beside, strict=True)]
+        lines = [json.dumps(sample, ensure_ascii=False) for sample in samples]
         write_atomic(self.path / "samples" / f"{name}.jsonl", "".join(line + "\n" for line in lines))
 
     def samples(self) -> dict[str, list[dict[str, Any]]]:
@@ -119,19 +128,3 @@ class RunFolder:
     def write_instances(self, instances: Iterable[str]) -> None:
         """Write the hashes of the task instances that training showed."""
         write_json(self.path / "instances.json", sorted(instances))
-
-
-def sample_of(trajectory: Trajectory) -> dict[str, Any]:
-    """Return a trajectory with everything a person would look at."""
-    turns = [
-        {
-            "observation": turn.observation,
-            "completion": turn.completion,
-            "action": turn.action,
-            "reward": turn.reward,
-            "action_is_valid": turn.action_is_valid,
-            "logprobs": list(turn.logprobs),
-        }
-        for turn in trajectory.turns
-    ]
-    return {**record_of(trajectory), "turns": turns, "final_observation": trajectory.final_observation}

@@ -18,6 +18,7 @@ from turngym.trainers.config import TrainConfig
 from turngym.trainers.learner import Learner
 from turngym.trainers.metric_log import MetricLog
 from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.samples import advantages_by_turn
 from turngym.trainers.task import Task
 
 _SAMPLES = 4
@@ -136,7 +137,9 @@ class Trainer:
         every = self.config.evaluation.every
         if every and (self.iteration % every == 0 or self._has_reached_limit()):
             record.update(self.evaluate())
-            self.folder.write_samples(f"iteration-{self.iteration:06d}", trajectories[:_SAMPLES])
+            beside = advantages_by_turn(trajectories, self.learner.advantages.tolist())[:_SAMPLES]
+            name = f"iteration-{self.iteration:06d}"
+            self.folder.write_samples(name, trajectories[:_SAMPLES], self.model.text_of, beside)
         return record
 
     def _rollout(self, played: Played) -> Rollout:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory import Trajectory, Turn
 from turngym.errors import DivergenceError
 
 
@@ -40,6 +40,9 @@ class TurnTable:
         joint: What all seats together knew before each turn; empty text where one agent is alone.
         final_joint: The same after the last turn of each episode.
         anchor_text: The text of each turn's anchor state, for methods that compare how anchors are written.
+        components: Parts of the reward by name, over turns; 0 where a turn has no such part.
+        greedy_return: Return of the greedy policy on each episode's instance, nan where it is not known.
+        staleness: Iterations of training between the policy that sampled the turn and the one that samples now.
     """
 
     episode: Int[Tensor, "turn"]
@@ -62,6 +65,9 @@ class TurnTable:
     joint: tuple[str, ...] = ()
     final_joint: tuple[str, ...] = ()
     anchor_text: tuple[str, ...] = ()
+    components: Mapping[str, Float[Tensor, "turn"]] = field(default_factory=dict)
+    greedy_return: Float[Tensor, "episode"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.float64))
+    staleness: Int[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
 
     @property
     def num_turns(self) -> int:
@@ -128,6 +134,17 @@ def _dense(keys: Sequence[object]) -> Tensor:
     return torch.tensor([numbers.setdefault(key, len(numbers)) for key in keys], dtype=torch.long)
 
 
+def _components(turns: Sequence[Turn]) -> dict[str, Tensor]:
+    """Return the parts of rewards over turns; where some turns have parts, the reward of others is their one part."""
+    if not any(turn.components for turn in turns):
+        return {}
+    parts = [turn.components or {"reward": turn.reward} for turn in turns]
+    names = dict.fromkeys(name for of_turn in parts for name in of_turn)
+    return {
+        name: torch.tensor([float(of_turn.get(name, 0.0)) for of_turn in parts], dtype=torch.float64) for name in names
+    }
+
+
 def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
     """Build the table of finished trajectories; faulted ones and ones without a turn are left out.
 
@@ -141,6 +158,11 @@ def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
             raise DivergenceError(
                 f"episode {traj.spec.episode} of {traj.env_id} got the reward {turn.reward} at turn {k}."
             )
+        for name, part in turn.components.items():
+            if not abs(part) < float("inf"):
+                raise DivergenceError(
+                    f"episode {traj.spec.episode} of {traj.env_id} got the reward part {name!r} of {part} at turn {k}."
+                )
     last = torch.tensor([k == len(traj.turns) - 1 for _, k, traj, _ in turns], dtype=torch.bool)
     ended = torch.tensor([(traj.terminated, traj.truncated) for _, _, traj, _ in turns], dtype=torch.bool).reshape(
         -1, 2
@@ -165,6 +187,9 @@ def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
         joint=tuple(turn.joint for *_, turn in turns),
         final_joint=tuple(trajectory.final_joint for trajectory in kept),
         anchor_text=tuple(turn.anchor for *_, turn in turns),
+        components=_components([turn for *_, turn in turns]),
+        greedy_return=torch.tensor([trajectory.greedy_return for trajectory in kept], dtype=torch.float64),
+        staleness=torch.tensor([turn.staleness for *_, turn in turns], dtype=torch.long),
     )
 
 

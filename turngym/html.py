@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Sequence
 
-VOID = frozenset({"img", "meta", "br"})
+VOID = frozenset({"img", "input", "meta", "br"})
 SPARK_WIDTH, SPARK_HEIGHT = 160, 36
 
 # Characters that a page may not hold, or that would change how the text around them is shown.

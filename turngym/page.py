@@ -11,12 +11,15 @@ from turngym.html import STYLE, Html, join, tag
 _STYLE = """
 :root[data-theme="light"] { color-scheme: light; } :root[data-theme="dark"] { color-scheme: dark; }
 body > header { display: flex; gap: 1rem; align-items: flex-start; justify-content: space-between; }
-body > header h1 { min-width: 0; }
+body > header > div { min-width: 0; overflow-wrap: anywhere; }
 button, input, select { font: inherit; color: inherit; background: var(--panel); border: 1px solid var(--line);
   border-radius: .4rem; padding: .25rem .7rem; } button { cursor: pointer; } [hidden] { display: none !important; }
 button:hover { border-color: var(--accent); }
 :is(button, input, select, [tabindex]):focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 #theme { flex: none; margin-top: .5rem; font-size: .9rem; }
+:root[data-theme="dark"] .chart { filter: invert(.92) hue-rotate(180deg); }
+@media (prefers-color-scheme: dark) { :root:not([data-theme]) .chart { filter: invert(.92) hue-rotate(180deg); } }
+@media (max-width: 40rem) { body > header h1 { font-size: 1.35rem; } }
 @media print { #theme { display: none; } }
 """
 
@@ -50,18 +53,27 @@ _THEME = """
 _CLOSES = re.compile("</script|<!--", re.IGNORECASE)
 
 
-def page(title: str, *sections: str, script: str = "", style: str = "", subtitle: str = "", policy: str = "") -> str:
+def page(
+    title: str,
+    *sections: str,
+    script: str = "",
+    style: str = "",
+    subtitle: str = "",
+    window: str = "",
+    policy: str = "",
+) -> str:
     """Return a whole page: a heading with a button for the light and the dark theme, and the sections below it.
 
     The page follows the theme of the system until the button is used. It may not reach the network, and of scripts it
     runs only its own, which are named by their hashes.
 
     Args:
-        title: Heading of the page, and the title of its window.
+        title: Heading of the page.
         sections: What the page shows; what is not :class:`turngym.html.Html` is escaped.
         script: JavaScript that runs after the page is there.
         style: More CSS, after that of all pages.
         subtitle: A line below the heading.
+        window: Title of the window; that of the page unless given.
         policy: More directives of the Content-Security-Policy, such as ``"connect-src 'self'"``.
 
     Raises:
@@ -78,7 +90,7 @@ def page(title: str, *sections: str, script: str = "", style: str = "", subtitle
         tag("meta", http_equiv="Content-Security-Policy", content=_policy(scripts, policy)),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
-        tag("title", title),
+        tag("title", window or title),
         tag("style", Html(STYLE + _STYLE + style)),
     )
     below = tag("p", subtitle, class_="quiet") if subtitle else Html()

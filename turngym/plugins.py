@@ -1,8 +1,9 @@
 """Plug-ins in: packages of third parties that register what they have, found through their entry points.
 
-A package names a module, or a function of one, in the group ``turngym.plugins``. It is imported when something is asked
-for that turngym does not have, or when things are listed, never by ``import turngym``. One that breaks is named,
-counted and undone, and nothing else suffers; a name that two of them give is refused, with both of them named.
+A package names modules, or functions of them, in the group ``turngym.plugins``. They are imported when something is
+asked for that turngym does not have, or when things are listed, never by ``import turngym``. An entry point that has
+the name of a kind of :data:`KINDS` is for things of that kind alone. One that breaks is named, counted and undone, and
+nothing else suffers; a name that two of them give is refused, with both of them named.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 PLUGIN_GROUP = "turngym.plugins"
 OURS = "turngym"
 """The origin of what comes with turngym, and the namespace of its ids."""
-ENVIRONMENT = "environment"
+ENVIRONMENT, GAME = "environment", "game"
+KINDS = (ENVIRONMENT, GAME, "algorithm", "backend", "suite", "wrapper", "player", "verifier")
+"""What an entry point can be for: one of the name ``algorithms`` is imported when an algorithm is asked for."""
 
 
 class PluginWarning(UserWarning):
@@ -83,13 +86,18 @@ def root_of(path: str) -> str:
     return path.partition(":")[0].partition(".")[0]
 
 
-def load_plugins() -> tuple[Plugin, ...]:
-    """Load the plug-ins that have not been loaded yet, and return all; one that fails is a :class:`PluginWarning`."""
+def load_plugins(*kinds: str) -> tuple[Plugin, ...]:
+    """Load the plug-ins that have not been loaded yet, and return all; one that fails is a :class:`PluginWarning`.
+
+    Args:
+        *kinds: Leave out the entry points that are for other kinds than these; without any, leave out none.
+    """
     import importlib.metadata  # here, because it costs `import turngym` time
 
     broken = []
+    others = {f"{each}s" for each in KINDS if kinds and each not in kinds}
     for entry in sorted(importlib.metadata.entry_points(group=PLUGIN_GROUP), key=_key):
-        if _key(entry) not in _loaded:
+        if _key(entry) not in _loaded and entry.name not in others:
             _loaded[_key(entry)] = Plugin(entry.name, entry.value, _package(entry))  # it may ask for a name itself
             _loaded[_key(entry)] = found = _load(entry)
             broken += [f"{found.label} ({found.value}): {found.error}"] if found.error else []
@@ -209,7 +217,7 @@ def is_registered(env_id: Any) -> bool:
     True
     """
     if env_id not in gymnasium.registry:
-        load_plugins()
+        load_plugins(ENVIRONMENT, GAME)
         require_uncontested(ENVIRONMENT, str(env_id))
     return env_id in gymnasium.registry
 
@@ -229,7 +237,7 @@ def outside_ids() -> tuple[str, ...]:
 
     Those are the ones of :func:`turngym.envs.registration.register_env`, and all that are made by a plug-in's package.
     """
-    roots = {plugin.root for plugin in load_plugins()}
+    roots = {plugin.root for plugin in load_plugins(ENVIRONMENT, GAME)}
     found = {each.name for each in _journal if each.kind == ENVIRONMENT}
     found |= {env_id for env_id, spec in gymnasium.registry.items() if root_of(module_of(spec)) in roots}
     return tuple(sorted(found & gymnasium.registry.keys()))

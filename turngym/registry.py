@@ -78,7 +78,7 @@ class Registry(Mapping[str, T], Generic[T]):
         package = importlib.import_module(self.package)
         for module in pkgutil.walk_packages(package.__path__, self.package + "."):
             self._import(module.name)
-        load_plugins()
+        load_plugins(self.kind)
 
     def _import(self, name: str) -> None:
         try:
@@ -90,17 +90,20 @@ class Registry(Mapping[str, T], Generic[T]):
             self._missing[name.rpartition(".")[2]] = root
 
     def _import_alone(self, name: str) -> None:
-        """Import the module of that name, if there is one: most are named as their component, and others are heavy."""
-        module = f"{self.package}.{name}"
-        if name.isidentifier() and importlib.util.find_spec(module) is not None:
+        """Import the module of that name, if there is one: all are named as their component, and some are heavy."""
+        own = name.replace("-", "_")
+        module = f"{self.package}.{own}"
+        if own.isidentifier() and importlib.util.find_spec(module) is not None:
             self._import(module)
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._items and not self._discovered:
-            self._import_alone(name)
-        if root_of(self._modules.get(name, "")) != OURS:  # nobody's yet, or of a plug-in that may be in the way of ours
-            self._discover()
+        if not self._discovered and root_of(self._modules.get(name, "")) != OURS:
+            self._import_alone(name)  # also where a plug-in has the name: ours come first
+        if name not in self._items:
+            load_plugins(self.kind)
             require_uncontested(self.kind, name)
+        if name not in self._items:
+            self._discover()
         if name in self._items:
             return self._items[name]
         if name in self._missing:

@@ -27,7 +27,7 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
 
     return ModelAgent(
         model,
-        complete,
+        model.generate or complete,
         prompt=PromptConfig(**settings.prompt),
         sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
         format=settings.format,

@@ -175,7 +175,7 @@ def make_style(text: str) -> Style:
     return kind(**found.options)
 
 
-def prompt_hash(format: str, prompt: Mapping[str, Any], style: Mapping[str, Any] | None = None) -> str:
+def prompt_hash(format: Any, prompt: Any, style: Mapping[str, Any] | None = None) -> str:
     """Return the hash of everything that decides what a prompt holds beside the environment's words.
 
     Args:
@@ -183,7 +183,7 @@ def prompt_hash(format: str, prompt: Mapping[str, Any], style: Mapping[str, Any]
         prompt: Settings of prompts.
         style: What :meth:`Style.describe` returns; None for the plain style.
     """
-    parts: list[Any] = [format, dict(prompt)]
+    parts = [format, prompt]
     if style is not None:
         parts.append(dict(style))
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -16,8 +16,8 @@ from turngym.errors import ConfigError
 
 PURPOSE = "reflection"
 _TASK = (
-    "That try did not solve the task. Say in at most {words} words what went wrong, and what you will do otherwise when you "
-    "try the same task again. Write no action."
+    "That try did not solve the task. Say in at most {words} words what went wrong, and what you will do otherwise "
+    "when you try the same task again. Write no action."
 )
 _SHOWN = "You tried this task before and did not solve it. What you noted then:"
 

@@ -1,7 +1,9 @@
 """Verifiers: what tells good tries from bad ones without knowing how they ended, to choose the best of several.
 
 A verifier is anything with a method ``score(trajectory) -> float``, the higher the better. One file of this package
-registers one kind under its name; one of your own is ``module:PACKAGE.MODULE.NAME``, called with the settings.
+registers one kind under its name; one of your own is ``module:PACKAGE.MODULE.NAME``, called with the settings. It may
+also have ``verdict(trajectory) -> Verdict`` to tell what a score cost, ``workers`` (how many tries it can score at the
+same time) and ``abandon()``, called where an interrupt must not wait for it.
 """
 
 from __future__ import annotations

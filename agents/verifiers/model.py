@@ -37,6 +37,11 @@ class ModelVerifier:
         """How many tries can be judged at the same time."""
         return self.model.config.concurrency if isinstance(self.model, ServerAgent) else 1
 
+    def abandon(self) -> None:
+        """Cut the connections of verdicts that are under way."""
+        if isinstance(self.model, ServerAgent):
+            self.model.server.abort()
+
     def score(self, trajectory: Trajectory) -> float:
         """Return the model's number, from 0 to 1; not a number where it gave none."""
         return self.verdict(trajectory).score
@@ -60,9 +65,9 @@ class ModelVerifier:
 
 
 def read_score(text: str) -> float:
-    """Return the last score in a text, as a number from 0 to 1; not a number where there is none.
+    r"""Return the last score in a text, as a number from 0 to 1; not a number where there is none.
 
-    >>> read_score("It reached the door.\\nScore: 8"), read_score("no idea")
+    >>> read_score("It reached the door.\nScore: 8"), read_score("no idea")
     (0.8, nan)
     """
     found = _SCORE.findall(text)

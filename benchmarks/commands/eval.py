@@ -18,6 +18,7 @@ from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent, EagerAgent
 from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.verifiers import Verifier, make_verifier
 from turngym.benchmarks.commands.eval_display import LiveTable, remarks, results_tables
 from turngym.benchmarks.commands.parsing import Pairs, Specs, find_env, key_values, make_text_env, parse
 from turngym.benchmarks.evaluation import Execution, Plan
@@ -38,8 +39,8 @@ class Arguments:
 
     Args:
         target: Name of a suite, id of an environment, or `module:id`.
-        agent: Who plays: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, openai:MODEL@URL for a server, or
-            module:PACKAGE.MODULE.NAME.
+        agent: Who plays: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, vllm:PATH_OR_NAME, openai:MODEL@URL
+            for a server, or module:PACKAGE.MODULE.NAME.
         episodes: Episodes of each environment, on distinct tasks; the suite's number, or up to 100, unless given.
         seed: Seed of what the agent draws and, outside of a suite, of the choice of tasks.
         split: Share of the tasks to draw from; a suite has its own.
@@ -50,9 +51,16 @@ class Arguments:
         top_p: Nucleus share of a model's sampling.
         max_new_tokens: Longest completion of a model.
         format: How a model writes an action: tag, boxed, json or plain.
+        style: How a model is prompted: plain, react (a thought before each action), summary (it sums up older turns
+            where a prompt gets long), reflexion (with --repeats: it reflects on failed tries), options as in
+            summary:budget=1500.
         prompt: A setting of a model's prompts, such as history=3 or instructions=false; may be repeated.
-        server: A setting of a server, such as concurrency=32, timeout=60 or prices=FILE; may be repeated.
+        server: A setting of a server, such as concurrency=32, timeout=60 or prices=FILE, or of vllm, such as
+            max_model_len=8192 or dtype=bfloat16; may be repeated.
         repeats: Attempts at each task, for pass@k and pass^k.
+        best_of: Attempts at each task of which the verifier chooses one; all of them are kept.
+        verifier: What chooses: progress (of the environment), model or model:AGENT (asks a language model), or
+            module:PACKAGE.MODULE.NAME with a method score(trajectory).
         time_budget: Minutes after which no further episode begins; what was left out is told.
         num_envs: Environments that are played side by side.
         backend: Backend of the vector: sync or process.
@@ -75,9 +83,12 @@ class Arguments:
     top_p: float = 1.0
     max_new_tokens: int = 256
     format: str = "tag"
+    style: str = "plain"
     prompt: Pairs = ()
     server: Pairs = ()
     repeats: int = 1
+    best_of: int | None = None
+    verifier: str | None = None
     time_budget: float | None = None
     num_envs: int = 32
     backend: str = "sync"
@@ -99,11 +110,12 @@ def main(argv: Sequence[str]) -> int:
     agent = make_agent(arguments.agent, settings)
     console = Console(highlight=False, quiet=arguments.json)
     seeds = tuple(entry.find_seeds(arguments.episodes) for entry in suite.entries)
-    plan = Plan(suite, seeds, arguments.repeats)
-    totals = {entry.label: arguments.repeats * len(own) for entry, own in plan.entries()}
+    plan = Plan(suite, seeds, arguments.best_of or arguments.repeats)
+    verifier = make_verifier(arguments.verifier, settings, agent) if arguments.verifier else None
+    totals = {entry.label: plan.repeats * len(own) for entry, own in plan.entries()}
     with LiveTable(console, totals, is_silent=arguments.agent.partition(":")[0] == "human") as table:
         try:
-            played = _evaluation(plan, agent, settings, arguments, table).run()
+            played = _evaluation(plan, agent, settings, arguments, table, verifier).run()
         except KeyboardInterrupt:
             if arguments.out is not None:
                 print(f"{arguments.out} keeps the finished episodes: --resume goes on with them.", file=sys.stderr)
@@ -119,7 +131,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _evaluation(
-    plan: Plan, agent: Agent, settings: AgentSettings, arguments: Arguments, watcher: Watcher
+    plan: Plan,
+    agent: Agent,
+    settings: AgentSettings,
+    arguments: Arguments,
+    watcher: Watcher,
+    verifier: Verifier | None,
 ) -> EvaluationRun:
     schedule = arguments.schedule or ("continuous" if isinstance(agent, EagerAgent) else "lockstep")
     return EvaluationRun(
@@ -133,6 +150,8 @@ def _evaluation(
         arguments.resume,
         arguments.time_budget,
         watcher,
+        verifier=verifier,
+        verifier_name=arguments.verifier or "",
     )
 
 
@@ -146,6 +165,13 @@ def check_numbers(arguments: Arguments) -> None:
         raise ConfigError(f"--max-new-tokens must be at least 1, got {arguments.max_new_tokens}.")
     if arguments.repeats < 1:
         raise ConfigError(f"--repeats must be at least 1, got {arguments.repeats}.")
+    if arguments.best_of is not None and (arguments.best_of < 2 or arguments.repeats != 1):
+        raise ConfigError(
+            f"--best-of takes 2 or more attempts and sets --repeats itself, got --best-of {arguments.best_of} and "
+            f"--repeats {arguments.repeats}."
+        )
+    if (arguments.best_of is None) != (arguments.verifier is None):
+        raise ConfigError("--best-of N and --verifier go together: write --best-of 4 --verifier progress.")
     if arguments.time_budget is not None and not arguments.time_budget > 0:
         raise ConfigError(f"--time-budget must be above 0 minutes, got {arguments.time_budget}.")
     if arguments.resume and arguments.out is None:
@@ -203,6 +229,7 @@ def agent_settings(arguments: Arguments) -> AgentSettings:
     return AgentSettings(
         seed=arguments.seed,
         format=arguments.format,
+        style=arguments.style,
         temperature=arguments.temperature,
         top_p=arguments.top_p,
         max_new_tokens=arguments.max_new_tokens,

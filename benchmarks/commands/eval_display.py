@@ -15,11 +15,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from turngym.agents.best_of import best_of
 from turngym.agents.evaluate import EvaluationResult
 from turngym.agents.intervals import Estimate
 from turngym.agents.pass_k import repeated_attempts
 from turngym.agents.usage import Usage
 from turngym.benchmarks.evaluation_run import Watcher
+from turngym.benchmarks.evaluation_scoring import verifier_usage
 from turngym.benchmarks.normalised import normalised_mean
 from turngym.benchmarks.submission import Played, normalised, results
 
@@ -113,6 +115,9 @@ def remarks(played: Played, out: Path | None) -> Iterator[str]:
     """Yield what a person should know beside the tables: what was used, what failed, what is missing, where it lies."""
     if _is_counted(played.usage):
         yield usage_text(played.usage)
+    spent = verifier_usage(row for found in played.result.results for row in found.episodes)
+    if _is_counted(spent):
+        yield f"the verifier: {usage_text(spent)}"
     for kind, detail in sorted(getattr(played.agent, "problems", {}).items()):
         yield f"the first {kind}: {detail}"
     left_out = sum(map(len, played.unplayed.values()))
@@ -169,6 +174,7 @@ def _metric_rows(result: EvaluationResult) -> dict[str, tuple[str, str]]:
         "invalid actions %": (f"{100 * result.invalid_actions:.1f}", ""),
         "faults": (f"{result.faults} of {len(result.episodes)}", ""),
         **{f"{name} %": _numbers(found, 100, 1) for name, found in repeated_attempts(result.episodes).items()},
+        **{f"{name} %": _numbers(found, 100, 1) for name, found in best_of(result.episodes).items()},
     }
 
 

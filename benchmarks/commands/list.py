@@ -205,7 +205,7 @@ def _table(kind: str, rows: Sequence[Row]) -> Table:
         table.add_column("needs", max_width=24)
     is_mixed = any(row["origin"] != OURS for row in rows)
     if is_mixed:
-        table.add_column("from", max_width=24)
+        table.add_column("from", max_width=30)
     for row in rows:
         more = [_needs(row)] if has_needs else []
         table.add_row(

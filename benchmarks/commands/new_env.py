@@ -15,6 +15,7 @@ from rich.console import Console
 from tyro.conf import Positional
 
 from turngym.benchmarks.commands.parsing import parse
+from turngym.benchmarks.template.package import files
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
 
@@ -34,22 +35,30 @@ class Arguments:
         name: Name of the class, in CamelCase, such as LockPicker; the files are called lock_picker.py and
             test_lock_picker.py.
         folder: Where to write them; made if it is absent.
+        package: Write a package that can be installed instead, with a suite, into a folder of its own.
     """
 
     name: Positional[str]
     folder: Path = Path(".")
+    package: bool = False
 
 
 def main(argv: Sequence[str]) -> int:
     """Write both files and say what to do next."""
     arguments = parse(Arguments, argv, "new-env")
     module = module_name(arguments.name)
-    game, test = write_files(arguments.name, arguments.folder)
     console = Console(highlight=False)
 
     def line(text: str, style: str = "") -> None:
         console.print(text, style=style, markup=False, soft_wrap=True)
 
+    if arguments.package:
+        written = write_package(arguments.name, arguments.folder)
+        line(f"written: {written}\n")
+        line("It is a package that works, with two environments and a suite. Its README.md shows what to do:", "bold")
+        line(f"  pip install -e {written}\n  turngym check {module}/{arguments.name}-v0")
+        return 0
+    game, test = write_files(arguments.name, arguments.folder)
     line(f"written: {game}\nwritten: {test}")
     line("\nIt is a game that works. Change the rules, and keep these happy:", "bold")
     line(f"  turngym check {game}:{arguments.name}      every promise, why it matters, how to mend it")
@@ -57,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
     line(f"  turngym play {game}:{arguments.name}       :help shows what the terminal can do")
     line("\nTo use it by its id, import the file first; it registers itself with Gymnasium:", "bold")
     line(f'  import turngym, {module}\n  env = gymnasium.make("my/{arguments.name}-v0")')
-    line("\nIn a package of your own, turngym finds it without an import through this line of pyproject.toml:", "bold")
+    line("\nIn a package of your own (--package writes one), turngym finds it without an import through this:", "bold")
     line(f'  [project.entry-points."turngym.plugins"]\n  {module} = "your_package.{module}"')
     return 0
 
@@ -76,6 +85,22 @@ def write_files(name: str, folder: Path) -> tuple[Path, Path]:
     write_atomic(game, renamed(_source("game.py"), name))
     write_atomic(test, renamed(_source("test_game.py"), name))
     return game, test
+
+
+def write_package(name: str, folder: Path) -> Path:
+    """Write a package with the game, its test, a suite and the entry points, and return its folder.
+
+    Raises:
+        ConfigError: The name is no name of a class, or the folder of the package exists.
+    """
+    module = module_name(name)
+    target = folder / f"turngym-{module.replace('_', '-')}"
+    if target.exists():
+        raise ConfigError(f"{target} exists already: pass another name, or another --folder.")
+    game, test = renamed(_source("game.py"), name), renamed(_source("test_game.py"), name)
+    for path, content in files(name, module, " ".join(_WORD.findall(name)), game, test).items():
+        write_atomic(target / path, content)
+    return target
 
 
 def _source(file: str) -> str:

@@ -16,6 +16,7 @@ from turngym.agents.backends import AgentSettings
 from turngym.benchmarks.commands import eval as evaluation
 from turngym.benchmarks.commands.parsing import Pairs, key_values, parse
 from turngym.benchmarks.commands.tournament_tables import remarks, tables_of
+from turngym.benchmarks.pages.tournament import write_tournament_page
 from turngym.benchmarks.tournament import play_tournament
 from turngym.benchmarks.tournament_plan import Plan
 from turngym.envs.multiagent.registration import make_game
@@ -48,8 +49,10 @@ class Arguments:
         top_p: Nucleus share of the models' sampling.
         max_new_tokens: Longest completion of a model.
         format: How models write an action: tag, boxed, json or plain.
+        style: How models are prompted: plain, react or summary, as in `turngym eval`.
         prompt: A setting of the models' prompts, such as history=3 or instructions=false; may be repeated.
-        out: A folder for plan, games and results.
+        server: A setting of servers, such as concurrency=32, timeout=60 or prices=FILE; may be repeated.
+        out: A folder for plan, games, results and a page that shows them.
         resume: Go on with the tournament in that folder; it may get more blocks.
         json: Print the results as JSON.
     """
@@ -69,7 +72,9 @@ class Arguments:
     top_p: float = 1.0
     max_new_tokens: int = 256
     format: str = "tag"
+    style: str = "plain"
     prompt: Pairs = ()
+    server: Pairs = ()
     out: Path | None = None
     resume: bool = False
     json: bool = False
@@ -105,6 +110,8 @@ def main(argv: Sequence[str]) -> int:
             raise
         console.print("interrupted: the same command with --resume goes on", markup=False)
         return _INTERRUPTED
+    if arguments.out is not None:
+        write_tournament_page(arguments.out)
     if arguments.json:
         print(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False))
         return 0
@@ -114,7 +121,7 @@ def main(argv: Sequence[str]) -> int:
     for line in remarks(found):
         console.print(line, markup=False)
     if arguments.out is not None:
-        console.print(f"written to {arguments.out}", markup=False)
+        console.print(f"written to {arguments.out}, page.html among it", markup=False)
     return 0
 
 
@@ -155,7 +162,9 @@ def _agent_settings(arguments: Arguments) -> AgentSettings:
         top_p=arguments.top_p,
         max_new_tokens=arguments.max_new_tokens,
         format=arguments.format,
+        style=arguments.style,
         prompt=arguments.prompt,
+        server=arguments.server,
     )
     evaluation.check_numbers(like)
     return evaluation.agent_settings(like)

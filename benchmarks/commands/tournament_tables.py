@@ -24,7 +24,7 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
     if sides:
         yield "by side", _side_table(found, sides)
     if found["win_matrix"]:
-        where = f"{_side_name(sides[0])} against {_side_name(sides[1])}" if len(sides) == 2 else "against one another"
+        where = f"{side_name(sides[0])} against {side_name(sides[1])}" if len(sides) == 2 else "against one another"
         yield f"points %, {where}", _matrix(found, sides)
 
 
@@ -35,7 +35,7 @@ def _side_table(found: Mapping[str, Any], sides: Sequence[str]) -> Table:
             numbers, elo = found["players"][name]["by_side"].get(side, {}), _elo(found, name, side)
             win = numbers.get("win")
             shown = [_number(elo), _interval(elo), _number(win, 100, 1), _interval(win, 1, 100)]
-            table.add_row(escape(_side_name(side)), escape(name), *shown, _number(numbers.get("score"), 1, 3))
+            table.add_row(escape(side_name(side)), escape(name), *shown, _number(numbers.get("score"), 1, 3))
     return table
 
 
@@ -69,7 +69,7 @@ def remarks(found: Mapping[str, Any]) -> Iterator[str]:
     between = f"where {ratings['anchor']} plays both sides" if ratings["anchor"] else "among equals"
     for side, numbers in advantages[: 1 if len(advantages) == 2 else None]:  # the second of two is the first, turned
         elo = numbers["elo"]
-        yield f"advantage of {_side_name(side)} {between}: {_number(elo)} Elo ({_interval(elo)})"
+        yield f"advantage of {side_name(side)} {between}: {_number(elo)} Elo ({_interval(elo)})"
     if found.get("n_blocks") == 1:
         yield "one block of games alone has nothing to resample: its intervals have no width; play more --blocks"
     if len(ratings["groups"]) > 1:
@@ -79,7 +79,7 @@ def remarks(found: Mapping[str, Any]) -> Iterator[str]:
     for player, sides in ratings["by_side"].items():
         for side, numbers in sides.items():
             if numbers["extreme"]:
-                where = f" as {_side_name(side)}" if side else ""
+                where = f" as {side_name(side)}" if side else ""
                 yield f"{player}{where} {numbers['extreme']}: its rating is limited only by the prior"
     if found["agent_errors"] or found["env_errors"]:
         yield (
@@ -105,7 +105,7 @@ def _elo(found: Mapping[str, Any], name: str, side: str | None = None) -> Mappin
     return numbers["elo"] if numbers else None
 
 
-def _side_name(side: str) -> str:
+def side_name(side: str) -> str:
     """Return a side as people call it; where there are no teams it is the number of a seat."""
     return f"seat {side}" if side.isdigit() else side
 

@@ -100,7 +100,8 @@ def default_run_dir(config: TrainConfig) -> Path:
     """Return the folder of a run that was given none."""
     name = config.env.rpartition("/")[2].rpartition("-v")[0] or config.env
     safe = "".join(character if character.isalnum() or character in "+_-" else "-" for character in name)
-    return Path("runs") / f"{safe}-{config.algorithm}-seed{config.seed}".lower()
+    method = "+".join(part.rpartition(":")[2] for part in config.algorithm.split("+"))
+    return Path("runs") / f"{safe}-{method}-seed{config.seed}".lower()
 
 
 def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path | None]:

@@ -13,7 +13,7 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.commands.parsing import parse
 from turngym.benchmarks.verify import Verification, verify
-from turngym.benchmarks.verify_findings import FINDINGS
+from turngym.benchmarks.verify_findings import MEANINGS
 from turngym.errors import ConfigError
 
 SCHEMA = 1
@@ -23,11 +23,13 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class Arguments:
-    """Check a folder that `turngym eval ... --out FOLDER` wrote: no model is needed.
+    """Check a folder that `turngym eval` or `turngym tournament` wrote to its `--out`: no model is needed.
 
     The files must have the right shape, hold every task of the suite once, agree with one another and with the
     environments installed here, and every number of results.json must follow from episodes.jsonl. Then a drawn share
     of the episodes is played again from seed and actions. The exit status is 0 if all is right, and 1 if not.
+
+    The folder of a tournament is checked likewise: schedule, ratings and all other numbers, and a share of its games.
 
     Args:
         folder: The folder.
@@ -65,7 +67,7 @@ def _show(found: Verification, console: Console) -> None:
     def line(text: str) -> None:
         console.print(text, soft_wrap=True)
 
-    for name, meaning in FINDINGS.items():
+    for name, meaning in MEANINGS.items():
         mine = [finding for finding in found.findings if finding.name == name]
         if mine:
             line(f"[red]FAIL[/red]  [bold]{name}[/bold]  {meaning}")

@@ -42,13 +42,14 @@ _FACTS = {
     "tokens_in": "prompt tokens",
     "tokens_out": "completion tokens",
     "winner": "winner",
+    "verifier": "verifier",
     "started": "started",
     "ruleset_hash": "rules",
     "transcript_sha256": "transcript hash",
 }
 _TURN_KEYS = frozenset(
     {"observation", "prompt", "prompt_continues", "completion", "action", "reward", "action_is_valid", "tokens"}
-    | {"logprobs", "advantages", "image"}
+    | {"logprobs", "advantages", "image", "notes"}
 )
 
 
@@ -110,6 +111,9 @@ def turn_form(turn: Mapping[str, Any]) -> Form:
     for name, values in (("logprobs", logprobs), ("advantages", items(turn.get("advantages")))):
         if values:
             form[name] = [number(value) for value in values]
+    notes = [note for note in items(turn.get("notes")) if isinstance(note, dict)]
+    if notes:
+        form["notes"] = [[text(note.get("purpose") or "note"), text(note.get("text"))] for note in notes]
     form["more"] = [[text(key), text(value)] for key, value in turn.items() if key not in _TURN_KEYS]
     return form
 
@@ -159,7 +163,7 @@ def replay_of(known: Mapping[str, Any], actions: Sequence[str]) -> Form | None:
     wrappers = [each for each in items(known.get("wrappers")) if isinstance(each, str)]
     words = ["turngym", "play", known["env"], "--seed", str(seed)]
     for key, value in options.items():
-        words += ["--option", f"{key}={value if isinstance(value, str) else json.dumps(value, default=str)}"]
+        words += ["--option", f"{text(key)}={text(value)}"]
     for each in wrappers:
         words += ["--wrapper", each]
     return {

@@ -15,6 +15,7 @@ import numpy as np
 LARGEST = 64 * 2**20
 """Bytes of an episode; what is longer is told about, and not read."""
 _CHUNK = 8 * 2**20
+_LARGE = 10**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,8 @@ def text(value: Any) -> str:
         return value
     if value is None:
         return ""
+    if type(value) is int and abs(value) < _LARGE:
+        return str(value)
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,7 @@ from turngym.benchmarks.pages.episode_forms import Form, facts_of, replay_of, se
 from turngym.benchmarks.pages.jsonl import Broken, Place, each_line, items, mapping, number, parsed, text
 from turngym.benchmarks.pages.summaries import BROKEN, Summary, trace_of
 
-_KIND = re.compile(rb'"kind"\s*:\s*"(?:episode|reset|turn|end)"')
 _SHOWN = ("success", "score", "progress", "anchor", "legal_actions", "fault")
-
-
-def is_recorded(line: bytes) -> bool:
-    """Return whether a line is one of a recorded file."""
-    return bool(_KIND.search(line))
 
 
 class _Open:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from threading import Condition, Thread
 from typing import Any
 
 from turngym.benchmarks.pages.episode_forms import Form, broken_form, row_form, transcript_form
 from turngym.benchmarks.pages.jsonl import Broken, Lines, Place, each_line, items, mapping, parsed, read, text
-from turngym.benchmarks.pages.recordings import is_recorded, recording_form
+from turngym.benchmarks.pages.recordings import recording_form
 from turngym.benchmarks.pages.recordings import scan as scan_recording
 from turngym.benchmarks.pages.replayed import game_form
 from turngym.benchmarks.pages.summaries import BROKEN, Summary, of_record
 from turngym.envs.multiagent.registration import GAMES
 from turngym.errors import ConfigError
 
-_KEY = re.compile(rb'"attempt": (\d+).*?"label": ("(?:[^"\\]|\\.)*").*?"task": (\d+), "turns": \[', re.DOTALL)
-_TOLD_EVERY = 200
+MOST_EPISODES = 2_000_000
+"""Episodes of a list; what follows is told about, and not listed."""
+_TOLD_EVERY, _LOOKED_AT = 200, 100
 
 
 class Run(ABC):
@@ -36,6 +38,8 @@ class Run(ABC):
         self.known: list[Summary] = []
         """The episodes found so far."""
         self.is_complete = False
+        self.has_traces = False
+        """Whether to compute traces of the actions, which comparing runs needs; set before :meth:`search`."""
         self.problem = ""
         """Why the search ended early; empty if it did not."""
         self._changed = Condition()
@@ -64,12 +68,15 @@ class Run(ABC):
     def _search(self) -> None:
         try:
             for summary in self._scan():
+                if len(self.known) == MOST_EPISODES:
+                    self.problem = f"Only the first {MOST_EPISODES:,} are listed."
+                    break
                 self.known.append(summary)
                 if len(self.known) <= 2 or len(self.known) % _TOLD_EVERY == 0:
                     with self._changed:
                         self._changed.notify_all()
         except OSError as error:
-            self.problem = f"reading stopped: {error}"
+            self.problem = f"Reading stopped: {error}"
         finally:
             with self._changed:
                 self.is_complete = True
@@ -100,13 +107,15 @@ class _Files(Run):
         super().__init__(path, kind)
         self._files, self._names = list(files), list(files.values())
         self._configs = configs or {}
+        self._is_recording = [_is_recording(file) for file in files]
 
     def _scan(self) -> Iterator[Summary]:
         index = 0
         for number, (file, name) in enumerate(zip(self._files, self._names, strict=True)):
-            found = (
-                scan_recording(file, number, index, name) if _is_recording(file) else _scan(file, number, index, name)
-            )
+            if self._is_recording[number]:
+                found = scan_recording(file, number, index, name)
+            else:
+                found = _scan(file, number, index, name, self.has_traces)
             for summary in found:
                 yield summary
                 index += 1
@@ -117,7 +126,7 @@ class _Files(Run):
         content = b""
         try:
             content = read(file, summary.place)
-            if is_recorded(content[:100_000]) and _is_recording(file):
+            if self._is_recording[summary.file]:
                 return recording_form(content, summary.place.line)
             return self._form(parsed(content, summary.place.line), self._configs.get(file, {}))
         except (Broken, OSError) as error:
@@ -134,18 +143,20 @@ class _Files(Run):
 
 
 def _is_recording(file: Path) -> bool:
-    for place, line in each_line(file):
-        try:
-            return parsed(line, place.line).get("kind") in ("episode", "reset", "turn", "end")
-        except Broken:
-            continue
+    """Return whether a file is one of the wrapper ``record``, by the first of its first lines that can be read."""
+    try:
+        for place, line in islice(each_line(file), _LOOKED_AT):
+            with suppress(Broken):
+                return parsed(line, place.line).get("kind") in ("episode", "reset", "turn", "end")
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error}.") from error
     return False
 
 
-def _scan(file: Path, number: int, index: int, name: str) -> Iterator[Summary]:
+def _scan(file: Path, number: int, index: int, name: str, with_trace: bool) -> Iterator[Summary]:
     for place, line in each_line(file):
         try:
-            yield of_record(parsed(line, place.line), index, number, place, name)
+            yield of_record(parsed(line, place.line), index, number, place, name, with_trace)
         except Broken as error:
             yield Summary(index, number, place, name=name, status=BROKEN, fault=str(error))
         index += 1
@@ -203,9 +214,8 @@ class _Evaluation(_Files):
             assert self._told is not None
             found: dict[tuple[str, int, int], Place] = {}
             for place, line in each_line(self._told.path):
-                match = _KEY.search(line)
-                if match:
-                    found[json.loads(match[2]), int(match[3]), int(match[1])] = place
+                with suppress(Broken):
+                    found[_key(parsed(line, place.line))] = place
             self._by_key = found
         return self._by_key.get(key)
 
@@ -216,7 +226,7 @@ def _key(row: Mapping[str, Any]) -> tuple[str, int, int]:
 
 
 def open_run(path: Path) -> Run:
-    """Return the episodes of a path; nothing is read of them yet.
+    """Return the episodes of a path; no more than the beginning of its files is read yet.
 
     Args:
         path: The folder of an evaluation, a tournament or a training run, a folder of JSONL files, or such a file.
@@ -225,13 +235,14 @@ def open_run(path: Path) -> Run:
         ConfigError: There is nothing to view.
     """
     if path.is_file():
-        return _Files(path, "file", {path: ""}, {path: _config(path.parent)})
+        config = _config(path.parent)
+        return _Files(path, "file", {path: ""}, {path: {"options": config.get("options")}})
     if not path.is_dir():
         raise ConfigError(
             f"there is nothing at {path}: pass the folder of an evaluation, tournament or run, or a file."
         )
     config = _config(path)
-    samples = sorted((path / "samples").glob("*.jsonl"))
+    samples = sorted((path / "samples").glob("*.jsonl")) or sorted((path / "evaluations").glob("*.episodes.jsonl"))
     if samples:
         return _training_run(path, samples, config)
     if (path / "episodes.jsonl").is_file():
@@ -256,7 +267,7 @@ def _training_run(path: Path, samples: Sequence[Path], config: Mapping[str, Any]
         options = {**mapping(config.get("env_options")), **({} if is_game else split)}
         configs[file] = {"options": options, "wrappers": items(config.get("wrappers")), "is_game": is_game}
     order = sorted(samples, key=lambda file: (not file.stem.startswith("final"), file.stem))
-    return _Files(path, "training run", {file: file.stem for file in order}, configs)
+    return _Files(path, "training run", {file: file.stem.removesuffix(".episodes") for file in order}, configs)
 
 
 def _config(folder: Path) -> dict[str, Any]:

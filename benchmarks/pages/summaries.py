@@ -29,7 +29,8 @@ class Summary:
         seed: The seed, as text.
         task: Number of the task, or name of the match.
         attempt: Which attempt at the task.
-        seat: The seat and its role, in games between seats.
+        seat: The seat and its role, where one seat of a game is told about.
+        winner: Which side won, where the whole game is told about.
         success: 1 solved, 0 not, -1 unknown.
         score: The benchmark's number.
         returns: Sum of the rewards.
@@ -38,7 +39,8 @@ class Summary:
         status: ``ok``, ``agent_error``, ``env_error``, ``cut`` (it has no end), or ``broken`` (it cannot be read).
         fault: What broke.
         instance: Hash of the task instance.
-        trace: A checksum of each action, so that episodes can be compared without reading them again.
+        trace: A checksum of each action, so that episodes can be compared without reading them again; empty where
+            nothing is compared.
     """
 
     index: int
@@ -50,6 +52,7 @@ class Summary:
     task: str = ""
     attempt: int = 0
     seat: str = ""
+    winner: str = ""
     success: int = -1
     score: float | None = None
     returns: float | None = None
@@ -80,6 +83,8 @@ class Summary:
             "task": self.task,
             "attempt": self.attempt,
             "seat": self.seat,
+            "winner": self.winner,
+            "instance": self.instance,
             "success": self.success,
             "score": self.score,
             "returns": self.returns,
@@ -89,8 +94,8 @@ class Summary:
         }
 
     def is_task(self, wanted: str) -> bool:
-        """Return whether a number of a task, label#task, match, instance or seed means this episode."""
-        return wanted in (self.task, f"{self.name}#{self.task}", self.instance, self.seed)
+        """Return whether a number of a task, label#task, match, instance or seed, in lower case, means this episode."""
+        return wanted in [each.lower() for each in (self.task, f"{self.name}#{self.task}", self.instance, self.seed)]
 
 
 def matches(summary: Summary, words: Iterable[str]) -> bool:
@@ -104,14 +109,22 @@ def matches(summary: Summary, words: Iterable[str]) -> bool:
     for word in words:
         key, colon, value = word.partition(":")
         if colon and key in ("task", "seed"):
-            found = summary.seed.lower() if key == "seed" else summary.task.lower()
-            if found != value and not (key == "task" and summary.is_task(value)):
+            if not (summary.is_task(value) if key == "task" else summary.seed.lower() == value):
                 return False
             continue
         known = (
             known
             or " ".join(
-                (summary.name, summary.env, summary.seat, summary.task, summary.seed, summary.instance, *summary.flags)
+                (
+                    summary.name,
+                    summary.env,
+                    summary.seat,
+                    summary.winner,
+                    summary.task,
+                    summary.seed,
+                    summary.instance,
+                    *summary.flags,
+                )
             ).lower()
         )
         if word not in known:
@@ -147,7 +160,9 @@ def first_difference(first: bytes, second: bytes) -> int | None:
     return shared
 
 
-def of_record(record: Mapping[str, Any], index: int, file: int, place: Place, name: str = "") -> Summary:
+def of_record(
+    record: Mapping[str, Any], index: int, file: int, place: Place, name: str = "", with_trace: bool = True
+) -> Summary:
     """Return the summary of an episode that stands in one line.
 
     Args:
@@ -156,6 +171,7 @@ def of_record(record: Mapping[str, Any], index: int, file: int, place: Place, na
         file: Number of the file.
         place: Where the line is.
         name: What the file calls its episodes, such as the name of a sample.
+        with_trace: Whether to compute the trace, which only comparing needs.
     """
     turns = [turn for turn in items(record.get("turns")) if isinstance(turn, dict)]
     actions: Iterable[Any] = [turn.get("action") for turn in turns]
@@ -167,6 +183,7 @@ def of_record(record: Mapping[str, Any], index: int, file: int, place: Place, na
     invalid = whole(record.get("illegal")) or sum(turn.get("action_is_valid") is False for turn in turns)
     fault = text(record.get("fault"))[:_LONGEST]
     seat = " ".join(text(record.get(key)) for key in ("agent", "role") if record.get(key))
+    winner = (_short(record.get("winner")) or "nobody") if "winners" in record else ""
     return Summary(
         index,
         file,
@@ -177,6 +194,7 @@ def of_record(record: Mapping[str, Any], index: int, file: int, place: Place, na
         task=_short(record.get("task", record.get("match"))),
         attempt=whole(record.get("attempt")),
         seat=_kept(seat),
+        winner=_kept(winner),
         success=_success(record),
         score=number(record.get("score")),
         returns=returns,
@@ -185,7 +203,7 @@ def of_record(record: Mapping[str, Any], index: int, file: int, place: Place, na
         status=_kept(record.get("status") or ("env_error" if fault else "ok")),
         fault=fault,
         instance=_short(record.get("instance")),
-        trace=trace_of(actions),
+        trace=trace_of(actions) if with_trace else b"",
     )
 
 

@@ -23,13 +23,14 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import gymnasium
 from peer_games import ROWS, SIDES, Row, row_of
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from sides import Results, Worker
 
 import turngym
 from turngym.benchmarks.machine import machine
@@ -41,7 +42,7 @@ ROOT = HERE.parent.parent
 TARGET = HERE.parent / "results" / "env_vs_peers.json"
 MANY = 64
 FEW, MOST = 16, 1024
-Results = dict[str, Any]
+SCRIPT = "peer_side.py"
 
 
 class Cell(NamedTuple):
@@ -55,48 +56,6 @@ class Cell(NamedTuple):
     def name(self) -> str:
         """Its key in the results."""
         return f"{self.side} {self.mode} {self.slots}"
-
-
-class Worker:
-    """A process that runs one cell on demand.
-
-    Args:
-        python: Its interpreter.
-        environment: Its environment variables.
-    """
-
-    def __init__(self, python: str, environment: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
-            [python, str(HERE / "peer_side.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=dict(environment),
-        )
-
-    def ask(self, **command: Any) -> Results:
-        """Send a command and wait for the answer.
-
-        Raises:
-            RuntimeError: The process has ended.
-        """
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the process that was told {command} ended with status {self._process.wait()}")
-        answer: Results = json.loads(line)
-        return answer
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
 
 
 def cells_of(row: Row) -> list[Cell]:
@@ -131,7 +90,7 @@ def measure(row: Row, options: argparse.Namespace) -> Results:
         workers = {}
         for cell in cells:
             python = sys.executable if cell.side == "turngym" else str(options.peers)
-            workers[cell] = Worker(python, environment)
+            workers[cell] = Worker(python, SCRIPT, environment)
             stack.callback(workers[cell].close)
         for cell, worker in workers.items():
             ready = worker.ask(do="prepare", game=row.name, **cell._asdict(), words=by_length, cpus=options.cpus)

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import gc
 import itertools
-import json
 import logging
-import os
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, TextIO
+from typing import Any
 
 from peer_games import Made, Row, Side, actions, row_of
+from sides import serve
 
 GARBAGE = "qqqq zzzz"
 _POOL, _BATCHES, _CHUNK = 4096, 256, 8
@@ -285,29 +283,24 @@ def format_errors(player: One, pool: Sequence[str]) -> float:
     return sum(player.is_malformed(action) for action in pool) / len(pool)
 
 
-def serve(commands: TextIO, answers: TextIO) -> None:
-    """Answer one command after another until the input ends."""
+class Desk:
+    """Does what commands say with the player of one cell."""
+
     player: Any = None
-    for line in commands:
-        command = json.loads(line)
-        answer: dict[str, Any] = {}
-        if command["do"] == "prepare":
-            if command["cpus"]:
-                os.sched_setaffinity(0, command["cpus"])
-            row, side, words = row_of(command["game"]), command["side"], command["words"]
-            player = prepare(side, row, command["mode"], command["slots"], words)
-            if command["mode"] == "single":
-                answer["format_errors"] = format_errors(player, actions(row, side, _CHECKED, words["5"]))
-        elif command["do"] == "run":
+
+    def answer(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Prepare the cell, run it, or take its costs apart."""
+        if command["do"] == "run":
             gc.collect()
-            answer = run(player, command["seconds"])
-        elif command["do"] == "costs":
-            answer = costs(player, command["seconds"])
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+            return run(self.player, command["seconds"])
+        if command["do"] == "costs":
+            return costs(self.player, command["seconds"])
+        row, side, words = row_of(command["game"]), command["side"], command["words"]
+        self.player = prepare(side, row, command["mode"], command["slots"], words)
+        if command["mode"] != "single":
+            return {}
+        return {"format_errors": format_errors(self.player, actions(row, side, _CHECKED, words["5"]))}
 
 
 if __name__ == "__main__":
-    replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the packages print must not come between the answers
-    serve(sys.stdin, replies)
+    serve(Desk().answer)

@@ -7,15 +7,14 @@ Our rule-based players read every line besides: they do more.
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import random
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
+
+from sides import serve
 
 SEATS = 7
 SENTENCE = "I suspect player_3."
@@ -236,25 +235,21 @@ MADE: dict[str, Callable[[int], Side]] = {
 """Side by its name."""
 
 
-def main() -> int:
-    """Answer commands until standard input ends."""
-    out, sys.stdout = sys.stdout, sys.stderr
-    side: Side | None = None
-    for line in sys.stdin:
-        command = json.loads(line)
+class Desk:
+    """Does what commands say with one side."""
+
+    side: Side
+
+    def answer(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Prepare the side, or play a game at each of its tables."""
         if command["do"] == "prepare":
-            if command["cpus"]:
-                os.sched_setaffinity(0, command["cpus"])
-            side = MADE[command["side"]](command["tables"])
-            answer: dict[str, Any] = {}
-        else:
-            assert side is not None
-            before, begin = side.answers, time.process_time()
-            decided = side.play(command["seed"])
-            answer = {"cpu": time.process_time() - begin, "answers": side.answers - before, "decided": decided}
-        print(json.dumps(answer), file=out, flush=True)
-    return 0
+            self.side = MADE[command["side"]](command["tables"])
+            return {}
+        before, begin = self.side.answers, time.process_time()
+        decided = self.side.play(command["seed"])
+        spent = time.process_time() - begin
+        return {"cpu": spent, "answers": self.side.answers - before, "decided": decided}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    serve(Desk().answer)

@@ -22,18 +22,18 @@ Writes ``benchmarks/results/werewolf_vs_peers.json``. A side whose interpreter i
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from sides import Results, Worker
 
 import turngym
 from turngym.benchmarks.machine import machine
@@ -42,7 +42,6 @@ from turngym.files import write_json
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 TARGET = HERE.parent / "results" / "werewolf_vs_peers.json"
-Results = dict[str, Any]
 
 
 class Cell(NamedTuple):
@@ -61,47 +60,12 @@ class Cell(NamedTuple):
     python: Path
 
 
-class Worker:
-    """A process that plays on demand.
-
-    Args:
-        cell: What it plays.
-        cpus: The processors that it is bound to; any if empty.
-    """
-
-    def __init__(self, cell: Cell, cpus: list[int]) -> None:
-        self._process = subprocess.Popen(
-            [str(cell.python), str(HERE / "werewolf_side.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"},
-        )
-        self.ask(do="prepare", side=cell.side, tables=cell.tables, cpus=cpus)
-
-    def ask(self, **command: Any) -> Results:
-        """Send a command and wait for the answer.
-
-        Raises:
-            RuntimeError: The process has ended.
-        """
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the process that was told {command} ended with status {self._process.wait()}")
-        answer: Results = json.loads(line)
-        return answer
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+def ready(cell: Cell, cpus: list[int]) -> Worker:
+    """Return the process of a cell, bound to some processors; to any if there are none."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    worker = Worker(cell.python, "werewolf_side.py", environment)
+    worker.ask(do="prepare", side=cell.side, tables=cell.tables, cpus=cpus)
+    return worker
 
 
 def measure(cells: list[Cell], repeats: int, cpus: list[int]) -> dict[str, Results]:
@@ -110,7 +74,7 @@ def measure(cells: list[Cell], repeats: int, cpus: list[int]) -> dict[str, Resul
     with ExitStack() as stack:
         workers = []
         for cell in cells:
-            worker = Worker(cell, cpus)
+            worker = ready(cell, cpus)
             stack.callback(worker.close)
             worker.ask(do="play", seed=0)  # warms up
             workers.append((cell, worker))

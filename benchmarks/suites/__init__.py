@@ -102,6 +102,9 @@ class Suite:
         labels = [entry.label for entry in self.entries]
         if not labels or len(set(labels)) < len(labels):
             raise ConfigError(f"the suite {self.name!r} needs entries that differ in environment or options: {labels}.")
+        unknown = [label for members in self.families.values() for label in members if label not in labels]
+        if unknown:
+            raise ConfigError(f"the families of the suite {self.name!r} name {unknown}, which it has not: {labels}.")
         if self.metric not in ("success", "score"):
             raise ConfigError(f"the metric of a suite is success or score, got {self.metric!r}.")
 

@@ -1,1 +1,1 @@
-"""The game and the test that ``turngym new-env`` copies under a new name."""
+"""The game, the test and the package that ``turngym new-env`` writes under a new name."""

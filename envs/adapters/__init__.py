@@ -11,6 +11,12 @@ SPECS: dict[str, Spec] = {
         {},
         "Any Gymnasium environment whose actions are text or a list of names.",
     ),
+    "turngym/OpenEnv-v0": Spec(
+        "turngym.envs.adapters.openenv:OpenEnv",
+        {},
+        "Any text environment on a server of OpenEnv's protocol, by its address.",
+        "serve",
+    ),
     "turngym/TextArena-v0": Spec(
         "turngym.envs.adapters.textarena:TextArena",
         {},

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.lookup import class_at
-from turngym.envs.registration import GAME, NAMESPACE, Spec, games
+from turngym.envs.registration import NAMESPACE, Spec, games
 from turngym.errors import UnknownName, nearest
-from turngym.plugins import load_plugins, require_uncontested
+from turngym.plugins import GAME, load_plugins, require_uncontested
 
 if TYPE_CHECKING:
     from turngym.envs.multiagent.aec import TableAEC
@@ -22,16 +22,16 @@ class _Games(Mapping[str, Spec]):
 
     def __getitem__(self, game_id: str) -> Spec:
         if game_id not in games() and "/" in game_id and not game_id.startswith(f"{NAMESPACE}/"):
-            load_plugins()
+            load_plugins(GAME)
             require_uncontested(GAME, game_id)
         return games()[game_id]
 
     def __iter__(self) -> Iterator[str]:
-        load_plugins()
+        load_plugins(GAME)
         return iter(games())
 
     def __len__(self) -> int:
-        load_plugins()
+        load_plugins(GAME)
         return len(games())
 
 

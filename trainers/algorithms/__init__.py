@@ -1,6 +1,7 @@
 """Training methods by name; ``grpo+epo`` is a base method and the modifiers around it.
 
-Importing this package does not import torch; the first look-up of a name does.
+A name is a registered one, ``module:Class``, or ``path/to/file.py:Class``; README.md tells how to write one. Importing
+this package does not import torch; the first look-up of a name does.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ DEFAULT_BASE = "ppo"
 def parts(name: str) -> tuple[tuple[str, type[Any]], ...]:
     """Return the names that a composition is made of, base method first, each with its configuration class.
 
-    A modifier that stands alone stands on ``ppo``.
+    A modifier that stands alone stands on ``ppo``. A class of a module or file goes by what follows the colon.
 
     Raises:
         UnknownName: A part is not registered.
@@ -31,20 +32,26 @@ def parts(name: str) -> tuple[tuple[str, type[Any]], ...]:
     >>> [part for part, config in parts("epo")]
     ['ppo', 'epo']
     """
-    from turngym.trainers.modifier import Modifier
+    return tuple((part, method.Config) for part, method in _located(name))
 
-    names = name.split("+")
-    if issubclass(ALGORITHMS[names[0]], Modifier):
-        names.insert(0, DEFAULT_BASE)
-    for extra in names[1:]:
-        if not issubclass(ALGORITHMS[extra], Modifier):
+
+def _located(name: str) -> list[tuple[str, type[Algorithm[Any]]]]:
+    """Return the short names that a composition is made of, base method first, each with its class."""
+    from turngym.trainers.modifier import Modifier
+    from turngym.trainers.naming import locate
+
+    found = [locate(part) for part in name.split("+")]
+    if issubclass(found[0][1], Modifier):
+        found.insert(0, locate(DEFAULT_BASE))
+    for extra, method in found[1:]:
+        if not issubclass(method, Modifier):
             raise ConfigError(
                 f"{name!r} has the method {extra!r} after a '+', where only modifiers may stand: "
                 f"{', '.join(key for key, item in ALGORITHMS.items() if issubclass(item, Modifier))}."
             )
-    if len(set(names)) < len(names):
+    if len(dict(found)) < len(found):
         raise ConfigError(f"{name!r} names a part twice. Name each part once.")
-    return tuple((part, ALGORITHMS[part].Config) for part in names)
+    return found
 
 
 def build(name: str, configs: Mapping[str, Any] | None = None) -> Algorithm[Any]:
@@ -60,16 +67,15 @@ def build(name: str, configs: Mapping[str, Any] | None = None) -> Algorithm[Any]
     """
     from turngym.trainers.modifier import Modifier
 
-    (first, first_class), *modifiers = parts(name)
+    (first, method), *modifiers = _located(name)
     chosen = dict(configs or {})
     unknown = chosen.keys() - {first} - {part for part, _ in modifiers}
     if unknown:
         raise ConfigError(f"{name!r} has no part {', '.join(sorted(unknown))} to configure. Parts: {part_names(name)}.")
-    algorithm = ALGORITHMS[first](_config(first_class, chosen.get(first, {})))
-    for part, config_class in modifiers:
-        modifier = ALGORITHMS[part]
-        assert issubclass(modifier, Modifier)  # parts() let nothing else through
-        algorithm = modifier(_config(config_class, chosen.get(part, {})), algorithm)
+    algorithm = method(_config(method.Config, chosen.get(first, {})))
+    for part, modifier in modifiers:
+        assert issubclass(modifier, Modifier)  # nothing else was let through
+        algorithm = modifier(_config(modifier.Config, chosen.get(part, {})), algorithm)
     return algorithm
 
 

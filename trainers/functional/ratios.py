@@ -87,3 +87,26 @@ def turn_geometric_ratio_by_token(
 ) -> Float[Tensor, "batch token"]:
     """Return the value of :func:`turn_geometric_ratio` with the gradient of the token's own log-probability."""
     return turn_geometric_ratio(log_ratio, turn_ids).detach() * (log_ratio - log_ratio.detach()).exp()
+
+
+def proximal_logprobs(
+    logprobs: Float[Tensor, "batch token"],
+    old_logprobs: Float[Tensor, "batch token"],
+    staleness: Float[Tensor, "batch token"],
+) -> Float[Tensor, "batch token"]:
+    """Return log-probabilities on the line from the sampler's to the current ones, as A-3PO approximates them.
+
+    The current policy counts as one version ahead of the proximal one, so a token whose sampler was ``d`` versions
+    behind the proximal policy lies ``d / (d + 1)`` of the way. No gradient goes through the result.
+
+    Args:
+        logprobs: Log-probability of each token now.
+        old_logprobs: The same under the policy that sampled.
+        staleness: Versions between the sampler and the proximal policy; 0 or less gives the sampler's.
+
+    >>> now, then = torch.tensor([[-0.6, -0.6]]), torch.tensor([[-1.0, -1.0]])
+    >>> proximal_logprobs(now, then, torch.tensor([[3.0, 0.0]]))
+    tensor([[-0.7000, -1.0000]])
+    """
+    behind = staleness.clamp_min(0)
+    return old_logprobs + behind / (behind + 1) * (logprobs.detach() - old_logprobs)

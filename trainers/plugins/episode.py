@@ -1,9 +1,10 @@
-"""What every plug-in shares: a task that fits into a row of a data set, and one episode played with whole completions."""
+"""What the plug-ins share: a task that fits into a row of a data set, and one episode played with completions."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,12 +63,20 @@ class Task:
         }
 
     @classmethod
-    def of_row(cls, row: Mapping[str, Any], env_id: str = "") -> Task:
+    def of_row(
+        cls,
+        row: Mapping[str, Any],
+        env_id: str = "",
+        settings: Mapping[str, Any] | None = None,
+        wrappers: Sequence[str] = (),
+    ) -> Task:
         """Return the task of a row; further columns are left alone, and only ``seed`` has to be there.
 
         Args:
             row: Columns as :meth:`row` gives them; the JSON texts may also be objects or missing.
             env_id: The environment of rows that name none.
+            settings: Options of the environment that the row's own come on top of.
+            wrappers: Wrappers of rows that name none.
 
         Raises:
             ConfigError: The row has no seed, names no environment, or holds what cannot be read.
@@ -76,12 +85,16 @@ class Task:
             seed = int(row["seed"])
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigError(
-                f"a row needs a whole number in its column 'seed', got {row.get('seed')!r}: without one, the members of a "
-                "group would play different tasks."
+                f"a row needs a whole number in its column 'seed', got {row.get('seed')!r}: without one, the members "
+                "of a group would play different tasks."
             ) from error
         found = {name: _read(row.get(name), kind, name) for name, kind in _KINDS.items()}
         return cls(
-            str(row.get("env_id") or env_id), seed, found["settings"], found["options"], tuple(found["wrappers"])
+            str(row.get("env_id") or env_id),
+            seed,
+            {**(settings or {}), **found["settings"]},
+            found["options"],
+            tuple(found["wrappers"] or wrappers),
         )
 
 
@@ -119,7 +132,7 @@ def task_rows(env_id: str, seeds: Iterable[int], prompt: str = "", **task: Any) 
 
 
 @dataclass
-class Outcome:
+class Result:
     """How far an episode has come, in numbers that any framework can log.
 
     Args:
@@ -148,7 +161,7 @@ class Outcome:
     def numbers(self) -> dict[str, float]:
         """Return the outcome as plain numbers.
 
-        >>> Outcome([0.0, 1.0], terminated=True, success=True).numbers()["turns"]
+        >>> Result([0.0, 1.0], terminated=True, success=True).numbers()["turns"]
         2.0
         """
         return {
@@ -172,36 +185,38 @@ class Episode:
 
     >>> episode = Episode(format="plain")
     >>> messages = episode.begin(Task("turngym/NumberLine-v0", seed=3))
-    >>> episode.step("+"), episode.outcome.total
+    >>> episode.step("+"), episode.result.total
     ('You are at 5. The target is 5.', 1.0)
     """
 
     def __init__(self, format: str = "tag", legal_actions: bool = False) -> None:
         self.format: ActionFormat = action_format(format)
         self.prompt = PromptConfig(legal_actions=legal_actions)
-        self.outcome = Outcome()
+        self.result = Result()
         self.instructions = ""
         self.max_turns = 0
+        self._has_begun = False
         self._env: gymnasium.Env[Any, str] | None = None
         self._made: tuple[str, str, tuple[str, ...]] | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether the episode has ended, or none has begun."""
-        return self._made is None or self.outcome.terminated or self.outcome.truncated
+        return not self._has_begun or self.result.terminated or self.result.truncated
 
-    def begin(self, task: Task, answer: str | None = None) -> list[Message]:
+    def begin(self, task: Task, before: Sequence[Message] = (), answer: str | None = None) -> list[Message]:
         """Begin the episode of a task, and return its first messages: the rules, then the first observation.
 
         Args:
             task: What to play.
+            before: What the row's own prompt says; it comes first, and its empty messages are left out.
             answer: Sentence about the answer format; None for that of the action format.
 
         Raises:
             ConfigError: The task has settings that the environment refuses.
             UnknownName: There is no such environment or wrapper.
         """
-        self.outcome = Outcome()
+        self.result, self._has_begun = Result(), False
         observation = ""
         try:
             env = self._environment(task)
@@ -213,10 +228,15 @@ class Episode:
             raise  # the row is wrong, and so would be the next one
         except Exception as error:
             self._break(error)
+        self._has_begun = True
         if answer is None:
             answer = f"Answer format: {self.format.instruction}"
-        system = system_text(self.prompt, self.instructions, answer)
-        return [{"role": "system", "content": system}, {"role": "user", "content": observation}]
+        rules = system_text(self.prompt, self.instructions, answer)
+        said = [message for message in before if message["content"]]
+        system = [message["content"] for message in said if message["role"] == "system"]
+        rest = [message for message in said if message["role"] != "system"]
+        first = {"role": "system", "content": "\n\n".join([*system, rules])}
+        return [first, *rest, {"role": "user", "content": observation}]
 
     def step(self, completion: str) -> str:
         """Take one turn with a whole completion, and return what is seen next.
@@ -232,21 +252,21 @@ class Episode:
         except Exception as error:  # the one boundary: a broken environment ends its episode and no other
             self._break(error)
             return "The environment broke."
-        self.outcome.rewards.append(float(reward))
-        self.outcome.invalid += not info["action_is_valid"]
-        self.outcome.terminated, self.outcome.truncated = bool(terminated), bool(truncated)
+        self.result.rewards.append(float(reward))
+        self.result.invalid += not info["action_is_valid"]
+        self.result.terminated, self.result.truncated = bool(terminated), bool(truncated)
         return observation
 
     def cut(self) -> None:
         """Truncate the episode, because the framework has no room for a further turn."""
         if not self.is_over:
-            self.outcome.truncated = True
+            self.result.truncated = True
 
     def close(self) -> None:
         """Close the environment; harmless twice."""
-        if self._env is not None:
-            self._env.close()
-        self._env = self._made = None
+        env, self._env, self._made, self._has_begun = self._env, None, None, False
+        if env is not None:
+            env.close()
 
     def _environment(self, task: Task) -> gymnasium.Env[Any, str]:
         key = task.env_id, json.dumps(dict(task.settings), sort_keys=True), task.wrappers
@@ -257,12 +277,15 @@ class Episode:
 
     def _take_in(self, seen: Any, info: Mapping[str, Any]) -> str:
         """Note what an info table says, and return the observation as it is shown."""
-        self.outcome.fault = info["fault"]
-        self.outcome.success, self.outcome.score = info["success"] == 1, float(info["score"])
+        self.result.fault = info["fault"]
+        self.result.success, self.result.score = info["success"] == 1, float(info["score"])
         return shown_text(self.prompt, str(seen["text"] if isinstance(seen, dict) else seen), info)
 
     def _break(self, error: Exception) -> None:
         """Note a fault; the next episode gets an environment of its own."""
-        self.outcome.fault = f"{type(error).__name__}: {error}"
-        self.outcome.truncated, self.outcome.success = True, False
-        self._env = None
+        self.result.fault = f"{type(error).__name__}: {error}"
+        self.result.truncated, self.result.success = True, False
+        env, self._env = self._env, None
+        with contextlib.suppress(Exception):  # it is broken already
+            if env is not None:
+                env.close()

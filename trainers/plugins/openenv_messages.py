@@ -20,6 +20,7 @@ from turngym.types import INFO_TYPES, JSONValue
 Body = dict[str, Any]
 LONGEST_ID = 255
 RESET_KEYS = ("seed", "episode_id", "task")
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _TEXT, _FREE = {"type": "string"}, {"type": "object", "additionalProperties": True}
 _ENDED = {"terminated": {"type": "boolean"}, "truncated": {"type": "boolean"}}
 
@@ -53,9 +54,9 @@ def dump(content: JSONValue) -> str:
     '{"progress":null,"text":"\\ud800"}'
     """
     try:
-        return json.dumps(content, separators=(",", ":"), allow_nan=False)
+        return _ENCODER.encode(content)
     except ValueError:
-        return json.dumps(_finite(content), separators=(",", ":"), allow_nan=False)
+        return _ENCODER.encode(_finite(content))
 
 
 def _finite(value: JSONValue) -> JSONValue:
@@ -154,7 +155,12 @@ def observation_data(
     ('higher', 0.5, True, True)
     """
     metadata = {key: info[key] for key in INFO_TYPES if key in info}
-    metadata |= {"terminated": ended[0], "truncated": ended[1], **(more or {})}
+    for key in ("progress", "score"):
+        if key in metadata and not math.isfinite(metadata[key]):
+            metadata[key] = None
+    metadata["terminated"], metadata["truncated"] = ended
+    if more:
+        metadata.update(more)
     seen: Body = {"text": observation} if isinstance(observation, str) else {"text": str(observation["text"])}
     if not isinstance(observation, str) and "image" in observation:
         picture = base64.b64encode(png(observation["image"])).decode()

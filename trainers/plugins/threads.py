@@ -14,13 +14,13 @@ class Broke(Exception):
 
 
 class _Job:
-    __slots__ = ("after_all", "call", "future", "is_given_up", "loop")
+    __slots__ = ("after_all", "call", "future", "is_done", "is_given_up", "loop")
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self.call = call
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
-        self.is_given_up = False
+        self.is_done = self.is_given_up = False
         self.after_all: Callable[[], Any] | None = None
 
 
@@ -64,12 +64,7 @@ class Threads:
         job = _Job(lambda: function(*args, **kwargs))
         with self._ready:
             self._jobs.append(job)
-            if self._idle:
-                self._idle -= 1  # this one is taken, whether it has woken up yet or not
-                self._ready.notify()
-            elif self.count < self.limit:
-                self.count += 1
-                threading.Thread(target=self._serve, name="turngym-session", daemon=True).start()
+            self._wake()
         try:
             return await job.future
         except asyncio.CancelledError:
@@ -85,14 +80,22 @@ class Threads:
     def _give_up(self, job: _Job, after_all: Callable[[], Any] | None) -> None:
         with self._ready:
             if job in self._jobs:  # not begun
-                self._jobs.remove(job)
-                after_all = None if after_all is None else after_all
-                job.call = after_all or (lambda: None)
-                self._jobs.append(job)
-            elif not job.is_given_up:
+                job.call = after_all or _nothing
+            elif job.is_done:  # too late for the caller
+                self._jobs.append(_Job(after_all or _nothing))
+                self._wake()
+            else:
                 job.is_given_up, job.after_all = True, after_all
                 self.given_up += 1
                 self.count -= 1  # another may take its place
+
+    def _wake(self) -> None:
+        if self._idle:
+            self._idle -= 1  # this one is taken, whether it has woken up yet or not
+            self._ready.notify()
+        elif self.count < self.limit:
+            self.count += 1
+            threading.Thread(target=self._serve, name="turngym-session", daemon=True).start()
 
     def _serve(self) -> None:
         while True:
@@ -106,12 +109,17 @@ class Threads:
                 job = self._jobs.popleft()
             value, error = _result(job.call)
             with self._ready:
+                job.is_done = True
                 if job.is_given_up:
                     self.given_up -= 1
                     break
             _tell(job, value, error)
         if job.after_all is not None:
             _result(job.after_all)
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _result(call: Callable[[], Any]) -> tuple[Any, BaseException | None]:

@@ -1,0 +1,51 @@
+"""Generates with vLLM in this process: ``vllm:PATH_OR_NAME``."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from turngym.agents.backends import BACKENDS, AgentSettings
+from turngym.agents.model_agent import ModelAgent
+from turngym.agents.models import Vocabulary, load_vocabulary
+from turngym.agents.prompts import PromptConfig
+from turngym.agents.sampling import Sampling
+from turngym.agents.vllm_sampler import VllmConfig, VllmSampler, require_vllm
+from turngym.errors import ConfigError, nearest
+
+
+def vllm_agent(sampler: VllmSampler, vocabulary: Vocabulary, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
+    """Return an agent that plays with a model that vLLM has already loaded."""
+    return ModelAgent(
+        vocabulary,
+        sampler.generate,
+        prompt=PromptConfig(**settings.prompt),
+        sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
+        format=settings.format,
+        seed=settings.seed,
+        iteration=iteration,
+    )
+
+
+@BACKENDS.register("vllm")
+def make(argument: str, settings: AgentSettings) -> ModelAgent:
+    """Return an agent that plays with the model in a folder or of a hub name.
+
+    Args:
+        argument: The folder or the name.
+        settings: Sampling, prompts, and in ``server`` the fields of :class:`VllmConfig`.
+
+    Raises:
+        ConfigError: There is no argument, or a setting cannot be used.
+        MissingExtra: vLLM is not installed.
+        ModelError: vLLM cannot be started with this model.
+    """
+    if not argument:
+        raise ConfigError("the backend vllm needs a model: write vllm:PATH_OR_NAME.")
+    known = [field.name for field in dataclasses.fields(VllmConfig)]
+    for key in settings.server:
+        if key not in known:
+            raise ConfigError(f"vLLM has no setting {key!r} here. {nearest(key, known)}")
+    config = VllmConfig(**settings.server)
+    require_vllm()
+    vocabulary = load_vocabulary(argument)
+    return vllm_agent(VllmSampler(argument, config, vocabulary.stop_ids), vocabulary, settings)

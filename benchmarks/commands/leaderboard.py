@@ -1,0 +1,97 @@
+"""``turngym leaderboard``: many evaluations on one page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from tyro.conf import Positional
+
+from turngym.benchmarks.commands.parsing import parse
+from turngym.benchmarks.leaderboard import Leaderboard, leaderboard
+from turngym.benchmarks.leaderboard_rows import read_rows
+from turngym.benchmarks.pages.leaderboard import leaderboard_page
+from turngym.benchmarks.verify import Verification, verify
+from turngym.errors import ConfigError
+from turngym.files import write_atomic
+from turngym.trainers.wording import counted
+
+_DEFAULT = Path("leaderboard.html")
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Put evaluations into one page that needs no network: a table for each suite, with 95 % intervals.
+
+    Each folder comes from `turngym eval ... --out FOLDER`, or holds such folders. Every one is checked as `turngym
+    verify` does; those that are rejected, damaged or of another kind are named on the page and here, and the others
+    are shown.
+
+    Args:
+        folder: The folders.
+        out: The file to write; leaderboard.html unless given.
+        title: Heading of the page.
+        verify: Check the folders; --no-verify takes their episodes as they are.
+        replay: Share of each environment's episodes that the check plays again, at least one of each; 0 for none.
+        seed: Which episodes the check draws; others each time unless given.
+        json: Print the tables as JSON; the page is written only if --out is given.
+    """
+
+    folder: Positional[tuple[Path, ...]]
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    title: str = "Leaderboard"
+    verify: bool = True
+    replay: float = 0.05
+    seed: int | None = None
+    json: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """Read, check, write the page, and name what could not be shown."""
+    arguments = parse(Arguments, argv, "leaderboard")
+    if not arguments.folder:
+        raise ConfigError("a leaderboard needs one folder at least: `turngym eval ... --out FOLDER` writes one.")
+    if not 0 <= arguments.replay <= 1:
+        raise ConfigError(f"--replay must lie in [0, 1], got {arguments.replay}.")
+    if arguments.seed is not None and arguments.seed < 0:
+        raise ConfigError(f"--seed must be 0 or more, got {arguments.seed}.")
+    target = arguments.out or (None if arguments.json else _DEFAULT)
+    if target is not None and target.is_dir():
+        raise ConfigError(f"{target} is a folder: pass the file to write, such as {target / _DEFAULT}.")
+    console = Console(stderr=True, highlight=False)
+    with console.status("reading") as status:
+        board = leaderboard(
+            *read_rows(arguments.folder, _checker(arguments), lambda folder: status.update(f"checking {folder}"))
+        )
+    for each in board.left_out:
+        names = f" ({', '.join(each.findings)})" if each.findings else ""
+        print(f"left out: {each.folder}: {each.reason}{names}", file=sys.stderr)
+    if target is not None:
+        write_atomic(target, leaderboard_page(board, arguments.title))
+    if arguments.json:
+        print(json.dumps(board.as_json(), indent=2, ensure_ascii=False))
+    else:
+        print(summary(board, target))
+    return 0
+
+
+def _checker(arguments: Arguments) -> Callable[[Path], Verification] | None:
+    if not arguments.verify:
+        return None
+    return lambda folder: verify(folder, replay=arguments.replay, seed=arguments.seed)
+
+
+def summary(board: Leaderboard, target: Path | None) -> str:
+    """Return what was written, in a sentence.
+
+    >>> summary(leaderboard([]), Path("page.html"))
+    '0 submissions in 0 tables: page.html'
+    """
+    count = sum(len(group.rows) for group in board.groups)
+    return f"{counted(count, 'submission')} in {counted(len(board.groups), 'table')}: {target}"

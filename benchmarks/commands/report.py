@@ -1,0 +1,108 @@
+"""``turngym report``: the page of a training run, an evaluation or a tournament."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from tyro.conf import Positional
+
+from turngym.benchmarks.commands.parsing import parse
+from turngym.errors import ConfigError
+from turngym.files import write_atomic
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Write the page of a folder: one HTML file that needs no network.
+
+    The folder is that of a training run (`turngym train`), of an evaluation (`turngym eval ... --out FOLDER`) or of a
+    tournament (`turngym tournament ... --out FOLDER`).
+
+    Args:
+        folder: The folder.
+        out: The file to write; unless given, report.html in the folder, or page.html in that of a tournament.
+    """
+
+    folder: Positional[Path]
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+
+
+def main(argv: Sequence[str]) -> int:
+    """Find out what the folder holds, write its page, and tell where."""
+    arguments = parse(Arguments, argv, "report")
+    folder = arguments.folder
+    kind = kind_of(folder)
+    target = arguments.out or folder / ("page.html" if kind == "tournament" else "report.html")
+    if target.is_dir():
+        raise ConfigError(f"{target} is a folder: pass the file to write, such as {target / 'report.html'}.")
+    WRITERS[kind](folder, target)
+    print(f"written to {target}")
+    return 0
+
+
+def kind_of(folder: Path) -> str:
+    """Return what a folder holds: ``run``, ``evaluation`` or ``tournament``.
+
+    Raises:
+        ConfigError: There is no such folder, or it holds none of them.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"there is no folder {folder}: pass that of a training run, an evaluation or a tournament.")
+    config = _config(folder)
+    if "pairing" in config:
+        return "tournament"
+    if "suite" in config and "environments" in config:
+        return "evaluation"
+    if {"env", "algorithm"} <= config.keys() or (folder / "metrics.jsonl").is_file():
+        return "run"
+    inner = sorted(each.name for each in folder.iterdir() if (each / "config.json").is_file())
+    hint = f" There are such folders in it: {', '.join(inner[:5])}." if inner else ""
+    raise ConfigError(
+        f"{folder} is the folder of no training run, evaluation or tournament: its config.json is missing, damaged or "
+        f"of something else.{hint}"
+    )
+
+
+def _config(folder: Path) -> Mapping[str, Any]:
+    """Return the settings in a folder; none where they cannot be read."""
+    try:
+        found = json.loads((folder / "config.json").read_text("utf8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write_run(folder: Path, target: Path) -> None:
+    try:
+        from turngym.trainers.report import write_report
+        from turngym.trainers.run_folder import RunFolder
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"the report of a run draws a curve, which needs {error.name}: pip install 'turngym[train]'."
+        ) from error
+    write_report(RunFolder(folder), target)
+
+
+def _write_evaluation(folder: Path, target: Path) -> None:
+    from turngym.benchmarks.pages.evaluation import write_evaluation_page
+
+    write_evaluation_page(folder, target)
+
+
+def _write_tournament(folder: Path, target: Path) -> None:
+    from turngym.benchmarks.pages.tournament import sound_tournament, tournament_page
+
+    write_atomic(target, tournament_page(sound_tournament(folder)))
+
+
+WRITERS: Mapping[str, Callable[[Path, Path], None]] = {
+    "run": _write_run,
+    "evaluation": _write_evaluation,
+    "tournament": _write_tournament,
+}
+"""What a folder holds -> writes its page."""

@@ -1,0 +1,111 @@
+"""Submission folders in the formats of other evaluation tools, one file a format.
+
+None of these files imports the tool: what it writes is plain JSON, so that a folder can be exported anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from turngym.benchmarks.submission_read import Submission, key_of, sound_submission
+from turngym.errors import ConfigError, TurngymError
+from turngym.registry import Registry
+
+
+class Export(Protocol):
+    """Writes a submission in a format."""
+
+    def __call__(self, submission: Submission, out: Path) -> list[Path]:
+        """Write files and return them.
+
+        Args:
+            submission: What was read.
+            out: File or folder to write.
+
+        Raises:
+            ConfigError: ``out`` is of the wrong kind.
+        """
+        ...
+
+
+EXPORTS: Registry[Export] = Registry("export format", "turngym.benchmarks.exports")
+
+
+def export(folder: Path, format: str, out: Path) -> list[Path]:
+    """Write a submission folder in another format and return the files.
+
+    Args:
+        folder: What ``turngym eval ... --out FOLDER`` wrote.
+        format: A name of :data:`EXPORTS`.
+        out: Where to; what kind it is depends on the format.
+
+    Raises:
+        UnknownName: There is no such format.
+        ConfigError: The folder is no sound submission, or ``out`` is of the wrong kind.
+    """
+    write = EXPORTS[format]
+    try:
+        return write(sound_submission(folder), out)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, TurngymError):
+            raise
+        raise ConfigError(
+            f"{folder} lacks what an export needs ({error!r}): `turngym verify {folder}` shows what is wrong."
+        ) from error
+
+
+def digest(content: Any) -> str:
+    """Return a hash of a JSON value.
+
+    >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1}), len(digest(0))
+    (True, 64)
+    """
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def plain(text: Any) -> str:
+    r"""Return a text that every reader of JSON takes: lone surrogates, which an action may hold, become ``?``.
+
+    >>> plain("a\ud800b")
+    'a?b'
+    """
+    return str(text).encode("utf8", "replace").decode("utf8")
+
+
+def shown(observation: Any) -> str:
+    """Return an observation as text; of one with a picture, its text."""
+    return plain(observation["text"] if isinstance(observation, Mapping) and "text" in observation else observation)
+
+
+def episodes(submission: Submission) -> Iterator[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]], str]]:
+    """Yield each episode with its turns and what was seen at its end, environment by environment and task by task.
+
+    Without transcripts a turn has its action alone.
+    """
+    told = {key_of(each): each for each in submission.transcripts or ()}
+    for environment in submission.config["environments"]:
+        for row in submission.of(environment["label"]):
+            transcript = told.get(key_of(row))
+            if transcript is None:
+                yield (
+                    row,
+                    [{"observation": "", "completion": action, "action": action} for action in row["actions"]],
+                    "",
+                )
+            else:
+                yield row, transcript["turns"], shown(transcript.get("final_observation", ""))
+
+
+def numbers(submission: Submission) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield label, metric and number of everything in ``results.json`` that has a value, what counts first."""
+    main = submission.config["suite"]["metric"]
+    for environment in submission.config["environments"]:
+        label = environment["label"]
+        table = submission.results["environments"].get(label, {})
+        for metric, number in sorted(table.items(), key=lambda item: (item[0] != main, item[0])):
+            if isinstance(number, Mapping) and isinstance(number.get("value"), int | float):
+                yield label, metric, number

@@ -1,0 +1,122 @@
+"""What a page tells of a submission besides its numbers: who, when, with what, and how it was checked."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from turngym.agents.intervals import Estimate
+from turngym.benchmarks.leaderboard import Group
+from turngym.benchmarks.leaderboard_rows import Row
+from turngym.benchmarks.pages.tables import badge, facts, figure, interval_text
+from turngym.html import Html, tag
+from turngym.trainers.wording import UNKNOWN, counted, number
+
+SECONDS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def about(group: Group, row: Row, key: str) -> Html:
+    """Return what is known of a submission besides its numbers."""
+    metadata, config = row.submission.metadata, row.submission.config
+    checked = row.verification
+    middle = group.normalised_middle(row)
+    usage = row.usage
+    pairs = [
+        ("Models", model_ids(row)),
+        ("Parameters", _said(metadata.get("parameters"))),
+        ("Open weights", _said(metadata.get("open_weights"))),
+        ("Training data", _said(metadata.get("training_data"))),
+        ("Trained on the suite", _said(metadata.get("trained_on_suite"))),
+        ("Contact", _said(metadata.get("contact"))),
+        ("Opponents", _said(metadata.get("opponents"))),
+        ("Agent", config["agent"]),
+        ("Played", f"{metadata['started']} to {metadata['finished']}"),
+        ("Episodes", f"{row.episodes:,}, {counted(config['repeats'], 'attempt')} at each task"),
+        ("Success", _with_interval(row.mean_of("success"), 100, " %")),
+        ("Normalised, interquartile mean", UNKNOWN if middle is None else figure(middle)),
+        ("Turns", _with_interval(row.mean_of("turns"), 1)),
+        ("Tokens in / out", f"{number(usage.tokens_in)} / {number(usage.tokens_out)}"),
+        ("Calls, retried, lost", f"{number(usage.calls)}, {number(usage.retries)}, {number(usage.lost)}"),
+        ("Episodes with a fault", str(row.faults)),
+        ("Style of prompting", _said(_name_of(config.get("style")))),
+        ("Verifier", _said(_name_of(row.submission.results.get("verifier")))),
+        ("Sampling", _settings(config["sampling"])),
+        ("Packages", _settings(config["packages"])),
+        ("Hardware", _settings(config["hardware"])),
+        ("Folder", str(row.folder)),
+    ]
+    if checked is not None:
+        pairs.append(("Played again", f"{checked.replayed:,} of {checked.episodes:,} episodes, seed {checked.seed}"))
+        pairs += [("Note", note) for note in checked.notes]
+    shown = [(name, value) for name, value in pairs if value != UNKNOWN]
+    summary = Html(tag("summary", tag("b", row.name or "(no name)"), " ", badge(row.status)))
+    return tag("details", summary, facts(shown), id=key, data_row=key)
+
+
+def _with_interval(estimate: Estimate, scale: float, unit: str = "") -> str:
+    return f"{figure(scale * estimate.value)}{unit} ({interval_text(estimate, scale)})"
+
+
+def _name_of(content: Any) -> Any:
+    return content.get("name") if isinstance(content, Mapping) else content
+
+
+def _settings(content: Any) -> str:
+    if not isinstance(content, Mapping):
+        return _said(content)
+    return ", ".join(f"{key} {_said(value)}" for key, value in content.items() if value not in ({}, [], None, ""))
+
+
+def model_ids(row: Row) -> str:
+    """Return the models of a submission, each once."""
+    models = row.submission.metadata["models"].values()
+    ids = [_model_id(each) for each in models]
+    return ", ".join(dict.fromkeys(each for each in ids if each))
+
+
+def _model_id(model: Any) -> str:
+    if not isinstance(model, Mapping):
+        return _said(model)
+    name, revision = model.get("id"), model.get("revision")
+    return f"{name} ({revision})" if revision else str(name or "")
+
+
+def _said(value: Any) -> str:
+    """Return what somebody wrote into a file, as text."""
+    if value is None or value in ([], {}, ""):
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return number(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def values(value: Any) -> Iterator[Any]:
+    """Yield every value inside of others."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from values(each)
+    elif value is not None:
+        yield value
+
+
+def duration(seconds: float) -> str:
+    """Return a time as a person would say it.
+
+    >>> duration(7.2), duration(5000), duration(float("nan"))
+    ('7 s', '1 h 23 min', '–')
+    """
+    if not (math.isfinite(seconds) and seconds >= 0):
+        return UNKNOWN
+    left = round(seconds)
+    parts: list[str] = []
+    for size, unit in SECONDS:
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append(f"{count} {unit}")
+    return " ".join(part for part in parts[:2] if not part.startswith("0 ")) or "0 s"

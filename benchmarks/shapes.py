@@ -1,0 +1,61 @@
+"""Reads JSON that a stranger wrote, and says what of it has not the right shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+Kinds = Mapping[str, "type | tuple[type, ...]"]
+"""Key -> type or types of its value."""
+NUMBER = (int, float)
+_LARGEST = 1e100
+
+
+@dataclass(frozen=True)
+class Misshapen:
+    """Something that has not the right shape.
+
+    Args:
+        place: File, and line or key.
+        message: What was expected and what is there.
+    """
+
+    place: str
+    message: str
+
+
+def parsed(text: str) -> Any:
+    """Return the JSON value in a text; numbers that are none, such as NaN, are refused with a ValueError."""
+    return json.loads(text, parse_constant=_refuse)
+
+
+def lines(text: str) -> list[Any]:
+    """Return the JSON values in the lines of a text."""
+    # split at line breaks alone: splitlines would also cut inside of strings
+    return [parsed(line) for line in text.removesuffix("\n").split("\n")] if text else []
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number")
+
+
+def shape(value: Any, kinds: Kinds, place: str) -> Iterator[Misshapen]:
+    """Yield the keys that a table lacks, or that hold values of another kind."""
+    if not isinstance(value, dict):
+        yield Misshapen(place, f"expected a table of names and values, got {type(value).__name__}")
+        return
+    for key, kind in kinds.items():
+        if key not in value:
+            yield Misshapen(place, f"it has no {key!r}")
+        elif not is_kind(value[key], kind):
+            names = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+            yield Misshapen(place, f"{key} must be {names}, got {str(value[key])[:60]!r}")
+
+
+def is_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
+    """Return whether a value is of a kind; a boolean is no number, and a number must be one that can be summed."""
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, kind) and not (isinstance(value, float) and not abs(value) < _LARGEST)

@@ -1,0 +1,293 @@
+"""Concurrent sessions whose step waits a second: turngym's server for OpenEnv's clients beside openenv's own.
+
+One process serves, another plays: it opens all sessions, resets them, and then takes turns in all of them at once, with
+the same code for both servers. The environment echoes after a second, in a coroutine or with a blocking sleep.
+
+    make .venvs/openenv
+    PYTHONPATH=.venvs/openenv .venv/bin/python benchmarks/speed/openenv_sessions.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from turngym.benchmarks.machine import machine
+from turngym.envs.core import Outcome, TextEnv
+from turngym.files import write_json
+from turngym.types import JSONValue
+
+RESULTS = Path(__file__).parent.parent / "results" / "openenv_sessions.json"
+SIDES = ("turngym coroutine", "openenv coroutine", "turngym blocking", "openenv blocking")
+_OPEN_AT_ONCE = 64
+_LIMIT_SECONDS = 60.0
+_LONGEST_TALK = 400.0
+
+
+class Slow(TextEnv[str]):
+    """Echoes after a while, in a blocking sleep.
+
+    Args:
+        seconds: How long a step waits.
+    """
+
+    def __init__(self, seconds: float = 1.0, *, split: str = "train", env_id: str = "") -> None:
+        super().__init__(max_turns=100_000, split=split, env_id=env_id)
+        self.finite_instances, self.seconds = 1, seconds
+
+    def _begin(self, task: str | int | None) -> str:
+        self.instance = "the only one"
+        return "say something"
+
+    def _advance(self, action: str) -> Outcome[str]:
+        time.sleep(self.seconds)
+        return Outcome(action)
+
+    def _anchor(self) -> str:
+        return ""
+
+    def _state(self) -> JSONValue:
+        return None
+
+    def _load(self, state: JSONValue) -> None:
+        """Keep nothing."""
+
+
+class SlowCoroutine(Slow):
+    """The same in a coroutine."""
+
+    async def async_reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Begin an episode."""
+        return self.reset(seed=seed, options=options)
+
+    async def async_step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Wait, and echo."""
+        await asyncio.sleep(self.seconds)
+        return self.step(action)
+
+    def _advance(self, action: str) -> Outcome[str]:
+        return Outcome(action)
+
+
+def serve_ours(kind: type[Slow], sessions: int) -> None:
+    """Serve with turngym; prints the URL."""
+    from turngym.trainers.plugins.openenv_server import serve
+    from turngym.trainers.plugins.openenv_sessions import Limits
+
+    serve(kind, "echo", port=0, limits=Limits(max_sessions=sessions), on_start=lambda url: print(url, flush=True))
+
+
+def serve_theirs(is_coroutine: bool, sessions: int) -> None:
+    """Serve with openenv as its own commands do; prints the URL."""
+    server: Any = importlib.import_module("openenv.core.env_server.http_server")
+    interfaces: Any = importlib.import_module("openenv.core.env_server.interfaces")
+    types: Any = importlib.import_module("openenv.core.env_server.types")
+    uvicorn: Any = importlib.import_module("uvicorn")
+    field = {"__annotations__": {"message": str}}
+    action, observation = type("Said", (types.Action,), field), type("Heard", (types.Observation,), dict(field))
+    state = types.State()
+
+    def reset(self: Any, seed: int | None = None, episode_id: str | None = None, **_: Any) -> Any:
+        return observation(message="say something")
+
+    def step(self: Any, action: Any, timeout_s: float | None = None, **_: Any) -> Any:
+        time.sleep(1.0)
+        return observation(message=action.message, reward=0.0)
+
+    async def step_async(self: Any, action: Any, timeout_s: float | None = None, **_: Any) -> Any:
+        await asyncio.sleep(1.0)
+        return observation(message=action.message, reward=0.0)
+
+    members = {"SUPPORTS_CONCURRENT_SESSIONS": True, "reset": reset, "step": step, "state": property(lambda _: state)}
+    kind = type("Echo", (interfaces.Environment,), members | ({"step_async": step_async} if is_coroutine else {}))
+    app = server.create_app(kind, action, observation, env_name="echo", max_concurrent_envs=sessions)
+    listener = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", backlog=4096)
+    socket = listener.bind_socket()
+    socket.listen(4096)
+    print(f"http://127.0.0.1:{socket.getsockname()[1]}", flush=True)
+    uvicorn.Server(listener).run(sockets=[socket])
+
+
+def child(side: str, sessions: int) -> None:
+    """Serve in this process."""
+    name, _, wait = side.partition(" ")
+    if name == "turngym":
+        serve_ours(SlowCoroutine if wait == "coroutine" else Slow, sessions)
+    else:
+        serve_theirs(wait == "coroutine", sessions)
+
+
+@contextmanager
+def serving(side: str, sessions: int) -> Iterator[tuple[int, str]]:
+    """Run a server in a process of its own, and give its number and its URL."""
+    argv = [sys.executable, "-W", "ignore", __file__, "--child", side, "--sessions", str(sessions)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        assert url.startswith("http"), f"the server of {side} did not begin"
+        try:
+            yield process.pid, url
+        finally:
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def memory_mib(process: int) -> float:
+    """Return the resident memory of a process."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def processor_seconds(process: int) -> float:
+    """Return the processor time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Players:
+    """All sessions of one server.
+
+    Args:
+        url: The server.
+        sessions: How many.
+    """
+
+    def __init__(self, url: str, sessions: int) -> None:
+        self._connect: Callable[..., Any] = importlib.import_module("websockets.asyncio.client").connect
+        self._url = f"ws{url.removeprefix('http')}/ws"
+        self._count, self._gate = sessions, asyncio.Semaphore(_OPEN_AT_ONCE)
+        self.sockets: list[Any] = []
+        self.latencies: list[float] = []
+        self.failures: dict[str, int] = {}
+
+    async def open(self) -> None:
+        """Open and reset every session."""
+        await asyncio.gather(*[self._open() for _ in range(self._count)])
+
+    async def play(self, turns: int) -> None:
+        """Take turns in all sessions at once."""
+        await asyncio.gather(*[self._play(socket, turns) for socket in self.sockets])
+
+    async def close(self) -> None:
+        """Close every session."""
+        await asyncio.gather(*[socket.close() for socket in self.sockets], return_exceptions=True)
+
+    async def _open(self) -> None:
+        async with self._gate:
+            try:
+                options = {"compression": None, "proxy": None, "ping_interval": None, "open_timeout": _LIMIT_SECONDS}
+                socket = await self._connect(self._url, close_timeout=5, **options)
+                await self._ask(socket, "reset", {"seed": 0})
+            except Exception as error:  # the boundary that counts it
+                self._fail(error)
+            else:
+                self.sockets.append(socket)
+
+    async def _play(self, socket: Any, turns: int) -> None:
+        for turn in range(turns):
+            begin = time.perf_counter()
+            try:
+                observation = await self._ask(socket, "step", {"message": f"turn {turn}"})
+                if f"turn {turn}" not in observation.values():
+                    raise ValueError("another echo")
+            except Exception as error:  # the boundary that counts it
+                self._fail(error)
+                return
+            self.latencies.append(time.perf_counter() - begin)
+
+    async def _ask(self, socket: Any, kind: str, data: dict[str, Any]) -> dict[str, Any]:
+        async with asyncio.timeout(_LIMIT_SECONDS):
+            await socket.send(json.dumps({"type": kind, "data": data}))
+            answer = json.loads(await socket.recv())
+        if answer["type"] != "observation":
+            raise ValueError(str(answer["data"])[:80])
+        found: dict[str, Any] = answer["data"]["observation"]
+        return found
+
+    def _fail(self, error: Exception) -> None:
+        words = f"{type(error).__name__}: {error}"[:120]
+        self.failures[words] = self.failures.get(words, 0) + 1
+
+
+async def measure(process: int, url: str, sessions: int, turns: int) -> dict[str, Any]:
+    """Return the figures of one server."""
+    empty, begin = memory_mib(process), time.perf_counter()
+    players = Players(url, sessions)
+    await players.open()
+    opened = time.perf_counter() - begin
+    begin, used = time.perf_counter(), processor_seconds(process)
+    async with asyncio.timeout(_LONGEST_TALK):
+        playing = asyncio.create_task(players.play(turns))
+        most = 0.0
+        while not playing.done():
+            await asyncio.wait([playing], timeout=0.5)
+            most = max(most, memory_mib(process))
+    seconds, used = time.perf_counter() - begin, processor_seconds(process) - used
+    await players.close()
+    latencies = sorted(players.latencies)
+    done = len(latencies)
+    return {
+        "sessions": sessions,
+        "turns_each": turns,
+        "sessions_opened": len(players.sockets),
+        "seconds_to_open": round(opened, 1),
+        "success_share": round(done / (sessions * turns), 4),
+        "latency_seconds": {
+            name: round(latencies[min(done - 1, int(share * done))], 3) if done else None
+            for name, share in (("median", 0.5), ("p99", 0.99), ("largest", 1.0))
+        },
+        "requests_per_second": round(done / seconds),
+        "server_memory_mib": {"empty": round(empty), "largest": round(most)},
+        "server_processor_milliseconds_per_request": round(1000 * used / max(1, done), 3),
+        "failures": players.failures,
+    }
+
+
+def main() -> None:
+    """Measure every side, and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("--sessions", type=int, default=2048)
+    parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--sides", nargs="*", default=list(SIDES), choices=SIDES)
+    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
+    parser.add_argument("--child", default="")
+    arguments = parser.parse_args()
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if arguments.child:
+        child(arguments.child, arguments.sessions)
+        return
+    found: dict[str, Any] = {}
+    load = round(os.getloadavg()[0], 1)
+    for side in arguments.sides:
+        with serving(side, arguments.sessions) as (process, url):
+            found[side] = asyncio.run(measure(process, url, arguments.sessions, arguments.turns))
+        print(f"{side}: {json.dumps(found[side])}", flush=True)
+    report = {
+        "machine": machine("turngym", "openenv", "uvicorn", "websockets", "fastapi"),
+        "load_average_of_others": load,
+        "step_seconds": 1.0,
+        "servers": found,
+    }
+    if arguments.write:
+        write_json(RESULTS, report)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""A whole package that can be installed: the game of the template, a suite of it, and the entry points for both."""
+
+from __future__ import annotations
+
+PYPROJECT = """[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "turngym-{dashed}"
+version = "0.1.0"
+description = "{words}: an environment for turngym."
+requires-python = ">=3.11"
+dependencies = ["turngym"]
+
+[project.entry-points."turngym.plugins"]
+environments = "{module}:environments"
+suites = "{module}.suites"
+
+[tool.setuptools]
+packages = ["{module}"]
+"""
+
+INIT = '''"""{words}: an environment for turngym, which finds it through the entry points of pyproject.toml."""
+
+from turngym.envs.registration import register_env
+
+
+def environments() -> None:
+    """Register the environments by their places, so that listing them imports none of them."""
+    place = "{module}.game:{name}"
+    register_env("{module}/{name}-v0", place, summary="Find a hidden treasure.")
+    register_env("{module}/{name}Hard-v0", place, summary="The same on a field of 16.", options={{"size": 16}})
+'''
+
+SUITES = '''"""The suite of this package: `turngym eval {module} --agent random`."""
+
+from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
+
+SUITES.register("{module}")(
+    Suite(
+        name="{module}",
+        version=1,
+        description="{words} in both sizes.",
+        entries=(
+            SuiteEntry("{module}/{name}-v0", episodes=6),
+            SuiteEntry("{module}/{name}Hard-v0", episodes=20),
+        ),
+    )
+)
+'''
+
+README = """# {words}
+
+    pip install -e .
+    turngym list environments
+    turngym check {module}/{name}-v0
+    turngym play {module}/{name}-v0
+    turngym eval {module} --agent expert
+    turngym train --env {module}/{name}-v0
+    python -m pytest tests
+"""
+
+
+def files(name: str, module: str, words: str, game: str, test: str) -> dict[str, str]:
+    r"""Return path -> content of every file of the package.
+
+    Args:
+        name: Name of the class.
+        module: Name of the package.
+        words: The name for readers.
+        game: Source of a game that registers itself, under the new name.
+        test: Source of its test.
+
+    >>> sorted(files("LockPicker", "lock_picker", "Lock Picker", "import gymnasium\nENV_ID = 1", ""))[0]
+    'README.md'
+    """
+    fields = {"name": name, "module": module, "words": words, "dashed": module.replace("_", "-")}
+    unregistered = game.partition("\nENV_ID = ")[0].replace("import gymnasium\n", "").rstrip() + "\n"
+    return {
+        "README.md": README.format(**fields),
+        "pyproject.toml": PYPROJECT.format(**fields),
+        f"{module}/__init__.py": INIT.format(**fields),
+        f"{module}/game.py": unregistered,
+        f"{module}/suites.py": SUITES.format(**fields),
+        f"tests/test_{module}.py": test.replace(f"from {module} import", f"from {module}.game import"),
+    }

@@ -1,0 +1,141 @@
+"""What the messages of a server of OpenEnv's protocol mean: pure functions of JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+Body = Mapping[str, Any]
+_BASE_FIELDS = ("done", "metadata", "reward")
+
+
+class Reading(NamedTuple):
+    """What an observation message says.
+
+    Args:
+        text: What the agent sees.
+        reward: The reward of the turn; 0 where none is told.
+        terminated: Whether the rules ended the episode.
+        truncated: Whether something else ended it; never together with ``terminated``.
+        metadata: What the server tells beside that.
+    """
+
+    text: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    metadata: Body
+
+
+def action_field(schema: Body) -> str:
+    """Return the field of an action that takes the text, empty if an action is more than one text.
+
+    Args:
+        schema: JSON schema of the server's actions.
+
+    >>> action_field({"properties": {"message": {"type": "string"}, "metadata": {"type": "object"}}})
+    'message'
+    >>> action_field({"properties": {"x": {"type": "integer"}, "y": {"type": "string"}}, "required": ["x", "y"]})
+    ''
+    """
+    properties = schema.get("properties")
+    fields = properties if isinstance(properties, Mapping) else {}
+    texts = [name for name, field in fields.items() if isinstance(field, Mapping) and _is_free_text(field)]
+    required = [name for name in schema.get("required") or () if name != "metadata"]
+    if len(required) == 1 and required[0] in texts:
+        return str(required[0])
+    return str(texts[0]) if not required and len(texts) == 1 else ""
+
+
+def _is_free_text(field: Body) -> bool:
+    return field.get("type") == "string" and not {"const", "enum"} & set(field)
+
+
+def read_json_action(action: str) -> dict[str, Any] | None:
+    """Return an action text that is a JSON object, None if it is none.
+
+    >>> read_json_action('{"x": 1}'), read_json_action("left")
+    ({'x': 1}, None)
+    """
+    try:
+        found = json.loads(action)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def observation_text(observation: Body, field: str = "") -> str:
+    """Return what the agent sees.
+
+    Args:
+        observation: The observation of a message.
+        field: Its field that is shown. Without one, ``text`` is, else the only text there is, else all fields.
+
+    >>> observation_text({"echoed_message": "hi", "message_length": 2, "metadata": {}})
+    'hi'
+    >>> print(observation_text({"board": "..X", "hint": "go left", "moves": [1, 2]}))
+    board: ..X
+    hint: go left
+    moves: [1, 2]
+    """
+    if field:
+        return _shown(observation.get(field, ""))
+    if isinstance(observation.get("text"), str):
+        return str(observation["text"])
+    fields = {name: value for name, value in observation.items() if name not in _BASE_FIELDS and value is not None}
+    texts = [value for value in fields.values() if isinstance(value, str)]
+    if len(texts) == 1:
+        return texts[0]
+    return "\n".join(f"{name}: {_shown(value)}" for name, value in fields.items())
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def read_observation(data: Body, field: str = "") -> Reading:
+    """Return what the data of an observation message say.
+
+    Metadata with ``truncated`` tell apart what the protocol's ``done`` does not; without it, done means terminated.
+
+    Raises:
+        ValueError: The reward is no finite number.
+
+    >>> read_observation({"observation": {"text": "you win"}, "reward": 1, "done": True})
+    Reading(text='you win', reward=1.0, terminated=True, truncated=False, metadata={})
+    """
+    observation = data["observation"]
+    metadata = data.get("metadata") or observation.get("metadata") or {}
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    reward = data.get("reward")
+    reward = 0.0 if reward is None else float(reward)
+    if not math.isfinite(reward):
+        raise ValueError(f"the reward {reward} is no finite number")
+    done = bool(data.get("done"))
+    truncated = done and metadata.get("truncated") is True and metadata.get("terminated") is not True
+    return Reading(observation_text(observation, field), reward, done and not truncated, truncated, metadata)
+
+
+def number(value: Any, default: float) -> float:
+    """Return a number of metadata; nan where the server says that it does not know, the default if it is not told.
+
+    >>> number(0.5, 0.0), number(None, 0.0), number("x", 0.25)
+    (0.5, nan, 0.25)
+    """
+    if value is None:
+        return math.nan
+    return float(value) if isinstance(value, int | float) else default
+
+
+def is_success(metadata: Body, reward: float, above: float) -> bool:
+    """Return whether an episode that was terminated is solved: as metadata say, else by its last reward.
+
+    >>> is_success({"success": 0}, 1.0, 0.0), is_success({}, 1.0, 0.0)
+    (False, True)
+    """
+    for key in ("success", "is_success"):
+        if metadata.get(key) in (0, 1):
+            return bool(metadata[key])
+    return reward > above

@@ -1,0 +1,51 @@
+"""Doors: one of a few opens."""
+
+from turngym.envs import Outcome, TextEnv
+from turngym.types import JSONValue
+
+
+class Doors(TextEnv[str]):
+    """A row of doors, one of which opens."""
+
+    def __init__(
+        self,
+        doors: int = 4,
+        *,
+        max_turns: int = 9,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        self._require("doors", doors, 2, 9)
+        self._actions = tuple(f"open {number}" for number in range(1, doors + 1))
+        self.finite_instances = doors
+        self.instructions = f"One of {doors} doors opens. Answer with open and its number, such as: open 1"
+
+    def _begin(self, task: str | int | None) -> str:
+        self._closed: set[str] = set()
+        self._right = self._draw(lambda generator: self._actions[generator.integers(len(self._actions))], str)
+        return f"There are {len(self._actions)} doors."
+
+    def _advance(self, action: str) -> Outcome[str]:
+        if action not in self._actions:
+            return Outcome("Answer with open and a number.", action_is_valid=False)
+        if action == self._right:
+            return Outcome("It opens.", reward=1.0, terminated=True, success=True)
+        self._closed.add(action)
+        return Outcome("It is locked.")
+
+    def _anchor(self) -> str:
+        return f"locked: {sorted(self._closed)}"
+
+    def _legal_actions(self) -> tuple[str, ...]:
+        return self._actions
+
+    def _state(self) -> JSONValue:
+        return {"right": self._right, "closed": sorted(self._closed)}
+
+    def _load(self, state: JSONValue) -> None:
+        self._right, self._closed = state["right"], set(state["closed"])
+
+    def expert_action(self) -> str:
+        return next(action for action in self._actions if action not in self._closed)

@@ -1,0 +1,116 @@
+"""Modifiers on every base method: a turn-level ratio, the clipping-bias correction, and EPO's regulariser on any."""
+
+import pytest
+import test_algorithm_properties as properties
+import torch
+
+from turngym.errors import ConfigError
+from turngym.trainers.algorithm import Need
+from turngym.trainers.algorithms import ALGORITHMS, build
+from turngym.trainers.clipped import PolicyMethod
+from turngym.trainers.modifier import Modifier
+
+BASES = sorted(name for name in ALGORITHMS if not issubclass(ALGORITHMS[name], Modifier))
+CRITICS = [name for name in BASES if Need.VALUES in build(name).needs]
+OWN_RATIO = {"gmpo"}
+"""Methods whose ratio is the method itself: another one is refused."""
+MODIFIERS = ("turn_is", "s_ppo", "st_ppo", "epo")
+PAIRS = [f"{base}+{modifier}" for base in BASES for modifier in MODIFIERS]
+
+
+def works(name: str) -> bool:
+    base, _, modifier = name.partition("+")
+    return not (base in OWN_RATIO and modifier in ("turn_is", "st_ppo"))
+
+
+@pytest.fixture(params=[name for name in PAIRS if works(name)])
+def pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A composition, as a variant of the property tests."""
+    monkeypatch.setitem(properties.VARIANTS, request.param, (request.param, {}))
+    return str(request.param)
+
+
+def test_a_composition_keeps_the_properties_of_a_loss(pair: str) -> None:
+    properties.test_padding_and_the_cut_into_rows_change_nothing(pair)
+    properties.test_micro_batches_sum_to_the_batch(pair, 3)
+    properties.test_zero_advantage_gives_zero_policy_gradient(pair)
+    properties.test_the_loss_reads_only_what_it_declares_and_logs_what_all_log(pair)
+
+
+def test_a_composition_credits_as_its_base_does(pair: str) -> None:
+    base = properties.batch_of(build(pair.partition("+")[0]), properties.episodes())
+    composed = properties.batch_of(properties.made(pair), properties.episodes())
+    assert torch.equal(base.credit.advantages, composed.credit.advantages)
+
+
+@pytest.mark.parametrize("base", [name for name in BASES if name not in OWN_RATIO])
+def test_a_turn_level_ratio_is_one_number_a_turn_on_any_method(base: str) -> None:
+    algorithm = build(f"{base}+turn_is")
+    batch = properties.batch_of(algorithm, properties.episodes())
+    inputs = batch.inputs(batch.by_episode())
+    assert isinstance(algorithm, PolicyMethod)
+    ratio = algorithm.surrogate(inputs).ratio.detach()
+    shift = (batch.leaves["logprobs"] - batch.old_logprobs).detach()
+    for turn in inputs.turn_ids[inputs.turn_ids >= 0].unique():
+        expected = shift[batch.table.token_turn == turn].mean().exp()
+        torch.testing.assert_close(
+            ratio[inputs.turn_ids == turn], expected.expand(int((inputs.turn_ids == turn).sum()))
+        )
+
+
+@pytest.mark.parametrize("base", sorted(OWN_RATIO))
+def test_a_method_that_is_its_ratio_refuses_another_one(base: str) -> None:
+    for modifier in ("turn_is", "st_ppo"):
+        with pytest.raises(ConfigError, match="has a turn-level ratio of its own"):
+            build(f"{base}+{modifier}")
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_the_clipping_bias_is_the_gradient_that_clipping_took_away(base: str) -> None:
+    """Without any clipping the gradient of the policy loss is that of the clipped one plus the bias."""
+    algorithm = build(f"{base}+s_ppo", {base: {"clip_low": 0.05, "clip_high": 0.05}})
+    batch = properties.batch_of(algorithm, properties.episodes())
+    inputs = batch.inputs(batch.by_episode())
+    found = properties.everything(algorithm, batch, [inputs])
+    bias = found["gradient of probes/clipping_bias by logprobs"]
+    assert isinstance(algorithm, PolicyMethod)
+    policy = algorithm.surrogate(inputs).policy
+    clipped = torch.zeros_like(bias, dtype=torch.bool)
+    clipped[batch_order(batch, inputs.turn_ids)] = policy.clipped[inputs.action_mask]
+    assert clipped.any()
+    assert bias[clipped & (batch.credit.advantages != 0)].abs().sum() > 0
+    if algorithm.innermost.config.ratio == "token":  # type: ignore[attr-defined]
+        assert not bias[~clipped].any(), "a token that is not clipped has lost nothing"
+
+
+def batch_order(batch: properties.Batch, turn_ids: torch.Tensor) -> torch.Tensor:
+    """Where the sampled tokens of rows, read row by row, stand in the table."""
+    order = [
+        torch.nonzero(batch.table.token_turn == turn).flatten()
+        for row in turn_ids
+        for turn in row[row >= 0].unique_consecutive()
+    ]
+    return torch.cat(order)
+
+
+@pytest.mark.parametrize("base", CRITICS)
+def test_the_correction_divides_the_gradients_of_any_critic_method(base: str) -> None:
+    gradients, probe = [torch.tensor([3.0, 4.0])], [torch.tensor([0.0, 2.0])]
+    algorithm = build(f"{base}+s_ppo")
+    (found,) = algorithm.transform_gradients(gradients, {"clipping_bias": probe}, {"loss/clip_fraction": 0.5})
+    assert found.tolist() == [1.5, 2.0]
+    (same,) = algorithm.transform_gradients(gradients, {"clipping_bias": probe}, {"loss/clip_fraction": 0.0})
+    assert same.tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_epo_adds_its_regulariser_to_any_method(base: str) -> None:
+    algorithm = build(f"{base}+epo", {"epo": {"coefficient": 0.5}})
+    algorithm.observe({"loss/entropy_nested": 0.1})
+    batch = properties.batch_of(algorithm, properties.episodes())
+    inputs = batch.inputs(batch.by_episode())
+    output, plain = algorithm.loss(inputs), algorithm.base.loss(inputs)  # type: ignore[attr-defined]
+    assert output.terms.keys() - plain.terms.keys() == {"epo"}
+    for name, term in plain.terms.items():
+        assert torch.equal(term.values, output.terms[name].values)
+    assert output.terms["epo"].values.detach().any()

@@ -1,0 +1,238 @@
+"""Leaderboards: who is in which table, places as ranges, scales, and folders that are left out."""
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from statistics import fmean
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from submissions import ENV, HOSTILE, changed, play, rows_of, write_rows
+
+from turngym.agents.intervals import Estimate
+from turngym.benchmarks.leaderboard import interquartile_mean, leaderboard, rank_ranges
+from turngym.benchmarks.leaderboard_rows import Row, expand, mean_of_few, read_rows
+from turngym.benchmarks.suites import Suite, SuiteEntry, equal_weight_mean
+from turngym.benchmarks.verify import Verification, verify
+from turngym.errors import ConfigError
+
+ENDS = st.integers(0, 12).map(float)
+INTERVALS = st.lists(st.tuples(ENDS, ENDS).map(lambda pair: (min(pair), max(pair))), min_size=1, max_size=6)
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with three submissions on the same tasks, the one of the random agent with its baselines."""
+    path = tmp_path_factory.mktemp("played")
+    play(path / "random", "random", "--baselines")
+    play(path / "expert", "expert")
+    play(path / "left", "scripted:left,left,left")
+    return path
+
+
+def surely_ahead(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return one[0] > other[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(INTERVALS)
+def test_rank_ranges_are_the_places_over_all_orders_that_the_intervals_allow(
+    intervals: Sequence[tuple[float, float]],
+) -> None:
+    places: list[set[int]] = [set() for _ in intervals]
+    for order in itertools.permutations(range(len(intervals))):
+        pairs = itertools.combinations(order, 2)
+        if not any(surely_ahead(intervals[later], intervals[earlier]) for earlier, later in pairs):
+            for place, index in enumerate(order, 1):
+                places[index].add(place)
+    assert rank_ranges(intervals) == [(min(each), max(each)) for each in places]
+
+
+@given(INTERVALS, st.randoms(use_true_random=False))
+def test_rank_ranges_hold_the_place_by_value_and_follow_their_rows(
+    intervals: list[tuple[float, float]], random: Random
+) -> None:
+    middles = [(low + high) / 2 for low, high in intervals]
+    for middle, (best, worst) in zip(middles, rank_ranges(intervals), strict=True):
+        assert best <= 1 + sum(other > middle for other in middles) <= worst
+    shuffled = list(range(len(intervals)))
+    random.shuffle(shuffled)
+    found = rank_ranges([intervals[index] for index in shuffled])
+    assert found == [rank_ranges(intervals)[index] for index in shuffled]
+
+
+def test_equal_intervals_share_all_places_and_none_gives_none() -> None:
+    assert rank_ranges([(0.2, 0.4)] * 4) == [(1, 4)] * 4
+    assert rank_ranges([]) == []
+    assert rank_ranges([(0.2, 0.4), (0.4, 0.6)]) == [(1, 2), (1, 2)], "intervals that touch overlap"
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=30))
+def test_the_interquartile_mean_is_that_of_four_copies_without_a_quarter_at_each_end(values: list[float]) -> None:
+    copies = sorted(values * 4)
+    assert interquartile_mean(values) == pytest.approx(fmean(copies[len(values) : -len(values)]), abs=1e-9)
+
+
+def estimate(value: float, low: float, high: float) -> Estimate:
+    return Estimate(value, (high - low) / 2 / 1.959963984540054, low, high, 10, 10, "")
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 0.3)), min_size=1, max_size=6))
+def test_with_symmetric_intervals_the_mean_of_few_is_the_plain_mean(pairs: list[tuple[float, float]]) -> None:
+    estimates = [estimate(value, value - half, value + half) for value, half in pairs]
+    found, plain = mean_of_few(estimates), equal_weight_mean(estimates)
+    assert (found.value, found.low, found.high) == pytest.approx((plain.value, plain.low, plain.high), abs=1e-9)
+
+
+def test_where_all_is_lost_the_mean_of_few_keeps_a_width() -> None:
+    lost = Estimate(0.0, 0.0, 0.0, 0.3, 8, 8, "Wilson")
+    assert equal_weight_mean([lost] * 4).high == 0.0
+    assert mean_of_few([lost] * 4).high == pytest.approx(0.15) and mean_of_few([lost] * 4).low == 0.0
+    assert mean_of_few([lost]) is lost
+
+
+def test_submissions_on_the_same_tasks_share_a_table_the_best_first(played: Path) -> None:
+    board = leaderboard(*read_rows([played]))
+    (group,) = board.groups
+    assert {row.name for row in group.rows} == {"random", "expert", "scripted:left,left,left"}
+    assert group.rows[0].name == "expert"
+    assert [row.mean.value for row in group.rows] == sorted((row.mean.value for row in group.rows), reverse=True)
+    assert group.suite == ENV and group.tasks == 6 and group.families == {} and board.left_out == ()
+    assert {row.status for row in group.rows} == {"not checked"}
+
+
+def test_the_numbers_are_those_of_the_results_file(played: Path) -> None:
+    rows, _ = read_rows([played])
+    for row in rows:
+        told = row.submission.results
+        assert row.mean.value == told["mean"]["value"] and row.mean.low == told["mean"]["ci_low"]
+        assert row.usage.as_json() == told["usage"]
+        assert row.mean_of("turns").value == told["environments"][ENV]["turns"]["value"]
+        assert row.invalid_actions == told["environments"][ENV]["invalid_actions"]["value"]
+
+
+def test_the_scale_comes_from_baselines_and_makes_random_0_and_the_expert_100(played: Path) -> None:
+    (group,) = leaderboard(*read_rows([played])).groups
+    means = {row.name: group.normalised_mean(row) for row in group.rows}
+    assert means["random"] is not None and means["random"].value == pytest.approx(0)
+    assert means["expert"] is not None and means["expert"].value == pytest.approx(100)
+    (alone,) = leaderboard(*read_rows([played / "left"])).groups
+    assert alone.scale == {} and alone.normalised_mean(alone.rows[0]) is None
+
+
+def test_other_tasks_versions_options_and_rules_get_tables_of_their_own(played: Path, tmp_path: Path) -> None:
+    others = [
+        play(tmp_path / "seed", "random", "--seed", "3"),
+        play(tmp_path / "fewer", "random", episodes=4),
+        play(tmp_path / "option", "random", "--option", "slippery=true"),
+        play(tmp_path / "env", "random", target="turngym/GuessTheNumber-v0"),
+        changed(played / "random", tmp_path / "rules", config=lambda c: c["environments"][0].update(ruleset_hash="x")),
+        changed(played / "random", tmp_path / "version", config=lambda c: c["suite"].update(version=7)),
+        changed(played / "random", tmp_path / "protocol", config=lambda c: c["suite"].update(protocol="cheat")),
+        changed(played / "random", tmp_path / "metric", config=lambda c: c["suite"].update(metric="score")),
+    ]
+    board = leaderboard(*read_rows([played, *others]))
+    assert sorted(len(group.rows) for group in board.groups) == [1] * len(others) + [3]
+    for group in board.groups:
+        assert len({json.dumps(row.submission.config["environments"]) for row in group.rows}) == 1
+    versions = [(group.suite, group.version) for group in board.groups]
+    assert versions == sorted(versions, key=lambda each: (each[0], -each[1])), "the newest version first"
+
+
+def test_families_are_those_of_the_suite_and_a_suite_names_only_what_it_has(tmp_path: Path) -> None:
+    core = play(tmp_path / "core", "random", target="turngym-core", episodes=1)
+    (group,) = leaderboard(*read_rows([core])).groups
+    assert len(group.families) == 6 and sorted(sum(group.families.values(), ())) == sorted(group.labels)
+    grids = [group.rows[0].results[f"turngym/{name}"].success for name in ("FrozenLake-v0", "Maze-v0", "Sokoban-v0")]
+    assert group.rows[0].mean_of("success", group.families["grids"]) == mean_of_few(grids)
+    with pytest.raises(ConfigError, match="families"):
+        Suite("s", 0, "", (SuiteEntry(ENV),), families={"f": ("turngym/Absent-v0",)})
+
+
+def test_who_played_not_all_has_no_rank_and_stands_last(played: Path, tmp_path: Path) -> None:
+    half = changed(played / "expert", tmp_path / "half")
+    write_rows(half, rows_of(half)[:3])
+    twice = changed(played / "expert", tmp_path / "twice")
+    write_rows(twice, rows_of(twice) * 2)
+    (group,) = leaderboard(*read_rows([half, twice, played])).groups
+    assert [row.is_complete for row in group.rows] == [True] * 3 + [False] * 2
+    assert group.ranks[3:] == (None, None) and None not in group.ranks[:3]
+
+
+def test_a_folder_of_folders_stands_for_them_and_each_is_taken_once(played: Path) -> None:
+    assert [path.name for path in expand([played, played / "left", played / "." / "left"])] == [
+        "expert",
+        "left",
+        "random",
+    ]
+    assert list(expand([played / "nowhere"])) == [played / "nowhere"]
+
+
+def test_a_folder_that_cannot_be_shown_is_named_and_stops_nothing(played: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (tmp_path / "file").write_text("no folder")
+    torn = changed(played / "left", tmp_path / "torn")
+    (torn / "episodes.jsonl").write_text("{")
+    odd = changed(played / "left", tmp_path / "odd")
+    write_rows(odd, [{**row, "seats": {"player_0": {"cost": "much"}}} for row in rows_of(odd)])
+    unplayed = changed(played / "left", tmp_path / "unplayed")
+    write_rows(unplayed, [])
+    paths = [played, empty, tmp_path / "file", tmp_path / "nowhere", torn, odd, unplayed]
+    board = leaderboard(*read_rows(paths))
+    assert len(board.groups) == 1 and len(board.groups[0].rows) == 3
+    reasons = {each.folder.name: each.reason for each in board.left_out}
+    assert list(reasons) == ["empty", "file", "nowhere", "torn", "odd", "unplayed"]
+    assert "no JSON" in reasons["torn"] and "not finished" in reasons["unplayed"] and "cannot be read" in reasons["odd"]
+
+
+def test_a_rejected_submission_is_left_out_with_the_names_of_what_is_wrong(played: Path, tmp_path: Path) -> None:
+    forged = changed(played / "left", tmp_path / "forged", results=lambda r: r["mean"].update(value=0.99))
+    rows, left_out = read_rows([played / "left", forged], lambda path: verify(path, seed=0))
+    assert [row.status for row in rows] == ["replayed"]
+    assert [(each.folder.name, each.findings) for each in left_out] == [("forged", ("aggregate",))]
+
+
+def test_a_check_that_breaks_is_no_end_of_the_page(played: Path) -> None:
+    def broken(path: Path) -> Verification:
+        raise ZeroDivisionError("the check itself")
+
+    rows, left_out = read_rows([played], broken)
+    assert rows == [] and len(left_out) == 3 and "the check itself" in left_out[0].reason
+
+
+def test_as_json_holds_what_the_page_shows_and_no_number_that_json_lacks(played: Path) -> None:
+    found = json.loads(json.dumps(leaderboard(*read_rows([played])).as_json(), allow_nan=False))
+    (table,) = found["tables"]
+    first = table["rows"][0]
+    assert first["name"] == "expert" and first["ranks"][0] == 1 and first["environments"].keys() == {ENV}
+    assert found["version"] == 1 and table["scale"][ENV]["expert"] > table["scale"][ENV]["random"]
+    assert leaderboard([]).as_json() == {"version": 1, "tables": [], "left_out": []}
+
+
+def test_what_a_verifier_chose_is_told_and_a_verdict_of_another_shape_stops_nothing(
+    played: Path, tmp_path: Path
+) -> None:
+    play(tmp_path / "tries", "random", "--repeats", "3")
+    rows = rows_of(tmp_path / "tries")
+    write_rows(tmp_path / "tries", [{**row, "verifier": {"score": row["success"]}} for row in rows])
+    broken = changed(tmp_path / "tries", tmp_path / "broken")
+    write_rows(broken, [{**row, "verifier": [HOSTILE]} for row in rows])
+    (row, *others), left_out = read_rows([tmp_path / "tries", broken, played])
+    solved = {(each["task"]) for each in rows if each["success"]}
+    assert row.repeated["chosen_of_3"].value == row.repeated["pass@3"].value == pytest.approx(len(solved) / 6)
+    assert len(others) == 3 and [each.folder.name for each in left_out] == ["broken"]
+
+
+def test_times_that_cannot_be_read_are_unknown(played: Path, tmp_path: Path) -> None:
+    def spoil(metadata: dict[str, str]) -> None:
+        metadata["finished"] = "yesterday"
+
+    ((row,), _) = read_rows([changed(played / "left", tmp_path / "late", metadata=spoil)])
+    assert isinstance(row, Row) and math.isnan(row.seconds)
+    ((sound,), _) = read_rows([played / "left"])
+    assert sound.seconds >= 0

@@ -1,0 +1,39 @@
+"""``turngym eval --agent vllm:PATH``, from the command line to the folder."""
+
+import json
+from pathlib import Path
+
+import pytest
+from small import small_model
+
+from turngym.__main__ import main
+
+pytestmark = pytest.mark.integration
+pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model")
+    small_model(hidden=64).save(path)
+    return path
+
+
+def words_for(backend: str, folder: Path, out: Path, *more: str) -> list[str]:
+    words = ["eval", "textgames", "--agent", f"{backend}:{folder}", "--episodes", "1", "--out", str(out)]
+    return [*words, "--prompt", "instructions=false", "--max-new-tokens", "3", *more]
+
+
+def test_a_suite_is_played_like_by_transformers(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Greedy, so both backends write the same; what is printed is JSON and nothing else."""
+    settings = ["--server", "kv_cache_gib=0.2", "--server", "dtype=float32"]
+    assert main([*words_for("vllm", folder, tmp_path / "vllm", *settings), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["complete"] and found["usage"]["tokens_out"] > 0
+    assert main(words_for("hf", folder, tmp_path / "hf")) == 0
+    ours, theirs = ((tmp_path / name / "transcripts.jsonl").read_bytes() for name in ("vllm", "hf"))
+    assert ours == theirs
+    config = json.loads((tmp_path / "vllm" / "config.json").read_text("utf8"))
+    assert config["sampling"]["server"] == {"kv_cache_gib": 0.2, "dtype": "float32"}

@@ -1,0 +1,89 @@
+"""A-3PO: the proximal policy of stale samples is interpolated, not computed (repository inclusionAI/AReaL).
+
+Samples may be older than the policy that is updated. PPO decoupled from the sampler clips against the policy at the
+start of the update, and weighs by how far that one is from the sampler. Its log-probabilities cost a forward pass; with
+versions counted in iterations they are put on the line between the sampler and the current policy instead,
+
+    a = d / (d + 1)                                     d: iterations between the sampler and the proximal policy
+    log p_prox = log p_old + a * (log p - log p_old)    a constant for the gradient
+    L = PPO clip of p / p_prox, times min(p_prox / p_old, cap)
+
+Fresh samples have d = 0 and this is GRPO.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from turngym.trainers import functional as F
+from turngym.trainers.algorithm import Credit, LossInputs, LossOutput, Term
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, episode_advantages, group_credit
+from turngym.trainers.clipped import Surrogate, sampled, within
+from turngym.trainers.turn_table import TurnTable
+
+
+@dataclass(frozen=True)
+class A3POConfig(GroupConfig):
+    """Settings of A-3PO."""
+
+    weight_cap: float = 5.0
+    """Largest weight of the proximal policy over the sampler; 0 for no bound."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("weight_cap", self.weight_cap, 0)
+
+
+@ALGORITHMS.register("a3po")
+class A3PO(OutcomeMethod[A3POConfig]):
+    """Staleness-aware approximate proximal policy optimisation.
+
+    The loss is told turns and not how stale they are: ``advantages`` keeps that of its table for the losses of the same
+    batch.
+    """
+
+    Config: ClassVar[type[A3POConfig]] = A3POConfig
+
+    def __init__(self, config: A3POConfig) -> None:
+        super().__init__(config)
+        self._staleness = torch.zeros(0, dtype=torch.long)
+
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign each token its episode's advantage in the group."""
+        self._staleness = table.staleness
+        credit = group_credit(table, episode_advantages(table, self.config, scale_by_std=True), self.config)
+        stale = float(table.staleness.to(torch.float64).mean()) if table.num_turns else 0.0
+        return Credit(credit.advantages, metrics={**credit.metrics, "staleness": stale})
+
+    def _proximal(self, inputs: LossInputs) -> Tensor:
+        """Return the log-probabilities of the proximal policy, those of the sampler where nothing was sampled."""
+        ids = inputs.turn_ids
+        staleness = torch.zeros_like(inputs.old_logprobs)
+        if len(self._staleness):
+            staleness = self._staleness.to(ids.device)[ids.clamp_min(0)].to(staleness)
+        return F.proximal_logprobs(inputs.logprobs, inputs.old_logprobs, staleness)
+
+    def _weight(self, inputs: LossInputs) -> Tensor:
+        """Return the weight of the proximal policy over the sampler, 1 for fresh tokens."""
+        drift = F.log_ratios(self._proximal(inputs), inputs.old_logprobs, inputs.action_mask)
+        weight = self.ratio_level.ratio(drift, inputs.turn_ids).detach()
+        return weight.clamp_max(self.config.weight_cap) if self.config.weight_cap else weight
+
+    def surrogate(self, inputs: LossInputs) -> Surrogate:
+        """Return the clipped surrogate against the proximal policy, weighted."""
+        proximal = torch.where(inputs.action_mask, self._proximal(inputs), inputs.old_logprobs)
+        found = super().surrogate(replace(inputs, old_logprobs=proximal))
+        weight = self._weight(inputs)
+        policy = found.policy._replace(loss=found.policy.loss * weight, unclipped=found.policy.unclipped * weight)
+        return found._replace(policy=policy)
+
+    def loss(self, inputs: LossInputs) -> LossOutput:
+        """Return the terms and metrics, with the weight of the proximal policy over the sampler."""
+        output = super().loss(inputs)
+        weight = sampled(self._weight(inputs), inputs)
+        return replace(output, metrics={**output.metrics, "behaviour_weight": Term(weight, self.ratio_level.over)})

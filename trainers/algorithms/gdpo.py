@@ -1,0 +1,135 @@
+"""GDPO: every part of the reward is normalised by itself (NVIDIA 2026, arXiv 2601.05242).
+
+With several rewards, GRPO normalises their sum: different mixtures with the same sum become the same advantage, and the
+part with the largest spread decides. Here each part is normalised inside the group, then
+
+    s = sum over parts of weight * (r - mean) / (std + eps)        A = whiten(s) over the batch
+
+The parts of a turn's reward are what its environment or wrapper puts into ``info["reward_components"]``; where there
+is nothing, the reward is the one part. Valid actions are one more part, minus the number of invalid ones; its weight is
+``invalid_penalty``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from turngym.errors import ConfigError, nearest
+from turngym.trainers import functional as F
+from turngym.trainers.algorithm import Credit
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
+from turngym.trainers.clipped import one_of, within
+from turngym.trainers.turn_table import TurnTable
+
+WhitenOver: TypeAlias = Literal["token", "trajectory"]
+REWARD, VALID = "reward", "valid_actions"
+
+
+@dataclass(frozen=True)
+class GDPOConfig(OutcomeConfig):
+    """Settings of GDPO."""
+
+    weights: str = ""
+    """Weights of the parts as in progress=0.5,cost=2; a part that is not named has 1, and valid_actions the penalty."""
+    ddof: int = 1
+    """1 divides by the sample standard deviation, 0 by that of the population."""
+    epsilon: float = 1e-6
+    """Added to the standard deviation of a part."""
+    whiten_over: WhitenOver = "token"
+    """What the last normalisation counts once: a token, so that long episodes weigh more, or a trajectory."""
+    batch_epsilon: float = 1e-4
+    """Added to the standard deviation over trajectories."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("ddof", self.ddof, 0, 1)
+        within("epsilon", self.epsilon, 0)
+        within("batch_epsilon", self.batch_epsilon, 0)
+        one_of("whiten_over", self.whiten_over, get_args(WhitenOver))
+        read_weights(self.weights)
+
+
+def read_weights(text: str) -> dict[str, float]:
+    """Return part -> weight.
+
+    Raises:
+        ConfigError: It cannot be read.
+
+    >>> read_weights("progress=0.5, cost=2")
+    {'progress': 0.5, 'cost': 2.0}
+    """
+    found = {}
+    for pair in filter(None, map(str.strip, text.split(","))):
+        name, sign, number = pair.partition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            sign = ""
+        if not (sign and name.strip()):
+            raise ConfigError(f"weights are written as in progress=0.5,cost=2; got {pair!r}.")
+    return found
+
+
+def reward_parts(table: TurnTable) -> dict[str, Float[Tensor, "episode"]]:
+    """Return the return of each episode part by part; the part of valid actions only where one was invalid."""
+    parts = {name: table.episode_sum(column) for name, column in table.components.items()}
+    if not parts:
+        parts[REWARD] = table.episode_sum(table.reward)
+    if bool((~table.is_valid).any()):
+        parts[VALID] = -table.episode_sum((~table.is_valid).to(table.reward.dtype))
+    return parts
+
+
+@ALGORITHMS.register("gdpo")
+class GDPO(OutcomeMethod[GDPOConfig]):
+    """Group reward-decoupled normalisation policy optimisation."""
+
+    Config: ClassVar[type[GDPOConfig]] = GDPOConfig
+
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign each token the whitened weighted sum of its episode's advantages in each part.
+
+        Raises:
+            ConfigError: A weight is for a part that no turn has.
+        """
+        config, groups = self.config, table.episode_group
+        parts = reward_parts(table)
+        total = torch.zeros(table.num_episodes, dtype=table.reward.dtype)
+        for name, weight in self._weights(parts).items():
+            total = total + weight * F.group_advantages(
+                parts[name],
+                groups,
+                scale_by_std=True,
+                ddof=config.ddof,
+                epsilon=config.epsilon,
+                singleton=config.singleton,
+            )
+        credit = group_credit(table, total[table.episode], config)
+        members = torch.bincount(groups)
+        compared = members[groups] > 1 if config.singleton == "zero" else torch.ones_like(groups, dtype=torch.bool)
+        advantages = self._whitened(table, total, compared)
+        metrics = {**credit.metrics, "reward_parts": float(len(parts))}
+        return Credit(advantages, metrics=metrics)
+
+    def _weights(self, parts: Mapping[str, Tensor]) -> dict[str, float]:
+        given = read_weights(self.config.weights)
+        for name in given:
+            if name not in parts and name != VALID:
+                raise ConfigError(f"gdpo has a weight for {name!r}, a part of no reward. {nearest(name, parts)}")
+        defaults = {VALID: self.config.invalid_penalty}
+        return {name: given.get(name, defaults.get(name, 1.0)) for name in parts}
+
+    def _whitened(self, table: TurnTable, total: Tensor, compared: Tensor) -> Tensor:
+        if self.config.whiten_over == "token":
+            tokens, counted = table.to_tokens(total[table.episode]), table.to_tokens(compared[table.episode])
+            return F.whiten(tokens, counted).masked_fill(~counted, 0.0)
+        found = torch.zeros_like(total)
+        found[compared] = F.standardise(total[compared], ddof=1, epsilon=self.config.batch_epsilon)
+        return table.to_tokens(found[table.episode])

@@ -1,0 +1,37 @@
+"""OPO: the return less the length-weighted mean return of the group (Hao et al. 2025, arXiv 2505.23585).
+
+The baseline of least variance weighs an episode by the squared norm of its gradient; that norm grows with the number of
+tokens, which stands for it here. Meant to be run exactly on-policy: one update on a batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from turngym.trainers import functional as F
+from turngym.trainers.algorithm import Credit
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit, turn_scores
+from turngym.trainers.turn_table import TurnTable
+
+
+@dataclass(frozen=True)
+class OPOConfig(OutcomeConfig):
+    """Settings of OPO."""
+
+
+@ALGORITHMS.register("opo")
+class OPO(OutcomeMethod[OPOConfig]):
+    """Policy gradient with the optimal baseline for lengths."""
+
+    Config: ClassVar[type[OPOConfig]] = OPOConfig
+
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign each token its episode's return less the group's baseline, and what the turn's action costs."""
+        lengths = table.episode_sum(table.num_tokens.to(table.reward.dtype))
+        baselines = F.length_weighted_baselines(
+            table.episode_sum(table.reward), lengths, table.episode_group, singleton=self.config.singleton
+        )
+        scores = turn_scores(table, self.config.invalid_penalty)
+        return group_credit(table, scores - baselines[table.episode], self.config)

@@ -1,0 +1,46 @@
+"""REINFORCE++: no groups and no critic, returns whitened over the tokens of the batch (Hu 2025, arXiv 2501.03262).
+
+The return of a token is the discounted sum of the rewards from it to the end of its episode; rewards stand on the last
+tokens of their turns, and observations between turns cost no discount.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from turngym.trainers import functional as F
+from turngym.trainers.algorithm import Credit
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.ppo import token_rewards
+from turngym.trainers.clipped import ClippedConfig, ClippedMethod, within
+from turngym.trainers.turn_table import TurnTable
+
+
+@dataclass(frozen=True)
+class ReinforcePPConfig(ClippedConfig):
+    """Settings of REINFORCE++."""
+
+    gamma: float = 1.0
+    """Discount per sampled token."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        within("gamma", self.gamma, 0, 1)
+
+
+@ALGORITHMS.register("reinforce_pp")
+class ReinforcePP(ClippedMethod[ReinforcePPConfig]):
+    """REINFORCE with returns of tokens, whitened over the batch."""
+
+    Config: ClassVar[type[ReinforcePPConfig]] = ReinforcePPConfig
+
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign each token its return, shifted and scaled to mean 0 and variance 1 over the tokens of the batch."""
+        rewards = token_rewards(table, self.penalised_rewards(table))
+        layout = F.TokenRows.of(table.episode[table.token_turn], table.num_episodes)
+        padded = layout.pad(rewards)
+        returns, _ = F.token_gae(padded, torch.zeros_like(padded), layout.mask, gamma=self.config.gamma, lam=1.0)
+        return Credit(F.whiten(layout.unpad(returns)))

@@ -1,0 +1,41 @@
+"""REINFORCE++-baseline: the return less the group's mean, whitened over the tokens of the batch (arXiv 2501.03262).
+
+Unlike GRPO the deviation is one of the whole batch, so that a group of nearly equal returns is not blown up. Whitening
+counts tokens: long completions weigh more in its mean and deviation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from turngym.trainers import functional as F
+from turngym.trainers.algorithm import Credit
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, episode_advantages, group_credit
+from turngym.trainers.turn_table import TurnTable
+
+
+@dataclass(frozen=True)
+class ReinforcePPBaselineConfig(GroupConfig):
+    """Settings of REINFORCE++-baseline."""
+
+
+@ALGORITHMS.register("reinforce_pp_baseline")
+class ReinforcePPBaseline(OutcomeMethod[ReinforcePPBaselineConfig]):
+    """REINFORCE with returns centred in their group and whitened over the batch."""
+
+    Config: ClassVar[type[ReinforcePPBaselineConfig]] = ReinforcePPBaselineConfig
+
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign each token its episode's centred return, whitened over the tokens that have something to compare."""
+        config = self.config
+        centred = group_credit(table, episode_advantages(table, config, scale_by_std=False), config)
+        members = torch.bincount(table.episode_group)
+        compared = table.to_tokens(members[table.group] > 1)
+        if config.singleton == "raw":
+            compared = torch.ones_like(compared)
+        whitened = F.whiten(centred.advantages, compared).masked_fill(~compared, 0.0)
+        return Credit(whitened, metrics=centred.metrics)

@@ -1,0 +1,35 @@
+"""RLOO: the return less the mean return of the other episodes of the group (Ahmadian et al. 2024, arXiv 2402.14740).
+
+The baseline of an episode does not depend on its own actions, so the estimate is unbiased; it is the centred return of
+the group times ``n / (n - 1)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from turngym.trainers import functional as F
+from turngym.trainers.algorithm import Credit
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit, turn_scores
+from turngym.trainers.turn_table import TurnTable
+
+
+@dataclass(frozen=True)
+class RLOOConfig(OutcomeConfig):
+    """Settings of RLOO."""
+
+
+@ALGORITHMS.register("rloo")
+class RLOO(OutcomeMethod[RLOOConfig]):
+    """Policy gradient with a leave-one-out baseline."""
+
+    Config: ClassVar[type[RLOOConfig]] = RLOOConfig
+
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign each token its episode's return less the mean of the others', and what the turn's action costs."""
+        returns = table.episode_sum(table.reward)
+        baselines = F.leave_one_out_baselines(returns, table.episode_group, singleton=self.config.singleton)
+        scores = turn_scores(table, self.config.invalid_penalty)
+        return group_credit(table, scores - baselines[table.episode], self.config)
