@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from submissions import ENV, HOSTILE, changed, play, rows_of, write_rows
 
 from turngym.agents.intervals import Estimate
+from turngym.agents.verifiers import Verdict
 from turngym.benchmarks.leaderboard import interquartile_mean, leaderboard, rank_ranges
 from turngym.benchmarks.leaderboard_rows import Row, expand, mean_of_few, read_rows
+from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.suites import Suite, SuiteEntry, equal_weight_mean
 from turngym.benchmarks.verify import Verification, verify
 from turngym.errors import ConfigError
@@ -219,12 +221,13 @@ def test_what_a_verifier_chose_is_told_and_a_verdict_of_another_shape_stops_noth
 ) -> None:
     play(tmp_path / "tries", "random", "--repeats", "3")
     rows = rows_of(tmp_path / "tries")
-    write_rows(tmp_path / "tries", [{**row, "verifier": {"score": row["success"]}} for row in rows])
+    write_rows(tmp_path / "tries", [{**row, "verifier": Verdict(row["success"]).as_json()} for row in rows])
     broken = changed(tmp_path / "tries", tmp_path / "broken")
     write_rows(broken, [{**row, "verifier": [HOSTILE]} for row in rows])
     (row, *others), left_out = read_rows([tmp_path / "tries", broken, played])
     solved = {(each["task"]) for each in rows if each["success"]}
     assert row.repeated["chosen_of_3"].value == row.repeated["pass@3"].value == pytest.approx(len(solved) / 6)
+    assert "best of 3 %" in leaderboard_page(leaderboard([row]))
     assert len(others) == 3 and [each.folder.name for each in left_out] == ["broken"]
 
 

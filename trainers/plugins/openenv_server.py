@@ -101,12 +101,13 @@ def _prepared(
         )
     limits = limits or Limits()
     _require_files(limits.max_sessions)
+    told = about(make, name)
     try:
         uvicorn = importlib.import_module("uvicorn")
         importlib.import_module("websockets")
     except ModuleNotFoundError as error:
         raise missing_extra("serving an environment", str(error.name), "serve") from error
-    app = OpenEnvApp(make, about(make, name), limits, token)
+    app = OpenEnvApp(make, told, limits, token)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=family, backlog=4096)
@@ -160,9 +161,10 @@ def _require_files(sessions: int) -> None:
     needed = sessions + _SPARE_FILES
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
-    if hard != resource.RLIM_INFINITY and hard < needed:
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    except (ValueError, OSError) as error:
         raise TurngymError(
             f"{sessions} sessions need {needed} open files, but the system allows {hard}: serve fewer sessions, or "
             "raise the limit (ulimit -n)."
-        )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+        ) from error

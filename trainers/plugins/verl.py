@@ -6,7 +6,13 @@ import asyncio
 from typing import Any
 from uuid import uuid4
 
-from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput, register
+from verl.experimental.agent_loop.agent_loop import (
+    AgentLoopBase,
+    AgentLoopMetrics,
+    AgentLoopOutput,
+    _agent_loop_registry,
+    register,
+)
 from verl.utils.profiler import simple_timer
 
 from turngym.errors import ConfigError
@@ -18,7 +24,6 @@ NAME = "turngym"
 """The name of the loop in verl's registry, and in the column ``agent_name`` of a data set."""
 
 
-@register(NAME)
 class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has no types
     """Plays one episode for each row of a batch, as one append-only sequence of tokens.
 
@@ -140,6 +145,12 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
                 "reward_extra_info": result.numbers(),
             },
         )
+
+
+if (
+    NAME not in _agent_loop_registry
+):  # a configuration file may have put it there, with settings, and caused this import
+    register(NAME)(TurngymAgentLoop)
 
 
 def verl_rows(env_id: str, seeds: range, **task: Any) -> list[dict[str, Any]]:
