@@ -150,7 +150,7 @@ test-integration: $(VENV)/.dev$(TAG) .venvs/smollm2 .venvs/ray $(PEERS_DONE) $(P
 	$(PEERS)/bin/python -m pytest -q -m integration tests/test_gem.py tests/test_textarena.py
 	OMP_NUM_THREADS=1 .venvs/plugins/bin/python -m pytest -q -m integration \
 		tests/test_plugin_trl.py tests/test_plugin_trl_rollout.py tests/test_plugin_skyrl.py tests/test_plugin_openrlhf.py
-	OMP_NUM_THREADS=1 .venvs/verl/bin/python -m pytest -q -m integration tests/test_plugin_verl.py
+	OMP_NUM_THREADS=1 .venvs/verl/bin/python -m pytest -q -m integration tests/test_plugin_verl.py tests/test_plugin_verl_ray.py
 	OMP_NUM_THREADS=1 .venvs/rl/bin/python -m pytest -q -m integration tests/test_plugin_sb3.py tests/test_plugin_rllib.py
 	PYTHONPATH=$(CURDIR)/.venvs/openenv $(PYTEST) -q -m integration tests/test_openenv_live.py
 	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -q -m integration tests/test_vllm*.py

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.usage import Usage
+from turngym.errors import ConfigError
 
 if TYPE_CHECKING:
     from turngym.agents.chat import Note
+    from turngym.agents.trajectory import Turn
     from turngym.envs.vector import TextVectorEnv
 
 
@@ -52,6 +54,8 @@ class Decision:
         logprobs: The sampler's log-probability of each completion token, temperature included.
         usage: What the answer cost, where the agent counts that itself.
         notes: What a model wrote beside the answer, such as a summary.
+        entropies: Entropy of the distribution of each completion token as a share of the largest possible one, where
+            the agent was asked for it.
     """
 
     action: str
@@ -61,6 +65,7 @@ class Decision:
     logprobs: tuple[float, ...] = ()
     usage: Usage | None = None
     notes: tuple[Note, ...] = ()
+    entropies: tuple[float, ...] = ()
 
 
 class Agent(ABC):
@@ -76,6 +81,18 @@ class Agent(ABC):
     def final_prompt(self, request: Request) -> tuple[int, ...]:
         """Return the prompt that ``request`` would get, without acting; empty for agents without tokens."""
         return ()
+
+    def recall(self, episode: int, turns: Sequence[Turn]) -> None:
+        """Remember the turns that came before an episode that begins in the middle of another one.
+
+        Raises:
+            ConfigError: There are some, and this kind of agent cannot be told of them.
+        """
+        if turns:
+            raise ConfigError(
+                f"{type(self).__name__} cannot go on from the middle of an episode. Let it define recall(), or play "
+                "whole episodes."
+            )
 
     def forget(self, episode: int) -> None:  # noqa: B027
         """Drop what is remembered of an episode that has ended."""

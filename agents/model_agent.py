@@ -11,6 +11,7 @@ from turngym.agents.generate import Generate
 from turngym.agents.models import Vocabulary
 from turngym.agents.prompts import Memory, PromptBuilder, PromptConfig
 from turngym.agents.sampling import Sampling, turn_uniforms
+from turngym.agents.trajectory import Turn
 from turngym.agents.usage import Usage
 from turngym.wrappers.action_format import action_format
 
@@ -61,7 +62,8 @@ class ModelAgent(Agent, ChatModel):
             text = self.text_of(completion.ids)
             action = self.format.action_of(text)
             self.remember(request, action, prompt + completion.ids)
-            decisions.append(Decision(action, text, prompt, completion.ids, completion.logprobs))
+            tokens = prompt, completion.ids, completion.logprobs
+            decisions.append(Decision(action, text, *tokens, entropies=completion.entropies))
         return decisions
 
     def final_prompt(self, request: Request) -> tuple[int, ...]:
@@ -103,6 +105,11 @@ class ModelAgent(Agent, ChatModel):
         memory = self._memories.setdefault(request.episode, Memory())
         memory.turns.append((request.observation, action))
         memory.ids = ids
+
+    def recall(self, episode: int, turns: Sequence[Turn]) -> None:
+        """Remember the turns that came before an episode that begins in the middle of another one."""
+        seen = [(turn.observation, turn.action) for turn in turns]
+        self._memories[episode] = Memory(seen, turns[-1].prompt_ids + turns[-1].completion_ids if turns else ())
 
     def forget(self, episode: int) -> None:
         """Drop the memory of an episode."""

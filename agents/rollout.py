@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from turngym.agents.branching import branch_state, bring_back, saved_states, text_and_image
 from turngym.agents.core import Agent, Decision, EagerAgent, Request
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.agents.usage import Usage
@@ -31,13 +32,14 @@ class _Slot:
     info: dict[str, Any]
     instructions: str
     image: NDArray[np.uint8] | None = None
+    snapshot: bytes = b""
 
     def request(self, slot: int) -> Request:
         trajectory = self.trajectory
         return Request(
             slot,
             trajectory.spec.episode,
-            len(trajectory.turns),
+            len(trajectory.earlier_turns) + len(trajectory.turns),
             self.observation,
             self.info,
             self.instructions,
@@ -53,8 +55,12 @@ def rollout(
     schedule: Schedule = "lockstep",
     on_episode: Callable[[Trajectory], None] | None = None,
     may_begin: Callable[[], bool] | None = None,
+    snapshots: bool = False,
 ) -> list[Trajectory]:
     """Play the given episodes and return their trajectories in the order of ``specs``.
+
+    An episode whose spec names a branch begins with the environment's state before that turn, and the agent remembers
+    the turns before it; its trajectory has only the turns that are new.
 
     A slot whose episode ends takes the next one, so finished episodes cost nothing. ``lockstep`` asks the agent for
     all waiting slots together and waits for every environment, which makes batches, and so the last bits of a model's
@@ -68,9 +74,12 @@ def rollout(
         on_episode: Called with each trajectory as soon as its episode ends.
         may_begin: Asked before episodes begin; once it says no, none begins any more, and those that did not are left
             out of what is returned.
+        snapshots: Whether every turn keeps the environment's state before it, so that episodes can branch off there.
 
     Raises:
-        ConfigError: The vector resets by itself, the schedule is unknown, or two episodes have one number.
+        ConfigError: The vector resets by itself, the schedule is unknown, two episodes have one number, or an episode
+            shall branch off where there is no snapshot.
+        SnapshotUnsupported: The environment cannot save its state.
     """
     if str(getattr(vector.metadata["autoreset_mode"], "value", "")) != "Disabled":
         raise ConfigError(
@@ -80,7 +89,9 @@ def rollout(
         raise ConfigError(f"schedule must be 'lockstep' or 'continuous', got {schedule!r}.")
     if len({spec.episode for spec in specs}) != len(specs):
         raise ConfigError("two episodes of a rollout have the same number: give every EpisodeSpec its own.")
-    runner = _Runner(vector, agent, deque(specs), on_episode or (lambda trajectory: None))
+    for spec in specs:
+        branch_state(spec)  # one that is missing is told before anything is played
+    runner = _Runner(vector, agent, deque(specs), on_episode or (lambda trajectory: None), snapshots)
     agent.attach(vector)
     try:
         runner.play(schedule, may_begin)
@@ -89,13 +100,6 @@ def rollout(
             agent.abandon()  # an interrupt shall not wait for answers that nobody wants any more
         raise
     return [runner.finished[spec.episode] for spec in specs if spec.episode in runner.finished]
-
-
-def _text_and_image(observations: Any, index: int) -> tuple[str, NDArray[np.uint8] | None]:
-    """Return one observation of a batch: its text, and its picture where it has one."""
-    if isinstance(observations, dict):
-        return observations["text"][index], observations.get("image", {index: None})[index]
-    return observations[index], None
 
 
 class _Runner:
@@ -107,7 +111,9 @@ class _Runner:
         agent: Agent,
         queue: deque[EpisodeSpec],
         on_episode: Callable[[Trajectory], None],
+        snapshots: bool = False,
     ) -> None:
+        self.snapshots = snapshots
         self.vector = vector
         self.agent = agent
         self.queue = queue
@@ -138,15 +144,17 @@ class _Runner:
         if not count:
             return
         indices, self.free = self.free[:count], self.free[count:]
-        rows = self._reset(indices)
-        known = self._facts([slot for slot in indices if not rows[slot]["fault"]])
+        specs = {slot: self.queue.popleft() for slot in indices}
+        faults = self._reset({slot: spec for slot, spec in specs.items() if spec.branch is None})
+        faults |= self._restore({slot: spec for slot, spec in specs.items() if spec.branch is not None})
+        known = self._facts([slot for slot in indices if not faults[slot]])
         for slot in indices:
             state = self.slots[slot]
             if slot in known:
                 state.trajectory.env_id, state.trajectory.instance, state.instructions = known[slot]
                 self.waiting.append(slot)
             else:
-                state.trajectory.fault, state.trajectory.truncated = rows[slot]["fault"] or _LOST, True
+                state.trajectory.fault, state.trajectory.truncated = faults[slot] or _LOST, True
                 self._finish(slot)
 
     def _facts(self, slots: list[int]) -> dict[int, tuple[str, str, str]]:
@@ -160,25 +168,42 @@ class _Runner:
                 return {}
             return {slot: facts for each in slots for slot, facts in self._facts([each]).items()}
 
-    def _reset(self, indices: list[int]) -> list[dict[str, Any]]:
-        """Begin the next queued episodes in these slots; returns the info of every slot of the vector."""
+    def _reset(self, specs: dict[int, EpisodeSpec]) -> dict[int, str]:
+        """Begin episodes in these slots; returns the fault of each slot."""
+        if not specs:
+            return {}
         seeds: list[int | None] = [None] * self.vector.num_envs
         options: list[dict[str, Any] | None] = [None] * self.vector.num_envs
         mask = np.zeros(self.vector.num_envs, dtype=np.bool_)
-        specs = {slot: self.queue.popleft() for slot in indices}
         for slot, spec in specs.items():
             seeds[slot], options[slot], mask[slot] = spec.seed, dict(spec.options or {}), True
         observations, infos = self.vector.reset(seed=seeds, options={"reset_mask": mask, "slot_options": options})
         for slot, spec in specs.items():
-            text, image = _text_and_image(observations, slot)
+            text, image = text_and_image(observations, slot)
             self.slots[slot] = _Slot(Trajectory(spec), text, infos.rows[slot], "", image)
-        return infos.rows
+        return {slot: infos.rows[slot]["fault"] for slot in specs}
+
+    def _restore(self, specs: dict[int, EpisodeSpec]) -> dict[int, str]:
+        """Begin episodes in these slots where they branch off; returns the fault of each slot."""
+        found = bring_back(self.vector, {slot: branch_state(spec) for slot, spec in specs.items()})
+        for slot, seen in found.items():
+            trajectory = Trajectory(specs[slot])
+            self.slots[slot] = _Slot(trajectory, seen.text, seen.info, "", seen.image)
+            self.agent.recall(trajectory.spec.episode, trajectory.earlier_turns)
+        return {slot: seen.fault for slot, seen in found.items()}
+
+    def _save(self, slots: list[int]) -> None:
+        """Note the state of the environments in these slots, if asked."""
+        if self.snapshots:
+            for slot, state in saved_states(self.vector, slots).items():
+                self.slots[slot].snapshot = state
 
     def act(self) -> None:
         """Let the agent decide for every waiting slot and send the actions off."""
         if not self.waiting:
             return
         waiting = sorted(self.waiting)
+        self._save(waiting)
         asked = time.perf_counter()
         decisions = self.agent.act([self.slots[slot].request(slot) for slot in waiting])
         self._send(waiting, decisions, time.perf_counter() - asked)
@@ -187,6 +212,7 @@ class _Runner:
     def act_eagerly(self) -> None:
         """Let the agent begin with every waiting slot, and send off the actions that it has decided by now."""
         assert isinstance(self.agent, EagerAgent)
+        self._save(sorted(self.waiting))
         self.agent.begin([self.slots[slot].request(slot) for slot in sorted(self.waiting)])
         self.waiting = []
         decided = {request.slot: decision for request, decision in self.agent.decided(wait=not self.in_flight)}
@@ -211,7 +237,7 @@ class _Runner:
         indices, observations, rewards, terminations, truncations, infos = ready
         for position in np.argsort(np.asarray(indices)):
             slot = int(indices[position])
-            seen = _text_and_image(observations, int(position))
+            seen = text_and_image(observations, int(position))
             self._record(slot, float(rewards[position]), *seen, infos.rows[position])
             trajectory = self.slots[slot].trajectory
             trajectory.terminated = bool(terminations[position])
@@ -239,6 +265,8 @@ class _Runner:
                 usage=self.usages.pop(slot),
                 notes=decision.notes,
                 components=dict(info.get("reward_components", ())),
+                entropies=decision.entropies,
+                snapshot=state.snapshot,
             )
         )
         state.trajectory.fault = info["fault"]
@@ -251,6 +279,7 @@ class _Runner:
         trajectory.score = float(state.info["score"])
         trajectory.progress = float(state.info.get("progress", math.nan))
         trajectory.final_observation = state.observation
+        trajectory.final_anchor = str(state.info.get("anchor", ""))
         if trajectory.truncated and not trajectory.fault:
             trajectory.final_prompt_ids = self.agent.final_prompt(state.request(slot))
         self.agent.forget(trajectory.spec.episode)

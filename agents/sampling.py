@@ -19,11 +19,13 @@ class Sampling:
         temperature: Divides the logits; 0 takes the most likely token.
         top_p: Keep the most likely tokens up to this much probability; 1 keeps all.
         max_new_tokens: Limit of a completion's length, the end token included.
+        entropies: Whether completions carry the entropy of the distribution of each of their tokens.
     """
 
     temperature: float = 1.0
     top_p: float = 1.0
     max_new_tokens: int = 256
+    entropies: bool = False
 
     def __post_init__(self) -> None:
         if self.temperature < 0:

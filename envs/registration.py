@@ -117,10 +117,9 @@ def register_env(env_id: str, entry_point: str, *, summary: str, options: Mappin
     Raises:
         ConfigError: The id is malformed, or taken.
 
-    >>> place = "turngym.envs.textgames.guess_the_number:GuessTheNumber"
-    >>> register_env("docs/Digits-v0", place, summary="Find a digit.", options={"low": 0, "high": 9})
-    >>> gymnasium.make("docs/Digits-v0").reset(seed=0)[0]
-    'from 0 to 9'
+    >>> register_env("turngym/Picker-v0", "locks.game:Picker", summary="Pick a lock.")
+    Traceback (most recent call last):
+    turngym.errors.ConfigError: the namespace turngym is for what comes with it, got 'turngym/Picker-v0': take your own.
     """
     _require_own(env_id, entry_point)
     spec = Spec(entry_point, dict(options or {}), summary)
@@ -140,9 +139,9 @@ def register_game(game_id: str, entry_point: str, *, summary: str, options: Mapp
     Raises:
         ConfigError: The id is malformed, or it or that of its seat is taken.
 
-    >>> register_game("docs/Noughts-v0", "turngym.envs.tablegames.tic_tac_toe:TicTacToe", summary="Three in a row.")
-    >>> gymnasium.make("docs/NoughtsSeat-v0").reset(seed=0)[1]["legal_actions"]  # X has begun
-    ('0', '1', '2', '3', '4', '5', '6', '8')
+    >>> register_game("cards/Snap", "cards.snap:Snap", summary="Be the first to say snap.")
+    Traceback (most recent call last):
+    turngym.errors.ConfigError: an id is written namespace/Name-v0, got 'cards/Snap'.
     """
     _require_own(game_id, entry_point)
     spec, known = Spec(entry_point, dict(options or {}), summary), _added_games.get(game_id)
@@ -174,7 +173,7 @@ def _require_own(env_id: str, entry_point: str) -> None:
     if not namespace or version is None:
         raise ConfigError(f"an id is written namespace/Name-v0, got {env_id!r}.")
     if namespace == NAMESPACE:
-        raise ConfigError(f"the namespace turngym is for what comes with it, got {env_id!r}: take one of your own.")
+        raise ConfigError(f"the namespace turngym is for what comes with it, got {env_id!r}: take your own.")
     module, _, name = entry_point.partition(":")
     if not name or not all(map(str.isidentifier, (*module.split("."), name))):
         raise ConfigError(f"the entry point of {env_id!r} is written module:Class, got {entry_point!r}.")

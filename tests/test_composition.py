@@ -44,18 +44,20 @@ def test_a_composition_credits_as_its_base_does(pair: str) -> None:
 
 
 @pytest.mark.parametrize("base", [name for name in BASES if name not in OWN_RATIO])
-def test_a_turn_level_ratio_is_one_number_a_turn_on_any_method(base: str) -> None:
-    algorithm = build(f"{base}+turn_is")
+def test_a_turn_level_ratio_is_the_geometric_mean_of_the_methods_own_token_ratios(base: str) -> None:
+    algorithm, plain = build(f"{base}+turn_is"), build(base, {base: {"ratio": "token"}})
     batch = properties.batch_of(algorithm, properties.episodes())
+    plain.advantages(batch.table)
     inputs = batch.inputs(batch.by_episode())
-    assert isinstance(algorithm, PolicyMethod)
-    ratio = algorithm.surrogate(inputs).ratio.detach()
-    shift = (batch.leaves["logprobs"] - batch.old_logprobs).detach()
+    assert isinstance(algorithm, PolicyMethod) and isinstance(plain, PolicyMethod)
+    found = algorithm.surrogate(inputs).ratio.detach()
+    tokens = plain.surrogate(inputs).ratio.detach().log()
+    differ = False
     for turn in inputs.turn_ids[inputs.turn_ids >= 0].unique():
-        expected = shift[batch.table.token_turn == turn].mean().exp()
-        torch.testing.assert_close(
-            ratio[inputs.turn_ids == turn], expected.expand(int((inputs.turn_ids == turn).sum()))
-        )
+        here = inputs.turn_ids == turn
+        differ |= len(tokens[here].unique()) > 1
+        torch.testing.assert_close(found[here], tokens[here].mean().exp().expand(int(here.sum())))
+    assert differ, "turns of one token alone would show nothing"
 
 
 @pytest.mark.parametrize("base", sorted(OWN_RATIO))

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from reward_parts import Parts
 from small import agent_of, group_specs, small_model
 
 from turngym.agents.rollout import rollout
@@ -10,19 +11,8 @@ from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, DivergenceError
 from turngym.trainers.algorithms import build
 from turngym.trainers.turn_table import turn_table
-from turngym.wrappers.core import Played, TextWrapper
 
 torch.set_num_threads(1)
-
-
-class Parts(TextWrapper):
-    """Stands for an environment whose reward has parts: what it paid before, and a cost of every turn."""
-
-    name = "parts"
-
-    def _turn(self, played: Played) -> tuple[float, bool]:
-        played.info["reward_components"] = {"paid": played.reward, "cost": -0.1}
-        return played.reward - 0.1, False
 
 
 @pytest.mark.parametrize("backend", ["sync", "process"])

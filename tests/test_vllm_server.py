@@ -85,7 +85,7 @@ def words_for(server: Server, out: Path, episodes: int = EPISODES) -> list[str]:
     words = ["eval", LAKE, "--agent", server.agent, "--episodes", str(episodes), "--out", str(out), "--resume"]
     words += ["--option", "max_turns=6", "--prompt", "instructions=false", "--num-envs", "2"]
     words += ["--max-new-tokens", "8", "--temperature", "1"]
-    return [*words, "--server", "retries=1", "--server", "wait=0.01"]
+    return [*words, "--server", "retries=3", "--server", "wait=0.005"]
 
 
 def rows(out: Path) -> list[dict[str, Any]]:
@@ -104,7 +104,7 @@ def test_an_evaluation_is_played_and_repeats_by_its_seeds(server: Server, tmp_pa
     found = json.loads((tmp_path / "one" / "results.json").read_text("utf8"))
     usage = found["usage"]
     assert found["complete"] and found["environments"][LABEL]["success"]["n_games"] == 4
-    assert usage["lost"] == usage["retries"] == usage["unmetered"] == 0
+    assert usage["lost"] == usage["unmetered"] == 0 and set(usage["failures"]) <= {"empty"}
     assert 0 < usage["tokens_out"] <= 8 * usage["calls"] < usage["tokens_in"]
     one, two = ((tmp_path / name / "transcripts.jsonl").read_bytes() for name in ("one", "two"))
     assert one == two
@@ -138,7 +138,7 @@ def test_a_server_that_dies_costs_no_episode_and_one_that_is_back_is_gone_on_wit
     assert [row["status"] for row in rows(stays)] == [
         "agent_error" if of_seed[r["seed"]] else "ok" for r in rows(stays)
     ]
-    assert set(found["usage"]["failures"]) <= {"connection"}
+    assert "connection" in found["usage"]["failures"]
 
     before = rows(dies)
     assert len(before) < EPISODES and not (dies / "results.json").exists()

@@ -14,7 +14,8 @@ from turngym.__main__ import main
 from turngym.agents.backends import AgentSettings, make_agent
 from turngym.agents.model_agent import ModelAgent
 from turngym.agents.models import load_model, load_vocabulary
-from turngym.agents.vllm_sampler import VllmConfig, seed_of
+from turngym.agents.vllm_config import VllmConfig
+from turngym.agents.vllm_sampler import seed_of
 from turngym.agents.vllm_weights import require_shapes, shapes_of, stale_weights, with_head
 from turngym.benchmarks.commands.train import parse_train
 from turngym.errors import ConfigError, MissingExtra, ModelError

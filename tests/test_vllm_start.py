@@ -15,7 +15,8 @@ pytestmark = pytest.mark.integration
 pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")
 
 from turngym.agents.backends.vllm import make  # noqa: E402
-from turngym.agents.vllm_sampler import VllmConfig, VllmSampler  # noqa: E402
+from turngym.agents.vllm_config import VllmConfig  # noqa: E402
+from turngym.agents.vllm_sampler import VllmSampler  # noqa: E402
 from turngym.errors import ConfigError, ModelError  # noqa: E402
 
 SMALL = VllmConfig(max_model_len=64, kv_cache_gib=0.05)

@@ -19,7 +19,7 @@ from turngym.trainers.sft import SupervisedConfig
 pytestmark = pytest.mark.integration
 pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")
 
-from turngym.agents.vllm_sampler import VllmConfig  # noqa: E402
+from turngym.agents.vllm_config import VllmConfig  # noqa: E402
 from turngym.trainers.vllm_rollouts import Follower, vllm_rollouts  # noqa: E402
 
 ENGINE = VllmConfig(max_model_len=512, kv_cache_gib=0.05)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from turngym.agents.backends import AgentSettings
 from turngym.agents.embedded import EmbeddedConfig
 from turngym.agents.prompts import PromptConfig
-from turngym.agents.vllm_sampler import VllmConfig
+from turngym.agents.vllm_config import VllmConfig
 from turngym.errors import ConfigError
 from turngym.trainers.learner import UpdateConfig
 from turngym.trainers.sft import SupervisedConfig

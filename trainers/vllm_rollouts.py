@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from turngym.agents.generate import Completion
 from turngym.agents.models import LanguageModel
 from turngym.agents.sampling import Sampling
-from turngym.agents.vllm_sampler import VllmConfig, VllmSampler
+from turngym.agents.vllm_config import VllmConfig
+from turngym.agents.vllm_sampler import VllmSampler
 from turngym.trainers.setup import without_adapters
 
 

@@ -21,7 +21,7 @@ class AgentSettings:
         max_new_tokens: Limit of a completion's length.
         prompt: Fields of :class:`turngym.agents.prompt_text.PromptConfig`.
         server: Fields of :class:`turngym.agents.server_config.ServerConfig`, or of
-            :class:`turngym.agents.vllm_sampler.VllmConfig` for the backend ``vllm``.
+            :class:`turngym.agents.vllm_config.VllmConfig` for the backend ``vllm``.
         style: Name of a style of :data:`turngym.agents.styles.STYLES`, with options as in ``summary:budget=1500``.
     """
 

@@ -9,7 +9,8 @@ from turngym.agents.model_agent import ModelAgent
 from turngym.agents.models import Vocabulary, load_vocabulary
 from turngym.agents.prompts import PromptConfig
 from turngym.agents.sampling import Sampling
-from turngym.agents.vllm_sampler import VllmConfig, VllmSampler, require_vllm
+from turngym.agents.vllm_config import VllmConfig, require_vllm
+from turngym.agents.vllm_sampler import VllmSampler
 from turngym.errors import ConfigError, nearest
 
 

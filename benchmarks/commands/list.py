@@ -22,7 +22,19 @@ from turngym.benchmarks.commands.parsing import parse, text_env_ids
 from turngym.plugins import OURS, Plugin, load_plugins, origin
 from turngym.registry import Registry
 
-Kind = Literal["all", "environments", "games", "algorithms", "backends", "suites", "wrappers", "players", "plugins"]
+Kind = Literal[
+    "all",
+    "environments",
+    "games",
+    "algorithms",
+    "backends",
+    "styles",
+    "verifiers",
+    "suites",
+    "wrappers",
+    "players",
+    "plugins",
+]
 Row = dict[str, Any]
 
 
@@ -78,6 +90,20 @@ def backends() -> list[Row]:
     return _registered(BACKENDS)
 
 
+def styles() -> list[Row]:
+    """Return the styles of prompting."""
+    from turngym.agents.styles import STYLES
+
+    return _registered(STYLES)
+
+
+def verifiers() -> list[Row]:
+    """Return what chooses the best of several attempts."""
+    from turngym.agents.verifiers import VERIFIERS
+
+    return _registered(VERIFIERS)
+
+
 def suites() -> list[Row]:
     """Return the suites."""
     from turngym.benchmarks.suites import SUITES
@@ -121,6 +147,8 @@ KINDS: dict[str, Callable[[], list[Row]]] = {
     "games": games,
     "algorithms": algorithms,
     "backends": backends,
+    "styles": styles,
+    "verifiers": verifiers,
     "suites": suites,
     "wrappers": wrappers,
     "players": players,

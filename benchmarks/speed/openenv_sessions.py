@@ -15,10 +15,11 @@ import importlib
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -259,11 +260,34 @@ async def measure(process: int, url: str, sessions: int, turns: int) -> dict[str
     }
 
 
+def summary(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the medians over the rounds, and the smallest share of successes."""
+
+    def middle(*path: str) -> float:
+        values = []
+        for figures in rounds:
+            value: Any = figures
+            for key in path:
+                value = value[key]
+            values.append(float("nan") if value is None else float(value))
+        return round(statistics.median(values), 3)
+
+    return {
+        "success_share": min(float(figures["success_share"]) for figures in rounds),
+        "p99_seconds": middle("latency_seconds", "p99"),
+        "requests_per_second": middle("requests_per_second"),
+        "memory_mib": middle("server_memory_mib", "largest"),
+        "processor_milliseconds_per_request": middle("server_processor_milliseconds_per_request"),
+        "seconds_to_open": middle("seconds_to_open"),
+    }
+
+
 def main() -> None:
     """Measure every side, and write the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--sessions", type=int, default=2048)
-    parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3, help="times that every side is measured, in turn")
     parser.add_argument("--sides", nargs="*", default=list(SIDES), choices=SIDES)
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     parser.add_argument("--child", default="")
@@ -273,17 +297,22 @@ def main() -> None:
     if arguments.child:
         child(arguments.child, arguments.sessions)
         return
-    found: dict[str, Any] = {}
-    load = round(os.getloadavg()[0], 1)
-    for side in arguments.sides:
-        with serving(side, arguments.sessions) as (process, url):
-            found[side] = asyncio.run(measure(process, url, arguments.sessions, arguments.turns))
-        print(f"{side}: {json.dumps(found[side])}", flush=True)
+    rounds: dict[str, list[dict[str, Any]]] = {side: [] for side in arguments.sides}
+    for _ in range(arguments.rounds):
+        for side in arguments.sides:
+            load = round(os.getloadavg()[0], 1)
+            with serving(side, arguments.sessions) as (process, url):
+                figures = asyncio.run(measure(process, url, arguments.sessions, arguments.turns))
+            rounds[side].append({"load_average_before": load, **figures})
+            print(f"{side}: {json.dumps(rounds[side][-1])}", flush=True)
+    middle = {side: summary(figures) for side, figures in rounds.items()}
+    for side, figures in middle.items():
+        print(f"{side:18} {figures}")
     report = {
         "machine": machine("turngym", "openenv", "uvicorn", "websockets", "fastapi"),
-        "load_average_of_others": load,
         "step_seconds": 1.0,
-        "servers": found,
+        "medians": middle,
+        "rounds": rounds,
     }
     if arguments.write:
         write_json(RESULTS, report)

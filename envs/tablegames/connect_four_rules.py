@@ -67,20 +67,31 @@ def dropped(grid: Grid, position: Position, column: int) -> Position:
     return Position(position.both ^ position.own, position.both | stone)
 
 
+@lru_cache(maxsize=8)
+def line_finder(rows: int, connect: int) -> Callable[[int], bool]:
+    """Return what tells whether some stones hold enough in a row, column or diagonal of one board size."""
+    height, more = rows + 1, range(connect - 1)
+    shifts = (1, height, height - 1, height + 1)
+
+    def has(stones: int) -> bool:
+        for shift in shifts:
+            line = stones
+            for _ in more:
+                line &= line >> shift
+            if line:
+                return True
+        return False
+
+    return has
+
+
 def has_line(grid: Grid, stones: int) -> bool:
     """Return whether some stones hold enough in a row, column or diagonal.
 
     >>> has_line(Grid(), 0b1111), has_line(Grid(), 0b0111)
     (True, False)
     """
-    height = grid.rows + 1
-    for shift in (1, height, height - 1, height + 1):
-        line = stones
-        for _ in range(grid.connect - 1):
-            line &= line >> shift
-        if line:
-            return True
-    return False
+    return line_finder(grid.rows, grid.connect)(stones)
 
 
 def just_won(grid: Grid, position: Position) -> bool:
@@ -159,25 +170,22 @@ def searcher(grid: Grid) -> Search:
     Values found with the whole of a line are kept from call to call, up to 300,000; so a call's result never
     depends on those before it, only its time.
     """
-    order = [(grid.floor(column), grid.strip(column)) for column in _middle_first(grid)]
-    full = sum(strip for _, strip in order)
-    weights = [order[0][1]] + ([order[1][1]] if grid.columns % 2 == 0 else [])
-    middle = sum(weights)
-    height, connect = grid.rows + 1, grid.connect - 1
-    shifts = (1, height, height - 1, height + 1)
+    wins, search = line_finder(grid.rows, grid.connect), _alpha_beta(grid)
+
+    def checked(own: int, both: int, depth: int, alpha: int, beta: int) -> int:
+        return both.bit_count() - WIN if wins(both ^ own) else search(own, both, depth, alpha, beta)
+
+    return checked
+
+
+def _alpha_beta(grid: Grid) -> Search:
+    """Return the search for positions in which the seat that moved last has no line."""
+    strips = [grid.strip(column) for column in _middle_first(grid)]
+    full, middle, looked = sum(strips), sum(strips[: 2 - grid.columns % 2]), _looker(grid)
     known: dict[tuple[int, int, int], tuple[int, int]] = {}
 
-    def wins(stones: int) -> bool:
-        for shift in shifts:
-            line = stones
-            for _ in range(connect):
-                line &= line >> shift
-            if line:
-                return True
-        return False
-
     def search(own: int, both: int, depth: int, alpha: int, beta: int) -> int:
-        """Return the value, or a bound of it outside of the window. The seat that moved last has no line."""
+        """Return the value, or a bound of it outside of the window."""
         if both == full:
             return 0
         other, count = both ^ own, both.bit_count()
@@ -189,16 +197,10 @@ def searcher(grid: Grid) -> Search:
             return low
         if high <= alpha:
             return high
-        moves = [stone for bottom, strip in order if (stone := (both + bottom) & strip)]
-        for stone in moves:
-            if wins(own | stone):
-                return WIN - count - 1
-        if depth > 1:  # the other seat's next move is looked at too: stop its win, if there is but one
-            threats = [stone for stone in moves if wins(other | stone)]
-            if len(threats) > 1:
-                return count + 2 - WIN
-            moves = threats or moves
-        value, floor, beta = -WIN, max(alpha, low), min(beta, high)
+        value, moves = looked(own, other, both, depth > 1)
+        if not moves:
+            return value
+        floor, beta = max(alpha, low), min(beta, high)
         for stone in moves:
             found = -search(other, both | stone, depth - 1, -beta, -max(floor, value))
             if found > value:
@@ -210,7 +212,24 @@ def searcher(grid: Grid) -> Search:
         known[own, both, depth] = low if value <= floor else max(low, value), high if value >= beta else value
         return value
 
-    def checked(own: int, both: int, depth: int, alpha: int, beta: int) -> int:
-        return both.bit_count() - WIN if wins(both ^ own) else search(own, both, depth, alpha, beta)
+    return search
 
-    return checked
+
+def _looker(grid: Grid) -> Callable[[int, int, int, bool], tuple[int, list[int]]]:
+    """Return what looks a move ahead: the moves to search, or none and the value where the game is decided."""
+    wins = line_finder(grid.rows, grid.connect)
+    order = [(grid.floor(column), grid.strip(column)) for column in _middle_first(grid)]
+
+    def looked(own: int, other: int, both: int, is_deep: bool) -> tuple[int, list[int]]:
+        moves = [stone for bottom, strip in order if (stone := (both + bottom) & strip)]
+        for stone in moves:
+            if wins(own | stone):
+                return WIN - both.bit_count() - 1, []
+        if is_deep:  # the other seat's next move is looked at too: stop its win, if there is but one
+            threats = [stone for stone in moves if wins(other | stone)]
+            if len(threats) > 1:
+                return both.bit_count() + 2 - WIN, []
+            moves = threats or moves
+        return -WIN, moves
+
+    return looked

@@ -1,0 +1,83 @@
+"""Saving and bringing back the states of a vector's environments, one by one where some of them break."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.agents.trajectory import EpisodeSpec
+from turngym.envs.vector import TextVectorEnv
+from turngym.errors import ConfigError, SnapshotUnsupported, TurngymError
+
+
+class Seen(NamedTuple):
+    """What an environment showed when its state was brought back, or the fault that kept it from that."""
+
+    text: str
+    image: NDArray[np.uint8] | None
+    info: dict[str, Any]
+    fault: str
+
+
+def text_and_image(observations: Any, index: int) -> tuple[str, NDArray[np.uint8] | None]:
+    """Return one observation of a batch: its text, and its picture where it has one."""
+    if isinstance(observations, dict):
+        return observations["text"][index], observations.get("image", {index: None})[index]
+    return observations[index], None
+
+
+def saved_states(vector: TextVectorEnv, slots: Sequence[int]) -> dict[int, bytes]:
+    """Return the snapshot of each slot; empty where an environment breaks over it.
+
+    Raises:
+        SnapshotUnsupported: The environments cannot save their state.
+    """
+    if not slots:
+        return {}
+    try:
+        return dict(zip(slots, vector.snapshot(slots), strict=True))
+    except SnapshotUnsupported:
+        raise
+    except TurngymError:
+        if len(slots) == 1:
+            return {slots[0]: b""}
+        return {slot: state for each in slots for slot, state in saved_states(vector, [each]).items()}
+
+
+def bring_back(vector: TextVectorEnv, states: Mapping[int, bytes]) -> dict[int, Seen]:
+    """Bring snapshots back into slots, and return what each slot shows then."""
+    if not states:
+        return {}
+    slots = list(states)
+    try:
+        observations, infos = vector.restore([states[slot] for slot in slots], slots)
+    except TurngymError as error:
+        if len(slots) == 1:
+            lost = {"success": -1, "score": math.nan}
+            return {slots[0]: Seen("", None, lost, f"restore failed: {error}")}
+        return {slot: seen for each in slots for slot, seen in bring_back(vector, {each: states[each]}).items()}
+    return {
+        slot: Seen(*text_and_image(observations, position), infos.rows[position], str(infos.rows[position]["fault"]))
+        for position, slot in enumerate(slots)
+    }
+
+
+def branch_state(spec: EpisodeSpec) -> bytes:
+    """Return the snapshot that an episode begins with; empty if it begins with a reset.
+
+    Raises:
+        ConfigError: It shall branch off where there is no snapshot.
+    """
+    branch = spec.branch
+    if branch is None:
+        return b""
+    if not branch.trajectory.turns[branch.turn].snapshot:
+        raise ConfigError(
+            f"episode {spec.episode} shall branch off at turn {branch.turn} of episode "
+            f"{branch.trajectory.spec.episode}, which has no snapshot there: roll out with snapshots=True."
+        )
+    return branch.trajectory.turns[branch.turn].snapshot

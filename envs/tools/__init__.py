@@ -1,0 +1,1 @@
+"""Tools for agents: model-written code in a sandbox."""

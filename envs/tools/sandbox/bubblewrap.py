@@ -1,0 +1,96 @@
+"""Bubblewrap: namespaces of the kernel around one process, limits of the kernel on top. Starts in milliseconds."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from pathlib import Path
+
+from turngym.envs.tools.sandbox.cgroups import make_group
+from turngym.envs.tools.sandbox.host import Launch, ProcessSession, driver_arguments
+from turngym.envs.tools.sandbox.protocol import SANDBOXES, Limits, Sandbox
+from turngym.errors import MissingExtra
+
+SYSTEM_PYTHON = "/usr/bin/python3"
+_FIRST_USER = 1_800_000_000
+_users = itertools.count()
+
+
+@SANDBOXES.register("bubblewrap")
+class Bubblewrap(Sandbox):
+    """Sessions in namespaces of their own: no network, no processes of others, nothing of the host but ``/usr``.
+
+    Where turngym runs as root, every sandbox belongs to a user of its own without a name, and memory and processes are
+    limited for all of it together by control groups, where those can be made. Elsewhere the limits are those of each
+    process, and that of processes counts inside of the sandbox.
+
+    Args:
+        limits: What code may use.
+
+    Raises:
+        MissingExtra: Bubblewrap or the system's Python is missing.
+    """
+
+    stops = (
+        "Stops: network, files of the host beyond a read-only /usr, environment variables, signals to and sight of "
+        "other processes, new privileges and namespaces, too much memory, processor time, processes, output, files. Does not "
+        "stop: faults of the kernel itself, whose calls are not filtered; use docker with runsc against those."
+    )
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__(limits)
+        program = shutil.which("bwrap")
+        if program is None:
+            raise MissingExtra("the sandbox bubblewrap needs the program bwrap: apt-get install bubblewrap.")
+        if not os.path.exists(SYSTEM_PYTHON):
+            raise MissingExtra(f"the sandbox bubblewrap needs {SYSTEM_PYTHON}: apt-get install python3-minimal.")
+        self._program = program
+
+    def session(self) -> ProcessSession:
+        """Return a fresh session."""
+        return ProcessSession(self._launch, self.limits)
+
+    def _launch(self) -> Launch:
+        command = [self._program, *self._arguments(), SYSTEM_PYTHON, *driver_arguments(self.limits)]
+        if os.geteuid() != 0:
+            return Launch(command, _nothing)
+        command = [*self._as_nobody(), *command]
+        group = make_group(self.limits)
+        return Launch(command, _nothing) if group is None else Launch([*group.entry(), *command], group.remove)
+
+    def _as_nobody(self) -> list[str]:
+        """Return the beginning of a command that goes on as a user whom nothing belongs to."""
+        user = str(_FIRST_USER + next(_users) % 100_000_000)
+        return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs", "--"]
+
+    def _arguments(self) -> list[str]:
+        links = [word for name in ("lib", "lib64", "bin") for word in _link(name)]
+        scratch = str(int(self.limits.scratch_mib * 1024 * 1024))
+        return [
+            *(
+                "--unshare-all",
+                "--unshare-user",
+                "--disable-userns",
+                "--die-with-parent",
+                "--new-session",
+                "--clearenv",
+            ),
+            *("--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "sandbox"),
+            *("--ro-bind", "/usr", "/usr", *links, "--proc", "/proc", "--dev", "/dev"),
+            *("--size", scratch, "--tmpfs", "/tmp", "--size", "4096", "--tmpfs", "/dev/shm"),
+            *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"),
+            *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/tmp", "--setenv", "LANG", "C.UTF-8", "--"),
+        ]
+
+
+def _nothing() -> None:
+    """There is nothing to clean up."""
+
+
+def _link(name: str) -> list[str]:
+    """Return what makes /lib and the like inside, as they are outside."""
+    path = Path("/", name)
+    if path.is_symlink():
+        return ["--symlink", f"usr/{name}", f"/{name}"]
+    return ["--ro-bind", f"/{name}", f"/{name}"] if path.is_dir() else []

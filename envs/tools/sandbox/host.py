@@ -1,0 +1,177 @@
+"""The host's side of a session: it starts the sandbox, sends code, and ends what does not answer."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import selectors
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from turngym.envs.tools.sandbox.protocol import Limits, Result, Session
+from turngym.errors import TurngymError
+
+START_SECONDS = 60.0
+GRACE_SECONDS = 5.0
+"""How long after a call's time the driver may take to say so, before the whole sandbox is ended."""
+_STATUSES = ("ok", "error", "timeout", "output", "died")
+
+
+class SandboxError(TurngymError, RuntimeError):
+    """A sandbox that does not start; nothing has run."""
+
+
+@cache
+def driver_source() -> str:
+    """Return the program that runs inside."""
+    return (Path(__file__).parent / "driver.py").read_text("utf8")
+
+
+def driver_arguments(limits: Limits) -> list[str]:
+    """Return the arguments for the interpreter inside: isolated from its user and its environment."""
+    return ["-I", "-S", "-c", driver_source(), json.dumps(asdict(limits))]
+
+
+class Launch(NamedTuple):
+    """How one sandbox is started.
+
+    Args:
+        command: Its command.
+        cleanup: Called once, after its end.
+    """
+
+    command: Sequence[str]
+    cleanup: Callable[[], None]
+
+
+class ProcessSession(Session):
+    """A sandbox that is a child process, its driver on standard input and output; one that has died is replaced.
+
+    Args:
+        launch: Gets ready what a start needs.
+        limits: What code may use.
+
+    Raises:
+        SandboxError: It does not start.
+    """
+
+    def __init__(self, launch: Callable[[], Launch], limits: Limits) -> None:
+        self._launch, self._limits = launch, limits
+        self._process: subprocess.Popen[bytes] | None = None
+        self._start()
+
+    def _start(self) -> None:
+        command, self._cleanup = self._launch()
+        self._buffer = bytearray()
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+                cwd="/",
+                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+            )
+        except OSError as error:
+            self._cleanup()
+            raise SandboxError(f"{command[0]} does not start: {error}.") from error
+        if self._read_frame(START_SECONDS) != {"ready": True}:
+            told = self._last_words()
+            self.close()
+            raise SandboxError(f"the sandbox does not start: {told or 'no word'}.")
+
+    @property
+    def pid(self) -> int:
+        """Process id of the sandbox on the host; 0 where there is none."""
+        return self._process.pid if self._process else 0
+
+    def _last_words(self) -> str:
+        assert self._process is not None and self._process.stderr is not None
+        self._process.kill()
+        return self._process.stderr.read(2000).decode("utf8", "replace").strip()
+
+    def run(self, code: str, wall_seconds: float | None = None) -> Result:
+        """Run code."""
+        if not isinstance(code, str):
+            raise TypeError(f"code is text, got {type(code).__name__}.")
+        seconds = self._limits.wall_seconds if wall_seconds is None else min(wall_seconds, self._limits.wall_seconds)
+        if not seconds > 0 or math.isinf(seconds):
+            raise ValueError(f"wall_seconds must be positive and finite, got {wall_seconds!r}.")
+        if self._process is None:
+            self._start()
+        start, frame = time.monotonic(), None
+        if self._send({"code": code, "seconds": seconds}, seconds + GRACE_SECONDS):
+            frame = self._read_frame(seconds + GRACE_SECONDS)
+        found = _result(frame)
+        if found is None:  # nothing to be understood: the code has killed the driver, or spoken in its place
+            self.close()
+            return Result("died", stderr="the sandbox has died", seconds=time.monotonic() - start, lost_state=True)
+        return found
+
+    def _send(self, order: dict[str, Any], seconds: float) -> bool:
+        """Write an order, in pieces that never block for longer than the time given."""
+        assert self._process is not None and self._process.stdin is not None
+        data, deadline = memoryview(json.dumps(order).encode() + b"\n"), time.monotonic() + seconds
+        os.set_blocking(self._process.stdin.fileno(), False)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdin, selectors.EVENT_WRITE)
+            while data:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    return False
+                try:
+                    data = data[os.write(self._process.stdin.fileno(), data[:65536]) :]
+                except OSError:
+                    return False
+        return True
+
+    def _read_frame(self, seconds: float) -> Any:
+        """Return the next line as JSON; None after the end, at the deadline, or where it is too long or no JSON."""
+        assert self._process is not None and self._process.stdout is not None
+        deadline = time.monotonic() + seconds
+        most = 8 * (int(self._limits.output_kib * 1024) + 100_000)  # JSON may take six letters for one
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._buffer:
+                if len(self._buffer) > most or not selector.select(max(0.0, deadline - time.monotonic())):
+                    return None
+                data = os.read(self._process.stdout.fileno(), 65536)
+                if not data:
+                    return None
+                self._buffer += data
+        line, _, rest = self._buffer.partition(b"\n")
+        self._buffer = rest
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+
+    def close(self) -> None:
+        """End everything inside."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+        self._cleanup()
+
+
+def _result(frame: Any) -> Result | None:
+    """Return what a frame says, None if it is none of the driver's."""
+    try:
+        if frame["status"] not in _STATUSES or not isinstance(frame["lost_state"], bool):
+            return None
+        texts = {key: str(frame[key]) for key in ("stdout", "stderr", "value")}
+        return Result(frame["status"], seconds=float(frame["seconds"]), lost_state=frame["lost_state"], **texts)
+    except (KeyError, TypeError, ValueError):
+        return None
