@@ -51,7 +51,8 @@ def entropy_share(logprobs: Tensor) -> Tensor:
     >>> round(float(entropy_share(probabilities.log())), 4)
     0.2258
     """
-    return torch.special.entr(logprobs.exp()).sum(-1) / math.log(max(logprobs.shape[-1], 2))
+    entropy: Tensor = torch.special.entr(logprobs.exp()).sum(-1)
+    return entropy / math.log(max(logprobs.shape[-1], 2))
 
 
 def choose(logprobs: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:

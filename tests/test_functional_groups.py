@@ -139,6 +139,7 @@ def slow_weights(name: str) -> list[float]:
                 "turn": 1 / turns / n,
                 "trajectory": 1 / episodes / sum(kept),
                 "trajectory_sum": 1 / episodes,
+                "turn_sum": 1 / turns,
                 "nested": 1 / episodes / len(kept) / n,
                 "group": 1 / sum(1 for size in groups.values() if size) / max(groups[group], 1),
             }[name]
@@ -150,7 +151,8 @@ def slow_weights(name: str) -> list[float]:
 def test_loss_weights_equal_the_definitions(name: str) -> None:
     found = F.loss_weights(table_of(EPISODES), name)
     close(found, slow_weights(name), 1e-15)
-    assert float(found.sum()) == pytest.approx(14 / 3 if name == "trajectory_sum" else 1)
+    sums = {"trajectory_sum": 14 / 3, "turn_sum": 14 / 6}
+    assert float(found.sum()) == pytest.approx(sums.get(name, 1))
 
 
 def test_every_normalisation_of_the_interface_has_weights() -> None:

@@ -1,6 +1,8 @@
 """OpenRLHF's own multi-turn executor plays our episodes with a small real model as its engine."""
 
 import asyncio
+import doctest
+import importlib
 import importlib.metadata
 import json
 from types import SimpleNamespace
@@ -84,3 +86,7 @@ def test_a_fault_pays_nothing_and_is_logged(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_example_is_short() -> None:
     assert code_lines("openrlhf_agent") < 60
+
+
+def test_the_examples_in_the_docstrings_run() -> None:
+    assert doctest.testmod(importlib.import_module("turngym.trainers.plugins.openrlhf")).failed == 0

@@ -1,5 +1,7 @@
 """Our environments, driven through skyrl_gym's own registry and life cycle."""
 
+import doctest
+import importlib
 import importlib.metadata
 import json
 import random
@@ -106,3 +108,7 @@ def test_the_example_plays_and_its_metrics_are_averaged_by_skyrl() -> None:
     assert metrics["terminated"] == 1.0 and metrics["faulted"] == 0.0 and metrics["invalid_actions"] == 0.0
     assert 1.0 <= metrics["turns"] <= 2.0
     assert code_lines("skyrl_env") < 60
+
+
+def test_the_examples_in_the_docstrings_run() -> None:
+    assert doctest.testmod(importlib.import_module("turngym.trainers.plugins.skyrl")).failed == 0

@@ -1,6 +1,8 @@
 """verl's own agent-loop worker plays our episodes; its batch, advantages and loss are taken for real."""
 
 import asyncio
+import doctest
+import importlib
 import importlib.metadata
 from typing import Any
 
@@ -224,3 +226,7 @@ def test_settings_wrappers_and_seats_of_games_come_with_the_row() -> None:
 
 def test_the_example_is_short() -> None:
     assert code_lines("verl_agent_loop") < 60
+
+
+def test_the_examples_in_the_docstrings_run() -> None:
+    assert doctest.testmod(importlib.import_module("turngym.trainers.plugins.verl")).failed == 0

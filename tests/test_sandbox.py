@@ -119,8 +119,8 @@ def test_output_is_cut_at_the_limit() -> None:
 
 def test_processes_that_code_leaves_behind_end_with_the_session(sandbox: Sandbox) -> None:
     with sandbox.session() as session:
-        code = "import subprocess, sys\np = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\np.pid"
-        assert session.run(code).value
+        started = "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
+        assert session.run(f"import subprocess, sys\n{started}\np.pid").value
         assert session.run("p.poll() is None").value == "True"
     marker = "import time; time.sleep(600)"
     for process in (path for path in os.listdir("/proc") if path.isdecimal()):

@@ -1,5 +1,6 @@
 """Code that wants out of the sandbox: every attempt is blocked and reported, and the host does not feel it."""
 
+import json
 import os
 import shutil
 import signal
@@ -76,7 +77,7 @@ print('all lived' if alive == 8 else 'some were ended')
     if os.geteuid() != 0:
         pytest.skip("only root can make control groups here, so each process has its limit alone")
     found = sandbox.run(code)
-    assert found.status in ("ok", "died", "timeout") and "all lived" not in found.stdout
+    assert found.status != "output" and "all lived" not in found.stdout
 
 
 def test_the_scratch_folder_and_single_files_are_limited(sandbox: Sandbox) -> None:
@@ -277,8 +278,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 for pid in ({os.getpid()}, 1, 2):
     print('blocked' if libc.ptrace(16, pid, 0, 0) == -1 else 'attached', pid)
 """
-    lines = run_lines(sandbox, code)
-    assert lines[0].startswith("blocked") and lines[1] == "blocked 1"
+    assert [line.split()[0] for line in run_lines(sandbox, code)] == ["blocked"] * 3
 
 
 def test_a_zip_bomb_ends_at_the_limits(sandbox: Sandbox) -> None:
@@ -294,11 +294,12 @@ zipfile.ZipFile(data).extract('x', '/tmp')
 
 
 def test_a_forged_answer_is_at_most_the_code_s_own_word(sandbox: Sandbox) -> None:
-    """Code can reach the pipe of the driver; what it writes there is taken for its own result, or for a dead session."""
-    forged = '{\\"status\\": \\"ok\\", \\"stdout\\": \\"f\\", \\"stderr\\": \\"\\", \\"value\\": \\"1\\", \\"seconds\\": 0, \\"lost_state\\": false}'
+    """Code can reach the pipe of the driver; what it writes there is its own result, or ends the session."""
+    fields = {"status": "ok", "stdout": "f", "stderr": "", "value": "1", "seconds": 0, "lost_state": False}
+    forged = json.dumps(fields)
     with sandbox.session() as session:
-        for text in (forged, "{}", "x" * 10_000_000, "[" * 100_000, '{\\"status\\": \\"root\\"}'):
-            code = f"import os\nopen(f'/proc/{{os.getppid()}}/fd/1', 'w').write(\"{text}\" + chr(10))"
+        for text in (forged, "{}", "x" * 10_000_000, "[" * 100_000, '{"status": "root"}'):
+            code = f"import os\nopen(f'/proc/{{os.getppid()}}/fd/1', 'w').write({text!r} + chr(10))"
             assert session.run(code, wall_seconds=5.0).status in ("ok", "error", "died", "timeout")
         for _ in range(8):
             found = session.run("'still here'")

@@ -15,10 +15,8 @@ pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-i
 
 LAKE = SuiteEntry("turngym/FrozenLake-v0", {"max_turns": 4}, episodes=3)
 NUMBER = SuiteEntry("turngym/GuessTheNumber-v0", {"max_turns": 7}, episodes=3)
-BROKEN = SuiteEntry("turngym/GuessTheNumber-v0", {"max_turns": 4}, episodes=3)
 if "two-games" not in SUITES:
     SUITES.register("two-games")(Suite("two-games", 1, "Short episodes.", (LAKE, NUMBER)))
-    SUITES.register("broken-game")(Suite("broken-game", 1, "Too few turns.", (BROKEN,)))
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +35,6 @@ def test_a_suite_is_played_like_by_transformers(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Greedy, so both backends write the same; what is printed is JSON and nothing else."""
-    assert main(["eval", "broken-game", "--agent", f"vllm:{folder}"]) == 2, "an evaluation that ends lets go of vLLM"
-    capsys.readouterr()
     settings = ["--server", "kv_cache_gib=0.2", "--server", "dtype=float32"]
     assert main([*words_for("vllm", folder, tmp_path / "vllm", *settings), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -19,18 +19,21 @@ from turngym.trainers.turn_table import TurnTable
 
 ConfigT = TypeVar("ConfigT")
 
-Normalisation: TypeAlias = Literal["token", "turn", "trajectory", "trajectory_sum", "nested", "group"]
+Normalisation: TypeAlias = Literal["token", "turn", "turn_sum", "trajectory", "trajectory_sum", "nested", "group"]
 """Over what a loss is averaged.
 
 ``token``: every sampled token of the batch weighs the same. ``turn``: every turn weighs the same, its tokens share it.
-``trajectory``: every trajectory weighs the same, its tokens share it. ``trajectory_sum``: token terms are summed inside
-a trajectory, then averaged over trajectories. ``nested``: mean over trajectories of the mean over turns of the mean
-over tokens. ``group``: every group weighs the same, its tokens share it.
+``turn_sum``: token terms are summed inside a turn, then averaged over turns. ``trajectory``: every trajectory weighs
+the same, its tokens share it. ``trajectory_sum``: token terms are summed inside a trajectory, then averaged over
+trajectories. ``nested``: mean over trajectories of the mean over turns of the mean over tokens. ``group``: every group
+weighs the same, its tokens share it.
 """
 
 Rollout: TypeAlias = Callable[..., list[Trajectory]]
 """Plays the episodes of an iteration, fresh ones at every call. With ``greedy=True`` it plays each instance of the call
-before once more, always taking the likeliest token; those episodes are counted and not trained on by themselves."""
+before once more, always taking the likeliest token; those episodes are counted and not trained on by themselves. With
+``branches=[...]``, for methods that need snapshots, it goes on from turns of episodes that it played and returns one
+new episode for each :class:`~turngym.agents.trajectory.Branch`, in that order: same group, and only the new turns."""
 
 
 class Need(enum.Enum):
@@ -42,6 +45,8 @@ class Need(enum.Enum):
     GROUPS = "groups"
     ENTROPY = "entropy"
     JOINT_VIEWS = "joint_views"
+    SNAPSHOTS = "snapshots"
+    SAMPLED_ENTROPIES = "sampled_entropies"
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,8 @@ class TrainConfig:
         env: Id of the environment, or of a game between seats, which is then learnt by self-play.
         env_options: Options of the environment.
         wrappers: Put around the environment, the first innermost, each written as in ``history:k=4``.
-        algorithm: Name of the algorithm; parts may be joined, as in ``grpo+epo``.
+        algorithm: Name of the algorithm, or ``module:Class`` or ``path/to/file.py:Class``; parts may be joined, as in
+            ``grpo+epo``.
         algorithm_options: Part of the algorithm -> its settings that differ from the defaults.
         model: ``embedded``, a model folder, a hub name, or a GGUF file.
         iterations: Cycles of rollouts followed by updates.

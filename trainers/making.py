@@ -18,6 +18,7 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None) -> T
         config: Settings of the run.
         algorithm: What it trains with; its needs decide what is recorded.
     """
+    needs = frozenset[Need]() if algorithm is None else algorithm.needs
     if is_game(config.env):
-        return GameTask(config, joint_views=algorithm is not None and Need.JOINT_VIEWS in algorithm.needs)
-    return EnvTask(config)
+        return GameTask(config, joint_views=Need.JOINT_VIEWS in needs)
+    return EnvTask(config, snapshots=Need.SNAPSHOTS in needs, entropies=Need.SAMPLED_ENTROPIES in needs)

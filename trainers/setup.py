@@ -57,6 +57,17 @@ def build_algorithm(config: TrainConfig) -> Algorithm[object]:
     """
     algorithm = build(config.algorithm, config.algorithm_options)
     check_group_size(algorithm, config.rollout.group_size)
+    if Need.SNAPSHOTS in algorithm.needs and is_game(config.env):
+        raise ConfigError(
+            f"{config.algorithm} goes on from the middle of episodes, and games between seats such as {config.env} are "
+            "played from deal to end. Take a method without snapshots, such as grpo or mappo, or an environment with "
+            "one agent."
+        )
+    if Need.SAMPLED_ENTROPIES in algorithm.needs and config.rollout.sampler != "transformers":
+        raise ConfigError(
+            f"{config.algorithm} reads the entropy of what is sampled from, which {config.rollout.sampler} does not "
+            "tell. Pass --rollout.sampler transformers."
+        )
     if Need.JOINT_VIEWS in algorithm.needs and not is_game(config.env):
         raise ConfigError(
             f"{config.algorithm} needs what all seats of a game know, and {config.env} has one agent: train on a game "

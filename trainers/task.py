@@ -7,14 +7,16 @@ vectors or tables, so environments with one agent and games between seats share 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from turngym.agents.evaluate import EvaluationResult, distinct_instances, evaluate
 from turngym.agents.model_agent import ModelAgent
 from turngym.agents.models import LanguageModel
 from turngym.agents.rollout import rollout
-from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
+from turngym.errors import ConfigError, SnapshotUnsupported
 from turngym.trainers.config import TrainConfig
 from turngym.trainers.run_folder import RunFolder
 from turngym.trainers.setup import environment_texts, iteration_specs, policy_agent, training_vector
@@ -24,6 +26,8 @@ CURVE_SAMPLING, FINAL_SAMPLING = -2, -1
 """Iterations in the keys of the sampling streams of evaluations; training uses 0 and more."""
 _EVALUATION_SLOTS = 256
 _CURVE_SEED, _FINAL_SEED = 1, 0
+_FIRST_BRANCH = 2**40
+"""Number of the first episode of an iteration that branches off; fresh ones count from 0."""
 
 
 class Evaluation(NamedTuple):
@@ -61,6 +65,23 @@ class Task(ABC):
             greedy: Play each instance once, and take the likeliest token always.
         """
 
+    def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
+        """Go on from turns of episodes that were gathered, one new episode for each, in that order.
+
+        Args:
+            model: The policy.
+            iteration: Number of the iteration.
+            branches: Where to begin.
+            first: How many episodes of the iteration have branched off before.
+
+        Raises:
+            ConfigError: It cannot begin in the middle.
+        """
+        raise ConfigError(
+            f"{type(self).__name__} cannot go on from the middle of an episode. Take a method without snapshots, such "
+            "as ppo or grpo."
+        )
+
     @abstractmethod
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
         """Return metrics of a policy for the learning curve; ``eval/success`` is one of them."""
@@ -92,10 +113,14 @@ class EnvTask(Task):
 
     Args:
         config: Settings of the run.
+        snapshots: Whether turns keep the environment's state, so that episodes can branch off.
+        entropies: Whether turns keep the entropies of what their tokens were sampled from.
     """
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: TrainConfig, snapshots: bool = False, entropies: bool = False) -> None:
         self.config = config
+        self.snapshots = snapshots
+        self.entropies = entropies
         self.vector = training_vector(config)
         self._curve_seeds: list[int] = []
 
@@ -115,8 +140,25 @@ class EnvTask(Task):
     def gather(self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
         """Return the episodes of an iteration; of each group only the first one if they are greedy."""
         specs = iteration_specs(self.config, iteration, attempt)[:: self.config.rollout.group_size if greedy else 1]
-        agent = policy_agent(self.config, model, iteration, 0.0 if greedy else None)
-        return rollout(self.vector, agent, specs, schedule=self.config.rollout.schedule)
+        return self._play(policy_agent(self.config, model, iteration, 0.0 if greedy else None), specs)
+
+    def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
+        """Go on from turns of episodes that were gathered; what is sampled is new, the group stays."""
+        specs = []
+        for number, branch in enumerate(branches, _FIRST_BRANCH + first):
+            origin = branch.trajectory.spec
+            specs.append(EpisodeSpec(number, origin.seed, origin.group, origin.options, branch))
+        return self._play(policy_agent(self.config, model, iteration), specs)
+
+    def _play(self, agent: ModelAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+        agent.sampling = replace(agent.sampling, entropies=self.entropies)
+        try:
+            return rollout(self.vector, agent, specs, schedule=self.config.rollout.schedule, snapshots=self.snapshots)
+        except SnapshotUnsupported as error:
+            raise ConfigError(
+                f"{self.config.algorithm} goes on from the middle of episodes, and {self.config.env} cannot save its "
+                f"state ({error}). Take a method without snapshots, such as ppo or grpo."
+            ) from error
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
         """Return the success on dev instances, sampled as in training."""

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from turngym.agents.models import LanguageModel
-from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory import Branch, Trajectory
 from turngym.trainers.algorithm import Rollout
 from turngym.trainers.checkpoint import all_checkpoints, load_checkpoint, save_checkpoint
 from turngym.trainers.config import TrainConfig
@@ -29,6 +29,7 @@ class Played(NamedTuple):
 
     sampled: list[Trajectory]
     greedy: list[Trajectory]
+    branched: list[Trajectory]
 
 
 class Trainer:
@@ -118,19 +119,20 @@ class Trainer:
         algorithm = self.learner.algorithm
         algorithm.begin_iteration(self.iteration, self.config.iterations)
         start = time.perf_counter()
-        played = Played([], [])
+        played = Played([], [], [])
         trajectories = algorithm.collect(self._rollout(played))
         gathered = time.perf_counter()
         metrics = self.learner.update(trajectories, self.iteration)
         done = time.perf_counter()
         algorithm.observe(metrics)
-        everything = [*played.sampled, *played.greedy]
+        everything = [*played.sampled, *played.greedy, *played.branched]
         self.instances.update(trajectory.instance for trajectory in everything if trajectory.instance)
         turns = sum(len(trajectory.turns) for trajectory in everything)
         self.turns_total += turns
         self.seconds_total += done - start
         record: dict[str, Any] = {"iteration": self.iteration, "turns_total": self.turns_total}
         record.update(rollout_metrics(played.sampled))
+        record.update(branch_metrics(played.branched))
         record.update(metrics)
         record.update(_timing(start, gathered, done, turns, self.seconds_total))
         self.iteration += 1
@@ -145,18 +147,34 @@ class Trainer:
     def _rollout(self, played: Played) -> Rollout:
         """Return a function that gathers the episodes of this iteration, and notes all that it plays.
 
-        Every call plays fresh instances; with ``greedy=True`` it is those of the call before.
+        Every call plays fresh instances; with ``greedy=True`` it is those of the call before, and with ``branches`` it
+        goes on from turns of episodes that were played.
         """
         attempt = 0
 
-        def gather(greedy: bool = False) -> list[Trajectory]:
+        def gather(greedy: bool = False, branches: Sequence[Branch] | None = None) -> list[Trajectory]:
             nonlocal attempt
+            if branches is not None:
+                found = self.task.branch(self.model, self.iteration, branches, len(played.branched))
+                played.branched.extend(found)
+                return found
             attempt += not greedy
             found = self.task.gather(self.model, self.iteration, max(attempt - 1, 0), greedy)
             (played.greedy if greedy else played.sampled).extend(found)
             return found
 
         return gather
+
+
+def branch_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return how many episodes branched off, how many turns they took, and how many broke; nothing without any."""
+    if not trajectories:
+        return {}
+    return {
+        "rollout/branches": float(len(trajectories)),
+        "rollout/branch_turns": float(sum(len(trajectory.turns) for trajectory in trajectories)),
+        "rollout/branch_faults": float(sum(bool(trajectory.fault) for trajectory in trajectories)),
+    }
 
 
 def _timing(start: float, gathered: float, done: float, turns: int, seconds_total: float) -> dict[str, float]:

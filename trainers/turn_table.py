@@ -43,6 +43,12 @@ class TurnTable:
         components: Parts of the reward by name, over turns; 0 where a turn has no such part.
         greedy_return: Return of the greedy policy on each episode's instance, nan where it is not known.
         staleness: Iterations of training between the policy that sampled the turn and the one that samples now.
+        sampled_value: Mean return of episodes that were played from each turn's state, nan where there is none.
+        parent: Episode that each episode branched off from, -1 if it began with a reset or that one is not here.
+        parent_turn: The turn that it branched off at, as a position in the parent: earlier ones belong to both.
+        earlier_reward: Rewards that each episode got before its first turn here.
+        action_text: The action of each turn.
+        final_anchor_text: The text of the anchor state after each episode's last turn.
     """
 
     episode: Int[Tensor, "turn"]
@@ -68,6 +74,12 @@ class TurnTable:
     components: Mapping[str, Float[Tensor, "turn"]] = field(default_factory=dict)
     greedy_return: Float[Tensor, "episode"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.float64))
     staleness: Int[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    sampled_value: Float[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.float64))
+    parent: Int[Tensor, "episode"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    parent_turn: Int[Tensor, "episode"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    earlier_reward: Float[Tensor, "episode"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.float64))
+    action_text: tuple[str, ...] = ()
+    final_anchor_text: tuple[str, ...] = ()
 
     @property
     def num_turns(self) -> int:
@@ -108,6 +120,11 @@ class TurnTable:
     def episode_sum(self, column: Float[Tensor, "turn"]) -> Float[Tensor, "episode"]:
         """Return the sum of a column over the turns of each episode."""
         return torch.zeros(self.num_episodes, dtype=column.dtype).index_add_(0, self.episode, column)
+
+    def episode_return(self) -> Float[Tensor, "episode"]:
+        """Return the return of each episode, rewards from before it branched off included."""
+        returns = self.episode_sum(self.reward)
+        return returns + self.earlier_reward.to(returns.dtype) if len(self.earlier_reward) else returns
 
     def to_tokens(self, column: Tensor) -> Tensor:
         """Copy a turn's entry to each of its sampled tokens."""
@@ -190,7 +207,26 @@ def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
         components=_components([turn for *_, turn in turns]),
         greedy_return=torch.tensor([trajectory.greedy_return for trajectory in kept], dtype=torch.float64),
         staleness=torch.tensor([turn.staleness for *_, turn in turns], dtype=torch.long),
+        sampled_value=torch.tensor([turn.sampled_value for *_, turn in turns], dtype=torch.float64),
+        parent=torch.tensor(_parents(kept), dtype=torch.long),
+        parent_turn=torch.tensor([_branch_turn(each) for each in kept], dtype=torch.long),
+        earlier_reward=torch.tensor(
+            [sum(turn.reward for turn in each.earlier_turns) for each in kept], dtype=torch.float64
+        ),
+        action_text=tuple(turn.action for *_, turn in turns),
+        final_anchor_text=tuple(each.final_anchor for each in kept),
     )
+
+
+def _parents(trajectories: Sequence[Trajectory]) -> list[int]:
+    """Return for each trajectory the index of the one that it branched off from, -1 where that is not among them."""
+    index = {each.spec.episode: position for position, each in enumerate(trajectories)}
+    origins = [each.spec.branch for each in trajectories]
+    return [-1 if origin is None else index.get(origin.trajectory.spec.episode, -1) for origin in origins]
+
+
+def _branch_turn(trajectory: Trajectory) -> int:
+    return 0 if trajectory.spec.branch is None else trajectory.spec.branch.turn
 
 
 def usable(trajectories: Sequence[Trajectory]) -> list[Trajectory]:

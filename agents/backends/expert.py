@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from turngym.agents.backends import BACKENDS, AgentSettings
 from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.trajectory import Turn
 from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError
 
@@ -26,6 +27,9 @@ class ExpertAgent(Agent):
             raise ConfigError("the expert agent asks the environments' solvers: call attach(vector) first.")
         actions = self._vector.call("expert_action", indices=[request.slot for request in requests])
         return [Decision(str(action)) for action in actions]
+
+    def recall(self, episode: int, turns: Sequence[Turn]) -> None:
+        """Do nothing: the environments' solvers know the state."""
 
 
 @BACKENDS.register("expert")

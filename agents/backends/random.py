@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from turngym.agents.backends import BACKENDS, AgentSettings
 from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.trajectory import Turn
 from turngym.envs.spaces import Unicode
 from turngym.seeding import stream
 
@@ -23,6 +24,9 @@ class RandomAgent(Agent):
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Return one random action for each request."""
         return [Decision(self._draw(request)) for request in requests]
+
+    def recall(self, episode: int, turns: Sequence[Turn]) -> None:
+        """Do nothing: chance has no memory."""
 
     def _draw(self, request: Request) -> str:
         generator = stream("random agent", self.seed, request.episode, request.turn)

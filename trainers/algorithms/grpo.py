@@ -76,7 +76,7 @@ class OutcomeMethod(ClippedMethod[OutcomeConfigT]):
 def turn_scores(table: TurnTable, invalid_penalty: float) -> Float[Tensor, "turn"]:
     """Return the return of each turn's episode, less what the turn's own invalid action costs."""
     penalty = invalid_penalty * (~table.is_valid).to(table.reward.dtype)
-    return table.episode_sum(table.reward)[table.episode] - penalty
+    return table.episode_return()[table.episode] - penalty
 
 
 def episode_advantages(table: TurnTable, config: GroupConfig, *, scale_by_std: bool) -> Float[Tensor, "turn"]:
@@ -98,7 +98,7 @@ def group_credit(table: TurnTable, advantages: Float[Tensor, "turn"], config: Ou
     members = torch.bincount(groups)
     if config.singleton == "zero":
         advantages = advantages.masked_fill(members[table.group] == 1, 0.0)
-    returns = table.episode_sum(table.reward)
+    returns = table.episode_return()
     deviations = F.group_statistics(returns, groups, len(members), ddof=0).std
     compared = members > 1
     metrics = {

@@ -9,14 +9,14 @@ from torch import Tensor
 from turngym.errors import ConfigError, nearest
 from turngym.trainers.turn_table import TurnTable
 
-NORMALISATIONS = ("token", "turn", "trajectory", "trajectory_sum", "nested", "group")
+NORMALISATIONS = ("token", "turn", "turn_sum", "trajectory", "trajectory_sum", "nested", "group")
 
 
 def loss_weights(table: TurnTable, normalisation: str) -> Float[Tensor, "token"]:
     """Return the weight of each sampled token of the table, in table order, float64.
 
     Turns without a token, and episodes and groups without one, are not counted. All weights sum to 1, save those of
-    ``trajectory_sum``, which sum to the mean number of tokens of a trajectory.
+    ``turn_sum`` and ``trajectory_sum``, which sum to the mean number of tokens of a turn and of a trajectory.
 
     Args:
         table: The whole batch.
@@ -34,6 +34,8 @@ def loss_weights(table: TurnTable, normalisation: str) -> Float[Tensor, "token"]
         return each / max(len(turn), 1)
     if normalisation == "turn":
         return each / (_size(turn) * _distinct(turn))
+    if normalisation == "turn_sum":
+        return each / _distinct(turn)
     if normalisation == "trajectory":
         return each / (_size(episode) * _distinct(episode))
     if normalisation == "trajectory_sum":

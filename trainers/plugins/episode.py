@@ -89,6 +89,7 @@ class Task:
                 "of a group would play different tasks."
             ) from error
         found = {name: _read(row.get(name), kind, name) for name, kind in _KINDS.items()}
+        _refuse_imports(found["settings"])
         return cls(
             str(row.get("env_id") or env_id),
             seed,
@@ -99,6 +100,18 @@ class Task:
 
 
 _KINDS: Mapping[str, type] = {"settings": dict, "options": dict, "wrappers": list}
+
+
+def _refuse_imports(settings: Mapping[str, Any]) -> None:
+    """Refuse ``"module:Class"``, which games and players may be named by in code, but not in a data file."""
+    for name in ("game", "opponents"):
+        given = settings.get(name)
+        names = given.values() if isinstance(given, Mapping) else given if isinstance(given, list) else [given]
+        if any(":" in str(each) for each in names):
+            raise ConfigError(
+                f"the settings of a row name a class in {name!r}, {given!r}: a data file must not choose what is "
+                "imported, so register the game or the player under a name."
+            )
 
 
 def _read(value: Any, kind: type, name: str) -> Any:

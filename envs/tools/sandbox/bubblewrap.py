@@ -10,6 +10,7 @@ from pathlib import Path
 from turngym.envs.tools.sandbox.cgroups import make_group
 from turngym.envs.tools.sandbox.host import Launch, ProcessSession, driver_arguments
 from turngym.envs.tools.sandbox.protocol import SANDBOXES, Limits, Sandbox
+from turngym.envs.tools.sandbox.seccomp import program_file
 from turngym.errors import MissingExtra
 
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -34,8 +35,9 @@ class Bubblewrap(Sandbox):
 
     stops = (
         "Stops: network, files of the host beyond a read-only /usr, environment variables, signals to and sight of "
-        "other processes, new privileges and namespaces, too much memory, processor time, processes, output, files. Does not "
-        "stop: faults of the kernel itself, whose calls are not filtered; use docker with runsc against those."
+        "other processes, new privileges and namespaces, some forty calls of the kernel that attacks like to use, too "
+        "much memory, processor time, processes, output and files. Does not stop: faults in the rest of the kernel; use "
+        "docker with runsc against those."
     )
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -52,12 +54,17 @@ class Bubblewrap(Sandbox):
         return ProcessSession(self._launch, self.limits)
 
     def _launch(self) -> Launch:
-        command = [self._program, *self._arguments(), SYSTEM_PYTHON, *driver_arguments(self.limits)]
+        calls = program_file()
+        files = () if calls is None else (calls,)
+        allowed = [word for file in files for word in ("--seccomp", str(file))]
+        command = [self._program, *allowed, *self._arguments(), SYSTEM_PYTHON, *driver_arguments(self.limits)]
         if os.geteuid() != 0:
-            return Launch(command, _nothing)
+            return Launch(command, _nothing, files)
         command = [*self._as_nobody(), *command]
         group = make_group(self.limits)
-        return Launch(command, _nothing) if group is None else Launch([*group.entry(), *command], group.remove)
+        if group is None:
+            return Launch(command, _nothing, files)
+        return Launch([*group.entry(), *command], group.remove, files)
 
     def _as_nobody(self) -> list[str]:
         """Return the beginning of a command that goes on as a user whom nothing belongs to."""

@@ -44,10 +44,12 @@ class Launch(NamedTuple):
     Args:
         command: Its command.
         cleanup: Called once, after its end.
+        files: Open files that it is given; closed here once it has started.
     """
 
     command: Sequence[str]
     cleanup: Callable[[], None]
+    files: tuple[int, ...] = ()
 
 
 class ProcessSession(Session):
@@ -67,7 +69,7 @@ class ProcessSession(Session):
         self._start()
 
     def _start(self) -> None:
-        command, self._cleanup = self._launch()
+        command, self._cleanup, files = self._launch()
         self._buffer = bytearray()
         try:
             self._process = subprocess.Popen(
@@ -77,12 +79,16 @@ class ProcessSession(Session):
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
+                pass_fds=files,
                 cwd="/",
                 env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
             )
         except OSError as error:
             self._cleanup()
             raise SandboxError(f"{command[0]} does not start: {error}.") from error
+        finally:
+            for file in files:
+                os.close(file)
         if self._read_frame(START_SECONDS) != {"ready": True}:
             told = self._last_words()
             self.close()
