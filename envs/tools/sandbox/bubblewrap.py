@@ -36,8 +36,8 @@ class Bubblewrap(Sandbox):
     stops = (
         "Stops: network, files of the host beyond a read-only /usr, environment variables, signals to and sight of "
         "other processes, new privileges and namespaces, some forty calls of the kernel that attacks like to use, too "
-        "much memory, processor time, processes, output and files. Does not stop: faults in the rest of the kernel; use "
-        "docker with runsc against those."
+        "much memory, processor time, processes, output and files. Does not stop: faults in the rest of the kernel; "
+        "use docker with runsc against those."
     )
 
     def __init__(self, limits: Limits | None = None) -> None:

@@ -176,4 +176,5 @@ def main() -> None:
     worker.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

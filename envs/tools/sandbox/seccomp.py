@@ -1,8 +1,8 @@
 """A filter of kernel calls for sandboxes: what ordinary programs never need, and attacks on the kernel like to use.
 
-The filter is a program of the kernel's packet filter (seccomp(2), struct sock_filter): eight bytes an instruction. Calls
-that are listed fail with EPERM; ``clone3`` fails as if it did not exist, so that programs fall back to ``clone``, whose
-flags can be looked at: new namespaces are refused there.
+The filter is a program of the kernel's packet filter (seccomp(2), struct sock_filter): eight bytes an instruction.
+Calls that are listed fail with EPERM; ``clone3`` fails as if it did not exist, so that programs fall back to ``clone``,
+whose flags can be looked at: new namespaces are refused there.
 """
 
 from __future__ import annotations
