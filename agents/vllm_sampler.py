@@ -183,12 +183,22 @@ def _take_the_place(sampler: VllmSampler) -> None:
     other = None if _place is None else _place()
     if other is not None and other._llm is not None:
         raise ConfigError(
-            f"vLLM holds {other.source} already, and one model a process is all that it can: close that one, or run a "
-            "server for each further model and play with openai:MODEL@URL."
+            f"vLLM holds {other.source} already, and one model a process is all that it can: call end_vllm() of "
+            f"{__name__} first, or run a server for each further model and play with openai:MODEL@URL."
         )
     if _place is not None:
         _end_everything()
     _place = weakref.ref(sampler)
+
+
+def end_vllm() -> None:
+    """Close the sampler that uses vLLM in this process, whoever holds it; harmless where there is none.
+
+    Letting go of it need not be enough: vLLM keeps errors that it has caught, and with them the frames of its callers.
+    """
+    sampler = None if _place is None else _place()
+    if sampler is not None:
+        sampler.close()
 
 
 def _end_everything() -> None:

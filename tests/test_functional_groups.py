@@ -151,7 +151,7 @@ def slow_weights(name: str) -> list[float]:
 def test_loss_weights_equal_the_definitions(name: str) -> None:
     found = F.loss_weights(table_of(EPISODES), name)
     close(found, slow_weights(name), 1e-15)
-    sums = {"trajectory_sum": 14 / 3, "turn_sum": 14 / 6}
+    sums = {"trajectory_sum": 14 / 3, "turn_sum": 14 / 5}
     assert float(found.sum()) == pytest.approx(sums.get(name, 1))
 
 

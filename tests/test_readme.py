@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from turngym import __main__ as main
 from turngym.benchmarks.commands.train import parse_train
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf8")
@@ -42,4 +43,4 @@ def test_train_commands_parse(command: list[str]) -> None:
 
 def test_every_command_is_shown() -> None:
     shown = {command[1] for command in COMMANDS}
-    assert shown == {"train", "eval", "list", "play", "check", "new-env", "tournament", "compare", "verify"}
+    assert shown == set(main.COMMANDS)

@@ -1,6 +1,7 @@
 """``turngym eval --agent vllm:PATH``, from the command line to the folder."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,18 @@ from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 pytestmark = pytest.mark.integration
 pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")
 
+from turngym.agents.vllm_sampler import end_vllm  # noqa: E402
 
 LAKE = SuiteEntry("turngym/FrozenLake-v0", {"max_turns": 4}, episodes=3)
 NUMBER = SuiteEntry("turngym/GuessTheNumber-v0", {"max_turns": 7}, episodes=3)
 if "two-games" not in SUITES:
     SUITES.register("two-games")(Suite("two-games", 1, "Short episodes.", (LAKE, NUMBER)))
+
+
+@pytest.fixture(autouse=True)
+def ended() -> Iterator[None]:
+    yield
+    end_vllm()
 
 
 @pytest.fixture(scope="module")

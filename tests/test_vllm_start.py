@@ -67,7 +67,7 @@ def test_starting_it_changes_nothing_for_others(folder: Path) -> None:
 def test_one_model_a_process_and_another_one_after_it(folder: Path, model: LanguageModel, tmp_path: Path) -> None:
     """Two at a time would share what vLLM has once, and the end of the one breaks the other."""
     first = VllmSampler(str(folder), SMALL, model.stop_ids)
-    with pytest.raises(ConfigError, match=r"holds .* already.*openai:MODEL@URL"):
+    with pytest.raises(ConfigError, match=r"holds .* already.*end_vllm.*openai:MODEL@URL"):
         VllmSampler(str(folder), SMALL, model.stop_ids)
     one = first.generate([[5, 6]], DRAWS, Sampling(max_new_tokens=8))
     first.close()

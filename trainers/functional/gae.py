@@ -13,8 +13,8 @@ def token_gae(
     mask: Bool[Tensor, "row token"],
     bootstrap: Float[Tensor, "row"] | None = None,
     *,
-    gamma: float,
-    lam: float,
+    gamma: float | Float[Tensor, "row token"],
+    lam: float | Float[Tensor, "row token"],
 ) -> tuple[Float[Tensor, "row token"], Float[Tensor, "row token"]]:
     """Return the advantages and returns (advantage plus value) of tokens, not whitened.
 
@@ -29,15 +29,17 @@ def token_gae(
         values: Critic before each token.
         mask: Tokens that the policy sampled.
         bootstrap: Value after the end of each row: 0 if the episode terminated, the critic's if it was cut off.
-        gamma: Discount per token.
-        lam: 1 gives return minus value, 0 the one-token error.
+        gamma: Discount after each token, or one for all.
+        lam: Decay after each token, or one for all: 1 gives return minus value, 0 the one-token error.
     """
+    discounts, decays = (torch.as_tensor(x).to(values).expand_as(values) for x in (gamma, lam))
     after = values.new_zeros(len(values)) if bootstrap is None else bootstrap.to(values.dtype)
     following = torch.zeros_like(after)
     columns: list[Tensor] = []
-    for reward, value, here in zip(*(x.flip(-1).unbind(-1) for x in (rewards, values, mask)), strict=True):
-        error = reward + gamma * after - value
-        following = torch.where(here, error + gamma * lam * following, following)
+    columns_of = (rewards, values, mask, discounts, decays)
+    for reward, value, here, discount, decay in zip(*(x.flip(-1).unbind(-1) for x in columns_of), strict=True):
+        error = reward + discount * after - value
+        following = torch.where(here, error + discount * decay * following, following)
         after = torch.where(here, value, after)
         columns.append(following)
     advantages = torch.stack(columns[::-1], -1) if columns else torch.zeros_like(values)

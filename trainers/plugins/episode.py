@@ -172,11 +172,7 @@ class Result:
         return None if self.fault else float(sum(self.rewards))
 
     def numbers(self) -> dict[str, float]:
-        """Return the outcome as plain numbers.
-
-        >>> Result([0.0, 1.0], terminated=True, success=True).numbers()["turns"]
-        2.0
-        """
+        """Return the outcome as plain numbers."""
         return {
             "episode_return": float(sum(self.rewards)),
             "success": float(self.success),
@@ -242,8 +238,7 @@ class Episode:
         except Exception as error:
             self._break(error)
         self._has_begun = True
-        if answer is None:
-            answer = f"Answer format: {self.format.instruction}"
+        answer = f"Answer format: {self.format.instruction}" if answer is None else answer
         rules = system_text(self.prompt, self.instructions, answer)
         said = [message for message in before if message["content"]]
         system = [message["content"] for message in said if message["role"] == "system"]

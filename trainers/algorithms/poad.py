@@ -1,0 +1,92 @@
+"""POAD: policy optimisation with action decomposition (Wen et al. 2024, repository morning9393/ADRL).
+
+The Bellman backup runs over tokens, and only the step from one action to the next costs a discount: inside of an action
+the environment does not move, so its tokens are as far from the reward as each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from turngym.trainers import functional as F
+from turngym.trainers.algorithm import Credit
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.ppo import last_tokens, paying_turns
+from turngym.trainers.critic import CriticConfig, CriticMethod, critic_column
+from turngym.trainers.turn_table import TurnTable
+
+
+@dataclass(frozen=True)
+class POADConfig(CriticConfig):
+    """Settings of POAD; the discount is per turn, the decay per token."""
+
+    gamma: float = 0.95
+    """Discount from one turn to the next; inside of a turn there is none."""
+    lam: float = 0.95
+    """Decay of generalised advantage estimation, at every token."""
+    whiten: bool = True
+    """Whether advantages are shifted and scaled to mean 0 and variance 1 over the tokens of the batch."""
+    discount_tokens: bool = False
+    """Whether every token costs the discount, which is the naive form that POAD is compared with."""
+
+
+def turn_boundaries(table: TurnTable) -> Float[Tensor, "token"]:
+    """Return how many turn boundaries lie between each token and the next one, or the end of the episode.
+
+    It is 0 inside of a turn and 1 at its end; turns without a token add one each.
+    """
+    turn = table.token_turn
+    if not len(turn):
+        return torch.zeros(0, dtype=table.reward.dtype)
+    end = (torch.arange(table.num_turns) - table.turn + table.turns_per_episode[table.episode])[turn]
+    following = end.clone()
+    same = table.episode[turn[1:]] == table.episode[turn[:-1]]
+    following[:-1] = torch.where(same, turn[1:], end[:-1])
+    return (following - turn).to(table.reward.dtype)
+
+
+def discounted_token_rewards(table: TurnTable, rewards: Float[Tensor, "turn"], gamma: float) -> Float[Tensor, "token"]:
+    """Return the rewards of turns on their last tokens.
+
+    The reward of a turn without tokens goes to an earlier turn, less the discount on the way, or to the first one with
+    tokens.
+    """
+    target = paying_turns(table)
+    distance = (torch.arange(table.num_turns) - target).clamp_min(0).to(rewards.dtype)
+    arriving = (rewards * gamma**distance).masked_fill(target < 0, 0.0)
+    received = torch.zeros_like(rewards).index_add(0, target.clamp_min(0), arriving)
+    return torch.where(last_tokens(table.token_turn), received[table.token_turn], 0.0)
+
+
+@ALGORITHMS.register("poad")
+class POAD(CriticMethod[POADConfig]):
+    """Policy optimisation with action decomposition."""
+
+    Config: ClassVar[type[POADConfig]] = POADConfig
+
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign each token its generalised advantage, and the critic its target."""
+        config = self.config
+        values = critic_column(table.token_value, "token_value").to(table.reward.dtype)
+        steps = turn_boundaries(table)
+        if config.discount_tokens:
+            steps = steps.clamp_min(1)
+        layout = F.TokenRows.of(table.episode[table.token_turn], table.num_episodes)
+        padded, padded_returns = F.token_gae(
+            layout.pad(discounted_token_rewards(table, self.penalised_rewards(table), config.gamma)),
+            layout.pad(values),
+            layout.mask,
+            self.bootstrap(table),
+            gamma=layout.pad(config.gamma**steps),
+            lam=config.lam,
+        )
+        advantages, returns = layout.unpad(padded), layout.unpad(padded_returns)
+        metrics = {"explained_variance": F.explained_variance(values, returns)}
+        if config.whiten:
+            advantages = F.standardise(advantages, ddof=0, epsilon=1e-8)
+        return Credit(advantages, returns, metrics)
