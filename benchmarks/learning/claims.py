@@ -1,0 +1,145 @@
+"""The claims of the papers in miniature: which hold on a laptop's tasks, with three seeds each.
+
+    python benchmarks/learning/claims.py            # every experiment
+    python benchmarks/learning/claims.py a c        # these
+
+Arms, written down before they ran. Every run has the embedded model, the default warm-up and learning rate, one torch
+thread and at most eight minutes; runs of one experiment have equal environment turns. Finished runs are kept,
+broken-off ones go on, two at a time. A claim holds if the 95 % interval of the difference over the seeds (paired by
+seed, Student's t) lies above 0 in the direction that the paper claims, it does not hold if it lies below 0, and is
+undecided otherwise. In (f) the two splits cost about the same time of one core.
+
+- (a) Anchor states: gigpo and hgpo against grpo on Sokoban, where states repeat.
+- (b) A turn as the action: turn_ppo against ppo and grpo on Sokoban (``compare.py`` has run it).
+- (c) Reusing a batch for many updates: ppo+s_ppo and ppo+st_ppo against ppo with 8 epochs of 4 minibatches.
+- (d) EPO against a plain entropy bonus on a maze that pays only at its end, of 30 turns and more.
+- (e) Return batch normalisation (reinforce) against grpo with a dense reward in every turn.
+- (f) Dense against sparse rewards; and one budget split between supervised learning and reinforcement learning.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from run_queue import RESULTS, mean_and_range, run_all, summary, write_results
+
+from turngym.files import write_json
+from turngym.trainers.curve import write_curves
+
+SEEDS = (0, 1, 2)
+T_95 = 4.303
+"""Student's t for two degrees of freedom: three seeds."""
+COMMON = ("--no-control", "--max-seconds", "480", "--evaluation.every", "5")
+DENSE = ("--wrapper", "progress_reward")
+MAZE = ("--env", "turngym/MazeEasy-v0", "--env-options", "max_turns=40")
+
+
+def turns(count: int) -> tuple[str, ...]:
+    """Return the options for so many environment turns."""
+    return ("--max-environment-turns", str(count))
+
+
+EXPERIMENTS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "a": {name: ("--algorithm", name, *turns(100_000)) for name in ("grpo", "gigpo", "hgpo")},
+    "b": {name: ("--algorithm", name, *turns(100_000)) for name in ("ppo", "grpo", "turn_ppo")},
+    "c": {
+        name: ("--algorithm", name, "--update.epochs", "8", "--update.minibatches", "4", *turns(40_000))
+        for name in ("ppo", "ppo+s_ppo", "ppo+st_ppo")
+    },
+    "d": {
+        "bonus": (*MAZE, "--algorithm", "grpo", "--grpo.entropy-coef", "0.01", *turns(80_000)),
+        "epo": (*MAZE, "--algorithm", "grpo+epo", *turns(80_000)),
+    },
+    "e": {
+        "grpo": (*DENSE, "--algorithm", "grpo", *turns(80_000)),
+        "rebn": (*DENSE, "--algorithm", "reinforce", *turns(80_000)),
+    },
+    "f": {
+        "sparse": ("--algorithm", "ppo", *turns(80_000)),
+        "dense": (*DENSE, "--algorithm", "ppo", *turns(80_000)),
+        "rl-heavy": ("--algorithm", "ppo", "--warmup.epochs", "6", *turns(100_000)),
+        "sft-heavy": ("--algorithm", "ppo", "--warmup.epochs", "25", *turns(40_000)),
+    },
+}
+"""Experiment -> arm -> the options of ``turngym train``."""
+
+CLAIMS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "a": (("gigpo", "grpo"), ("hgpo", "grpo"), ("hgpo", "gigpo")),
+    "b": (("turn_ppo", "ppo"), ("turn_ppo", "grpo")),
+    "c": (("ppo+s_ppo", "ppo"), ("ppo+st_ppo", "ppo")),
+    "d": (("epo", "bonus"),),
+    "e": (("rebn", "grpo"),),
+    "f": (("dense", "sparse"), ("rl-heavy", "sft-heavy")),
+}
+"""Experiment -> which arm shall beat which."""
+
+
+def arms(experiment: str) -> dict[str, list[str]]:
+    """Return the name of every run of an experiment with its options."""
+    return {
+        run_name(experiment, arm, seed): [*options, "--seed", str(seed), *COMMON]
+        for seed in SEEDS
+        for arm, options in EXPERIMENTS[experiment].items()
+    }
+
+
+def run_name(experiment: str, arm: str, seed: int) -> str:
+    """Return the folder of a run; what ``compare.py`` has run already is not run again."""
+    if experiment in ("a", "b") and arm in ("ppo", "turn_ppo", "grpo", "gigpo"):
+        return f"compare-{arm}-seed{seed}"
+    return f"claim-{experiment}-{arm}-seed{seed}"
+
+
+def difference(better: Sequence[float], worse: Sequence[float]) -> dict[str, Any]:
+    """Return the mean difference of paired values, its 95 % interval, and what that says of the claim.
+
+    >>> difference([0.5, 0.6, 0.7], [0.4, 0.5, 0.6])["verdict"]
+    'holds'
+    """
+    each = [first - second for first, second in zip(better, worse, strict=True)]
+    mean = statistics.fmean(each)
+    half = T_95 * statistics.stdev(each) / len(each) ** 0.5
+    verdict = "holds" if mean - half > 0 else "does not hold" if mean + half < 0 else "undecided"
+    return {"mean": mean, "low": mean - half, "high": mean + half, "verdict": verdict}
+
+
+def run_experiment(experiment: str) -> dict[str, Any]:
+    """Run what is missing of an experiment; draw its curves, print and return its table."""
+    folders = run_all(arms(experiment), at_once=2)
+    runs = {name: summary(folder) for name, folder in folders.items()}
+    by_arm = {arm: [folders[run_name(experiment, arm, seed)] for seed in SEEDS] for arm in EXPERIMENTS[experiment]}
+    write_curves(by_arm, RESULTS / f"claims-{experiment}.png", f"claims ({experiment})")
+    found: dict[str, list[float]] = {}
+    for arm in EXPERIMENTS[experiment]:
+        mine = [runs[run_name(experiment, arm, seed)]["evaluations"] for seed in SEEDS]
+        found[arm] = [each["final-sampled"]["success"]["value"] for each in mine]
+        before = [each["warmup-sampled"]["success"]["value"] for each in mine]
+        print(
+            f"({experiment}) {arm:12} before {mean_and_range(before)}  after {mean_and_range(found[arm])}", flush=True
+        )
+    verdicts = {f"{first} > {second}": difference(found[first], found[second]) for first, second in CLAIMS[experiment]}
+    for claim, verdict in verdicts.items():
+        low, high = 100 * verdict["low"], 100 * verdict["high"]
+        print(
+            f"({experiment}) {claim}: {100 * verdict['mean']:+.1f} points [{low:.1f}, {high:.1f}] {verdict['verdict']}"
+        )
+    return {"arms": arms(experiment), "success": found, "claims": verdicts, "runs": runs}
+
+
+def main() -> int:
+    """Run the experiments named, or all; write ``benchmarks/results/claims-X.json`` for each."""
+    wanted = sys.argv[1:] or list(EXPERIMENTS)
+    unknown = [name for name in wanted if name not in EXPERIMENTS]
+    if unknown:
+        print(f"there is no experiment {unknown[0]!r}: take some of {' '.join(EXPERIMENTS)}", file=sys.stderr)
+        return 2
+    written = {name: write_results(f"claims-{name}", run_experiment(name)) for name in wanted}
+    write_json(RESULTS / "claims.json", {"files": {name: path.name for name, path in written.items()}})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
