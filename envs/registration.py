@@ -15,9 +15,12 @@ from turngym.plugins import ENVIRONMENT, GAME, is_contested, module_of, note, re
 
 FAMILIES = (
     "turngym.envs.textgames",
+    "turngym.envs.household",
     "turngym.envs.textworlds",
     "turngym.envs.webshop",
     "turngym.envs.search",
+    "turngym.envs.tools",
+    "turngym.envs.web",
     "turngym.envs.adapters",
 )
 GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames")

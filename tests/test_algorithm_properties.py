@@ -52,7 +52,17 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "gdpo by trajectory": ("gdpo", {"gdpo": {"whiten_over": "trajectory", "weights": "valid_actions=2"}}),
     "dapo overlong": ("dapo", {"dapo": {"overlong_limit": 3, "overlong_buffer": 2}}),
     "a3po by turn": ("a3po", {"a3po": {"ratio": "turn_geometric", "weight_cap": 0.0}}),
+    "poad by tokens": ("poad", {"poad": {"discount_tokens": True, "whiten": False}}),
+    "vc_ppo adaptive": ("vc_ppo", {"vc_ppo": {"alpha": 0.05, "pretrain_iterations": 0}}),
+    "t_ppo ended": ("t_ppo", {"t_ppo": {"bootstrap_truncated": False}}),
+    "vine_ppo discounted": ("vine_ppo", {"vine_ppo": {"gamma": 0.9, "whiten": False}}),
+    "archer clipped": ("archer", {"archer": {"objective": "clipped", "expectile": 0.9, "critic_iterations": 0}}),
+    "arpo+epo": ("arpo+epo", {}),
 }
+PLAIN = {"reinforce plain", "archer"}
+PRETRAINED = {"archer", "vc_ppo"}
+CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo")
+COLLECTING = {"dapo", "remax", "arpo", "vine_ppo"}
 EVERY = pytest.mark.parametrize("variant", sorted(VARIANTS))
 COMPARING = sorted(
     variant for variant, (name, configs) in VARIANTS.items() if Need.GROUPS in build(name, configs).needs
@@ -88,6 +98,7 @@ def episodes(seed: int = 0, **fixed: Any) -> list[Trajectory]:
             action_is_valid=bool(fixed.get("valid", draw(4) > 0)),
             joint=f"everybody knows state {number % 2}",
             staleness=2 * (number % 2),
+            sampled_value=number / 4,
         )
 
     return [
@@ -305,7 +316,7 @@ def test_clip_fractions_lie_between_zero_and_one(variant: str) -> None:
     metrics = reduced(inputs, algorithm.loss(inputs).metrics)
     assert 0 <= float(metrics["clip_fraction_lower"]) <= 1
     assert 0 <= float(metrics["clip_fraction"]) <= 1 + 1e-12
-    assert "plain" in variant or float(metrics["clip_fraction"]) > 0
+    assert variant in PLAIN or float(metrics["clip_fraction"]) > 0
 
 
 @EVERY
@@ -369,7 +380,8 @@ def test_credit_is_finite_and_covers_the_tokens_of_every_shape_of_batch(variant:
     assert (credit.returns is not None) == (Need.VALUES in algorithm.needs)
     if credit.returns is not None:
         assert credit.returns.shape == table.token_turn.shape
-        assert bool(credit.returns.isnan().any()) <= ("turn_ppo" in VARIANTS[variant][0])
+        partly = VARIANTS[variant][0].startswith(CRITIC_AT_SOME_TOKENS)
+        assert bool(credit.returns.isnan().any()) <= partly
 
 
 @EVERY
@@ -451,7 +463,9 @@ def test_single_precision_gives_single_precision_gradients(variant: str) -> None
 @EVERY
 def test_optional_parts_do_nothing_by_default(variant: str) -> None:
     algorithm, trajectories = made(variant), episodes(count=2)
-    if VARIANTS[variant][0] not in {"dapo", "remax"}:  # these play more; see their own tests
+    name = VARIANTS[variant][0].partition("+")[0]
+    if name not in COLLECTING:  # these play more; see their own tests
         assert algorithm.collect(lambda: trajectories) is trajectories
-    assert set(algorithm.modules()) == ({"joint_critic"} if variant == "mappo" else set())
-    assert algorithm.trains_policy(0)
+    own = {"mappo": {"joint_critic"}, "archer": {"turn_critic", "turn_critic_slow"}}
+    assert set(algorithm.modules()) == own.get(name, set())
+    assert algorithm.trains_policy(0) == (variant not in PRETRAINED)

@@ -38,6 +38,8 @@ def _modules(learner: Learner) -> dict[str, nn.Module]:
         found["critic"] = learner.critic
     if learner.reference is not None:
         found["reference"] = learner.reference
+    if learner.sampler is not None:
+        found["sampler"] = learner.sampler
     found.update({f"module.{name}": module for name, module in learner.algorithm.modules().items()})
     return found
 
@@ -66,26 +68,50 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
     target = folder / f"{iteration:06d}"
     if target.exists():
         return target  # the same iteration was saved already
-    for left_over in folder.glob(".*.tmp"):
-        shutil.rmtree(left_over)
-    temporary = folder / f".{target.name}.{os.getpid()}.tmp"
-    temporary.mkdir(parents=True)
-    for name, module in _modules(learner).items():
-        save_file(untied(module), temporary / f"{name}.safetensors")
-    save_file(_optimizer_tensors(learner.optimizer), temporary / "optimizer.safetensors")
     state = {
         "iteration": iteration,
         "updates": learner.updates,
         "algorithm": learner.algorithm.state(),
         "extra": dict(extra),
     }
-    write_json(temporary / "state.json", state)
-    temporary.replace(target)
+    _write(target, learner, state)
+    keep_newest(folder, keep)
+    return target
+
+
+def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
+    """Write a checkpoint under a temporary name, flush it to disk, and rename it; nothing is left where that fails."""
+    for left_over in target.parent.glob(".*.tmp"):
+        shutil.rmtree(left_over)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary.mkdir(parents=True)
+    try:
+        for name, module in _modules(learner).items():
+            save_file(untied(module), temporary / f"{name}.safetensors")
+        save_file(_optimizer_tensors(learner.optimizer), temporary / "optimizer.safetensors")
+        write_json(temporary / "state.json", state)
+        for file in temporary.iterdir():
+            _flush(file)
+        temporary.replace(target)
+    except (OSError, SafetensorError):
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _flush(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def keep_newest(folder: Path, keep: int) -> None:
+    """Remove all but the newest checkpoints."""
     for old in all_checkpoints(folder)[:-keep]:
         removed = old.with_name(f".{old.name}.tmp")  # a kill while it is deleted leaves no half checkpoint
         old.replace(removed)
         shutil.rmtree(removed)
-    return target
 
 
 def all_checkpoints(folder: Path) -> list[Path]:

@@ -150,7 +150,7 @@ class ClippedMethod(PolicyMethod[ClippedConfigT]):
     @property
     def normalisations(self) -> frozenset[str]:
         """That of the loss, and those of the metrics."""
-        return frozenset({self.normalisation, "token", self.ratio_level.over})
+        return frozenset({self.normalisation, "token", "turn", self.ratio_level.over})
 
     def with_ratio(self, level: RatioLevel) -> Self:
         """Return the method with its importance ratio taken over something else."""
@@ -198,6 +198,8 @@ def policy_metrics(surrogate: Surrogate, over: str) -> dict[str, Term]:
     policy, ratio = surrogate.policy, surrogate.ratio.detach()
     return {
         "clip_fraction": Term(policy.clipped.to(ratio.dtype), over),
+        "clip_fraction_token": Term(policy.clipped.to(ratio.dtype), "token"),
+        "clip_fraction_turn": Term(policy.clipped.to(ratio.dtype), "turn"),
         "clip_fraction_lower": Term(policy.clipped_lower.to(ratio.dtype), over),
         "ratio_mean": Term(ratio, over),
         "approx_kl": Term(-surrogate.log_ratio.detach().clamp(-F.MAX_LOG_RATIO, F.MAX_LOG_RATIO), "token"),

@@ -12,6 +12,7 @@ from turngym.agents.embedded import EmbeddedConfig
 from turngym.agents.prompts import PromptConfig
 from turngym.agents.vllm_config import VllmConfig
 from turngym.errors import ConfigError
+from turngym.trainers.guards import GuardConfig
 from turngym.trainers.learner import UpdateConfig
 from turngym.trainers.sft import SupervisedConfig
 from turngym.wrappers.wrapping import wrapping
@@ -36,6 +37,8 @@ class RolloutConfig:
         max_new_tokens: Longest completion.
         format: How an action is written: tag, boxed, json or plain.
         prompt: What goes into a prompt.
+        refresh_every: Iterations that are sampled with the same weights: 1 always takes those of now, 4 makes samples
+            up to 3 iterations stale.
         sampler: What generates while training: ``transformers``, or ``vllm`` beside the learner in the same process.
         vllm: How vLLM is started.
     """
@@ -50,17 +53,20 @@ class RolloutConfig:
     max_new_tokens: int = 8
     format: str = "tag"
     prompt: PromptConfig = field(default_factory=lambda: PromptConfig(instructions=False))
+    refresh_every: int = 1
     sampler: Literal["transformers", "vllm"] = "transformers"
     vllm: VllmConfig = field(default_factory=lambda: VllmConfig(gpu_memory_utilization=0.4))
 
     def __post_init__(self) -> None:
-        for name in ("groups", "group_size", "max_new_tokens"):
+        for name in ("groups", "group_size", "max_new_tokens", "refresh_every"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}.")
         if self.temperature <= 0:
             raise ConfigError(f"training samples, so temperature must be above 0, got {self.temperature}.")
         if self.sampler not in ("transformers", "vllm"):
             raise ConfigError(f"sampler must be 'transformers' or 'vllm', got {self.sampler!r}.")
+        if self.sampler == "vllm" and self.refresh_every > 1:
+            raise ConfigError("vLLM is given the weights of now: leave out refresh_every, or sample with transformers.")
         if self.sampler == "vllm" and self.vllm.tensor_parallel_size > 1:
             raise ConfigError("weights are handed to vLLM in one process: train with tensor_parallel_size 1.")
         if self.num_envs < 0 or self.num_workers < 0:
@@ -132,6 +138,8 @@ class TrainConfig:
         algorithm: Name of the algorithm, or ``module:Class`` or ``path/to/file.py:Class``; parts may be joined, as in
             ``grpo+epo``.
         algorithm_options: Part of the algorithm -> its settings that differ from the defaults.
+        reward_model: What else rewards turns, with its options: ``progrm``, ``spa:path=FOLDER``, ``milestones`` or
+            ``otc:most_calls=8``; empty for the environment's rewards alone.
         model: ``embedded``, a model folder, a hub name, or a GGUF file.
         iterations: Cycles of rollouts followed by updates.
         max_seconds: Stop training after that time, between iterations; 0 for no limit.
@@ -147,6 +155,8 @@ class TrainConfig:
         update: How weights are updated.
         evaluation: How the policy is evaluated.
         self_play: Who plays with the learner in games between seats.
+        guards: When the run warns and when it stops.
+        track: A service that metrics go to besides the run folder: ``wandb`` or ``trackio``.
     """
 
     env: str = QUICKSTART_ENV
@@ -154,6 +164,7 @@ class TrainConfig:
     wrappers: tuple[str, ...] = ()
     algorithm: str = "gigpo"
     algorithm_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reward_model: str = ""
     model: str = EMBEDDED
     iterations: int = 240
     max_seconds: float = 300.0
@@ -169,6 +180,8 @@ class TrainConfig:
     update: UpdateConfig = field(default_factory=lambda: UpdateConfig(minibatches=4))
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
+    guards: GuardConfig = field(default_factory=GuardConfig)
+    track: Literal["none", "wandb", "trackio"] = "none"
 
     def __post_init__(self) -> None:
         for name in ("iterations", "max_seconds", "max_environment_turns", "threads", "lora_rank"):
@@ -215,6 +228,7 @@ def config_from_json(content: Mapping[str, Any]) -> TrainConfig:
     if "vllm" in rollout:
         rollout["vllm"] = VllmConfig(**rollout["vllm"])
     values["rollout"] = RolloutConfig(**rollout)
+    values["guards"] = GuardConfig(**values.get("guards", {}))
     values["wrappers"] = tuple(values.get("wrappers", ()))
     chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.get("self_play", {}).items()}
     values["self_play"] = SelfPlayConfig(**chosen)

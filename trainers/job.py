@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,11 +13,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from turngym.agents.models import LanguageModel, load_model
-from turngym.errors import ConfigError, TurngymError
+from turngym.errors import ConfigError, RunStopped, TurngymError
+from turngym.trainers.checkpoint import all_checkpoints
 from turngym.trainers.config import EMBEDDED, TrainConfig
 from turngym.trainers.control import ControlArm, is_done
 from turngym.trainers.curve import write_curve
+from turngym.trainers.diagnosis import diagnose
 from turngym.trainers.making import make_task
+from turngym.trainers.metric_log import require_service
 from turngym.trainers.report import write_report
 from turngym.trainers.run_folder import RunFolder
 from turngym.trainers.setup import (
@@ -72,7 +75,10 @@ def train(
     Raises:
         RunFolderExists: The folder holds a run and ``resume`` is False.
         CheckpointError: There is nothing to resume, or it is damaged.
+        RunStopped: Something stopped the training; the last good checkpoint and a diagnosis are in the folder.
     """
+    if config.track != "none":
+        require_service(config.track)
     if resume:
         config = RunFolder.open(run_dir).config()
     algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
@@ -82,11 +88,25 @@ def train(
         job = _Job(config, folder, task, console or Console(), watch)
         try:
             return job.run(algorithm, resume)
+        except RunStopped:
+            raise
         except TurngymError:
             folder.remove_if_nothing_happened()
             raise
+        except OSError as error:
+            raise stopped_outside(error, folder) from error
     finally:
         task.close()
+
+
+def stopped_outside(error: OSError, folder: RunFolder) -> RunStopped:
+    """Return why a run stops that could not read or write files before or after its training."""
+    kept = all_checkpoints(folder.checkpoints)
+    done = int(kept[-1].name) if kept else 0
+    found = diagnose(error, iteration=done, phase="files", checkpoint=kept[-1] if kept else None, records=[])
+    with suppress(OSError):
+        folder.write_diagnosis(found.as_json())
+    return RunStopped(found.in_words(), found.as_json())
 
 
 class _Job:
@@ -200,7 +220,7 @@ class _Job:
                     )
                 progress.update(task, completed=record["iteration"] + 1, note=note)
 
-            trainer.run(show)
+            trainer.run(show, lambda warning: progress.console.print(f"warning: {warning}", markup=False))
 
     def evaluate_all(self, model: LanguageModel) -> None:
         """Evaluate before, after and control on the same held-out instances, sampled and greedy."""

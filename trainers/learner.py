@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,52 +13,18 @@ from torch import Tensor, nn
 
 from turngym.agents.models import LanguageModel
 from turngym.agents.trajectory import Trajectory
-from turngym.errors import ConfigError, DivergenceError
+from turngym.errors import DivergenceError
 from turngym.seeding import stream
 from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need, Term
+from turngym.trainers.finite import bad_gradient, bad_loss, check_advantages, check_weights, located
 from turngym.trainers.functional import loss_weights
+from turngym.trainers.policy_statistics import PolicyStatistics, table_metrics
 from turngym.trainers.rows import Batch, MicroBatch, build_batch, build_rows, micro_batches
 from turngym.trainers.scoring import Critic, score
 from turngym.trainers.turn_table import TurnTable, turn_table, usable
+from turngym.trainers.update_config import UpdateConfig
 
-
-@dataclass(frozen=True)
-class UpdateConfig:
-    """How weights are updated.
-
-    Args:
-        learning_rate: Step size of the policy.
-        critic_learning_rate: Step size of the critic, where there is one.
-        warmup_updates: Updates over which the step size rises from 0.
-        momentum: Weight of the earlier gradients in AdamW's running mean. In games between seats 0 is better: momentum
-            makes players run in circles around an equilibrium.
-        weight_decay: AdamW's decay.
-        max_grad_norm: Gradients longer than this are scaled down; 0 turns that off.
-        epochs: Passes over the batch of an iteration.
-        minibatches: Updates a pass; distinct sequences are dealt out at random.
-        max_micro_batch_tokens: Padded tokens that go through the network together; memory and speed, not maths.
-            0 chooses: 2048 on a CPU, whose caches larger ones overflow, else 16384.
-    """
-
-    learning_rate: float = 3e-4
-    critic_learning_rate: float = 1e-3
-    warmup_updates: int = 0
-    momentum: float = 0.9
-    weight_decay: float = 0.0
-    max_grad_norm: float = 1.0
-    epochs: int = 1
-    minibatches: int = 1
-    max_micro_batch_tokens: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("learning_rate", "critic_learning_rate"):
-            if not 0 < getattr(self, name) < 1:
-                raise ConfigError(f"{name} must lie in (0, 1), got {getattr(self, name)}.")
-        if not 0 <= self.momentum < 1:
-            raise ConfigError(f"momentum must lie in [0, 1), got {self.momentum}.")
-        for name, least in (("epochs", 1), ("minibatches", 1), ("max_micro_batch_tokens", 0)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
+__all__ = ["Learner", "UpdateConfig"]
 
 
 @dataclass(frozen=True)
@@ -100,9 +67,12 @@ class Learner:
         self.seed = seed
         self.merge_rows = merge_rows
         self.updates = 0
+        self.sampler: nn.Module | None = None
+        """A copy of the policy that samples in its place while it is held back; None where the policy itself does."""
         self.advantages = torch.zeros(0)
         """Advantage of each sampled token of the last batch, in table order."""
         self._trains_policy = True
+        self._statistics = PolicyStatistics(turn_table([]))
         self.critic = Critic(model.network) if Need.VALUES in algorithm.needs else None
         self.reference = self._frozen_copy() if Need.REFERENCE_LOGPROBS in algorithm.needs else None
         policy = [p for p in self.network.parameters() if p.requires_grad]
@@ -121,12 +91,24 @@ class Learner:
         self._rates = [float(group["lr"]) for group in self.optimizer.param_groups]
 
     @property
+    def trained_modules(self) -> dict[str, nn.Module]:
+        """Name -> network whose weights are updated."""
+        critic: dict[str, nn.Module] = {} if self.critic is None else {"critic": self.critic}
+        return {"policy": self.network, **critic, **{f"module.{k}": m for k, m in self.algorithm.modules().items()}}
+
+    @property
     def _token_limit(self) -> int:
         return self.config.max_micro_batch_tokens or (2048 if self.network.device.type == "cpu" else 16_384)
 
     def _frozen_copy(self) -> nn.Module:
         frozen: nn.Module = copy.deepcopy(self.network)
         return frozen.requires_grad_(False).eval()
+
+    def hold_back_sampler(self) -> None:
+        """Let the weights of now sample until this is called again, whatever the updates between."""
+        if self.sampler is None:
+            self.sampler = self._frozen_copy()
+        self.sampler.load_state_dict(self.network.state_dict())
 
     def update(self, trajectories: Sequence[Trajectory], iteration: int) -> dict[str, float]:
         """Assign credit to the trajectories of one iteration and update the weights; returns metrics."""
@@ -139,11 +121,19 @@ class Learner:
         batch = build_batch(rows)
         table = self._with_values(batch, table)
         credit = self.algorithm.advantages(table)
+        check_advantages(credit.advantages, table, kept)
         columns = self._columns(batch, table, credit)
         self.advantages = credit.advantages
         self._trains_policy = self.algorithm.trains_policy(iteration)
         metrics = {f"credit/{name}": float(value) for name, value in credit.metrics.items()}
-        metrics.update(self._run_epochs(batch, columns, iteration))
+        metrics.update(table_metrics(table))
+        self._statistics = PolicyStatistics(table)
+        try:
+            metrics.update(self._run_epochs(batch, columns, iteration))
+            check_weights(self.trained_modules)
+        except DivergenceError as error:
+            raise located(error, kept) from None
+        metrics.update(self._statistics.metrics())
         metrics["train/updates"] = float(self.updates)
         metrics["train/rows"] = float(len(rows))
         metrics["train/distinct_sequences"] = float(len(batch.sequences))
@@ -181,14 +171,11 @@ class Learner:
             laid_out = self._map_reads(batch, lambda part: score(network, part, self.temperature).logprobs)  # type: ignore[arg-type]
             reference = torch.zeros(len(table.token_turn), dtype=torch.float64)
             reference[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
-        if not bool(torch.isfinite(credit.advantages).all()):
-            raise DivergenceError("an advantage is not finite: look at the rewards and the critic's values.")
         weights = {name: loss_weights(table, name) for name in self.algorithm.normalisations}
         return _Columns(credit.advantages, table.token_logprob, weights, credit.returns, table.token_value, reference)
 
     def _run_epochs(self, batch: Batch, columns: _Columns, iteration: int) -> dict[str, float]:
         totals: dict[str, float] = defaultdict(float)
-        first_gap = 0.0
         count = 0
         scored = [i for i, row in enumerate(batch.sequences) if any(read.token >= 0 for read in row.reads)]
         for epoch in range(self.config.epochs):
@@ -196,13 +183,10 @@ class Learner:
             parts = [order[k :: self.config.minibatches] for k in range(min(self.config.minibatches, len(scored)))]
             for part in parts:
                 metrics = self._one_update(batch, columns, [int(s) for s in part], scale=float(len(parts)))
-                gap = metrics.pop("train/logprob_gap")
-                first_gap = gap if count == 0 else first_gap
                 count += 1
                 for name, value in metrics.items():
                     totals[name] += value
-        averages = {name: value / count for name, value in totals.items()}
-        return {**averages, "train/logprob_gap": first_gap}
+        return {name: value / count for name, value in totals.items()}
 
     def _one_update(self, batch: Batch, columns: _Columns, sequences: Sequence[int], scale: float) -> dict[str, float]:
         """Make one update on a minibatch.
@@ -216,10 +200,10 @@ class Learner:
         probes: dict[str, list[Tensor]] = {}
         for part in parts:
             inputs = self._inputs(batch, columns, part, scale)
-            gap = ((inputs.logprobs - inputs.old_logprobs).detach() * inputs.action_mask).abs().max()
-            metrics["train/logprob_gap"] = max(metrics["train/logprob_gap"], float(gap))
+            self._statistics.add(inputs)
             self._backward(self.algorithm.loss(inputs), inputs, metrics, probes)
         self._apply(probes, metrics)
+        self._statistics.end_update()
         return dict(metrics)
 
     def _inputs(self, batch: Batch, columns: _Columns, part: MicroBatch, scale: float) -> LossInputs:
@@ -269,7 +253,7 @@ class Learner:
                     total += gradient
         loss = torch.stack([_sum(term, inputs) for term in output.terms.values()]).sum()
         if not bool(torch.isfinite(loss)):
-            raise DivergenceError("the loss is not finite: lower the learning rate, or look at the last metrics.")
+            raise bad_loss(output, inputs)
         if loss.requires_grad:
             loss.backward()
         for group in (output.terms, output.metrics):
@@ -284,10 +268,12 @@ class Learner:
         limit = self.config.max_grad_norm or float("inf")
         norm = torch.nn.utils.clip_grad_norm_(self.policy_parameters, limit)
         if self.other_parameters:
-            torch.nn.utils.clip_grad_norm_(self.other_parameters, limit)
-        if not bool(torch.isfinite(norm)):
-            raise DivergenceError("a gradient is not finite: lower the learning rate, or look at the last metrics.")
+            of_others = torch.nn.utils.clip_grad_norm_(self.other_parameters, limit)
+            metrics["train/grad_norm_critic"] = float(of_others)
         metrics["train/grad_norm"] = float(norm)
+        metrics["train/grad_norm_clipped"] = min(float(norm), limit)
+        if not (math.isfinite(metrics["train/grad_norm"]) and math.isfinite(metrics.get("train/grad_norm_critic", 0))):
+            raise bad_gradient(self.trained_modules)
         self.updates += 1
         rise = min(1.0, self.updates / self.config.warmup_updates) if self.config.warmup_updates else 1.0
         for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):

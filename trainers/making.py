@@ -8,6 +8,8 @@ from turngym.envs.multiagent.registration import is_game
 from turngym.trainers.algorithm import Algorithm, Need
 from turngym.trainers.config import TrainConfig
 from turngym.trainers.game_task import GameTask
+from turngym.trainers.reward_models import make_reward_model
+from turngym.trainers.rewarding.task import RewardedTask
 from turngym.trainers.task import EnvTask, Task
 
 
@@ -17,7 +19,19 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None) -> T
     Args:
         config: Settings of the run.
         algorithm: What it trains with; its needs decide what is recorded.
+
+    Raises:
+        UnknownName: There is no such environment or reward model.
+        ConfigError: A setting is wrong.
+        CheckpointError: The folder of a reward model holds none.
     """
+    if config.reward_model:
+        model = make_reward_model(config.reward_model)  # a wrong one is told before anything is played
+        return RewardedTask(_plain_task(config, algorithm), model, config.seed)
+    return _plain_task(config, algorithm)
+
+
+def _plain_task(config: TrainConfig, algorithm: Algorithm[Any] | None) -> Task:
     needs = frozenset[Need]() if algorithm is None else algorithm.needs
     if is_game(config.env):
         return GameTask(config, joint_views=Need.JOINT_VIEWS in needs)

@@ -10,9 +10,11 @@ from typing import Any
 from turngym.agents.evaluate import EvaluationResult, write_episodes
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import CheckpointError, RunFolderExists
-from turngym.files import read_jsonl, write_atomic, write_json
+from turngym.files import append_line, read_jsonl, write_atomic, write_json
 from turngym.trainers.config import TrainConfig, config_from_json
 from turngym.trainers.samples import Decode, sample_of
+
+_RESERVED_BYTES = 256 * 1024
 
 
 class RunFolder:
@@ -20,7 +22,8 @@ class RunFolder:
 
     ``config.json``, ``metrics.jsonl`` (one line an iteration), ``tensorboard/``, ``warmup/`` and ``control/`` (models),
     ``checkpoints/00025/``, ``evaluations/NAME.json`` and ``NAME.episodes.jsonl``, ``samples/NAME.jsonl``,
-    ``instances.json`` (hashes of the task instances that training showed), ``curve.png``, ``report.html``.
+    ``instances.json`` (hashes of the task instances that training showed), ``curve.png``, ``report.html``;
+    ``diagnosis.json`` if something stopped the run.
 
     Args:
         path: The folder.
@@ -81,8 +84,7 @@ class RunFolder:
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
         """Add the metrics of one iteration."""
-        with (self.path / "metrics.jsonl").open("a", encoding="utf8") as file:
-            file.write(json.dumps(dict(record), sort_keys=True) + "\n")
+        append_line(self.path / "metrics.jsonl", json.dumps(dict(record), sort_keys=True))
 
     def keep_metrics(self, before_iteration: int) -> None:
         """Drop the metrics of iterations that a resumed run will do again."""
@@ -98,6 +100,33 @@ class RunFolder:
         """Return name -> evaluation."""
         files = sorted((self.path / "evaluations").glob("*.json"))
         return {file.stem: json.loads(file.read_text("utf8")) for file in files}
+
+    @property
+    def diagnosis(self) -> Path:
+        """What stopped the run before its end; there is no such file where nothing did."""
+        return self.path / "diagnosis.json"
+
+    @property
+    def _reserve(self) -> Path:
+        return self.path / ".reserve"
+
+    def reserve(self) -> None:
+        """Take some room on the disk, so that a diagnosis fits on a full one."""
+        if not self._reserve.exists():
+            write_atomic(self._reserve, bytes(_RESERVED_BYTES))
+
+    def release(self) -> None:
+        """Give that room back."""
+        self._reserve.unlink(missing_ok=True)
+
+    def write_diagnosis(self, diagnosis: Mapping[str, Any]) -> None:
+        """Write why the run stopped, in the room that was kept for it."""
+        self.release()
+        write_json(self.diagnosis, dict(diagnosis))
+
+    def forget_diagnosis(self) -> None:
+        """Remove the diagnosis of a run that goes on."""
+        self.diagnosis.unlink(missing_ok=True)
 
     def evaluated_episodes(self, name: str) -> list[dict[str, Any]]:
         """Return the episodes of an evaluation."""

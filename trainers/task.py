@@ -7,7 +7,7 @@ vectors or tables, so environments with one agent and games between seats share 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -97,6 +97,10 @@ class Task(ABC):
         """
 
     # Optional parts.
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return numbers of its own about the episodes of the iteration."""
+        return {}
 
     def save(self, folder: RunFolder) -> None:  # noqa: B027
         """Write what the checkpoint that has just been written needs beside itself."""

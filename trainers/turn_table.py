@@ -173,12 +173,13 @@ def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
     for _, k, traj, turn in turns:
         if not abs(turn.reward) < float("inf"):
             raise DivergenceError(
-                f"episode {traj.spec.episode} of {traj.env_id} got the reward {turn.reward} at turn {k}."
+                f"episode {traj.spec.episode} of {traj.env_id} got the reward {turn.reward} at turn {k}.", "reward"
             )
         for name, part in turn.components.items():
             if not abs(part) < float("inf"):
                 raise DivergenceError(
-                    f"episode {traj.spec.episode} of {traj.env_id} got the reward part {name!r} of {part} at turn {k}."
+                    f"episode {traj.spec.episode} of {traj.env_id} got the reward part {name!r} of {part} at turn {k}.",
+                    "reward",
                 )
     last = torch.tensor([k == len(traj.turns) - 1 for _, k, traj, _ in turns], dtype=torch.bool)
     ended = torch.tensor([(traj.terminated, traj.truncated) for _, _, traj, _ in turns], dtype=torch.bool).reshape(

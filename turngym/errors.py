@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class TurngymError(Exception):
@@ -46,7 +46,31 @@ class ModelError(TurngymError, RuntimeError):
 
 
 class DivergenceError(TurngymError, RuntimeError):
-    """Training produced a number that is not finite."""
+    """Training produced a number that is not finite, or went where a guard stops it.
+
+    Args:
+        message: What happened, and the way out.
+        kind: What went wrong, in one word: reward, advantage, loss, gradient, weights, faults or divergence.
+        where: Facts about where it was first seen, such as environment, episode and turn.
+    """
+
+    def __init__(self, message: str, kind: str = "", where: Mapping[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.where: dict[str, object] = dict(where or {})
+
+
+class RunStopped(TurngymError, RuntimeError):
+    """Training had to stop; the message is the diagnosis in words.
+
+    Args:
+        message: What happened, where it was first seen, what is kept, what to try.
+        diagnosis: The same as a value that JSON can hold; it lies in ``diagnosis.json`` of the run folder too.
+    """
+
+    def __init__(self, message: str, diagnosis: Mapping[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.diagnosis: dict[str, object] = dict(diagnosis or {})
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

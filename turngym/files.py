@@ -14,11 +14,48 @@ def write_atomic(path: Path, content: bytes | str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     # a lone surrogate, which an action may hold, becomes its escape: in JSON that is the same string
     data = content.encode("utf8", "backslashreplace") if isinstance(content, str) else content
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        temporary.unlink(missing_ok=True)  # half a file on a full disk helps nobody
+        raise
     temporary.replace(path)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file, whole or not at all, as far as errors such as a full disk are concerned.
+
+    A kill in the middle leaves half a line at the end, which :func:`read_jsonl` leaves out and the next line replaces.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        end = _end_of_lines(descriptor)
+        os.ftruncate(descriptor, end)
+        os.lseek(descriptor, end, os.SEEK_SET)
+        data = line.encode("utf8", "backslashreplace") + b"\n"
+        try:
+            while data:
+                data = data[os.write(descriptor, data) :]
+        except OSError:
+            os.ftruncate(descriptor, end)
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _end_of_lines(descriptor: int) -> int:
+    """Return where the last whole line of a file ends."""
+    end = os.lseek(descriptor, 0, os.SEEK_END)
+    block = b""
+    start = end
+    while start and b"\n" not in block:
+        start = max(start - 4096, 0)
+        block = os.pread(descriptor, end - start, start)
+    return start + block.rfind(b"\n") + 1
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -33,6 +33,7 @@ Kind = Literal[
     "suites",
     "wrappers",
     "players",
+    "reward_models",
     "plugins",
 ]
 Row = dict[str, Any]
@@ -125,6 +126,13 @@ def players() -> list[Row]:
     return _registered(PLAYERS)
 
 
+def reward_models() -> list[Row]:
+    """Return what can follow ``--reward-model`` and ``turngym fit-reward --model``."""
+    from turngym.trainers.reward_models import REWARD_MODELS
+
+    return _registered(REWARD_MODELS)
+
+
 def plugins() -> list[Row]:
     """Return the plug-ins, those that could not be loaded too."""
     return [
@@ -152,6 +160,7 @@ KINDS: dict[str, Callable[[], list[Row]]] = {
     "suites": suites,
     "wrappers": wrappers,
     "players": players,
+    "reward_models": reward_models,
     "plugins": plugins,
 }
 

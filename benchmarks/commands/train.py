@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +13,12 @@ import tyro
 
 from turngym.benchmarks.commands.parsing import as_pairs, find_env, key_values, loosened, relaxed, strict
 from turngym.envs.multiagent.registration import GAMES, is_game
-from turngym.errors import ConfigError, missing_extra
+from turngym.errors import ConfigError, RunStopped, missing_extra
 
 if TYPE_CHECKING:
     from turngym.trainers.config import TrainConfig
 
-_INTERRUPTED = 130
+_STOPPED, _INTERRUPTED = 3, 130
 _OWN_LINES = """
         run_dir: Folder of the run; `runs/ENVIRONMENT-ALGORITHM-seedSEED` unless given.
         resume: Go on with the run in that folder, with the settings that it has.
@@ -48,14 +49,22 @@ _WRAPPERS = Annotated[
 
 
 def main(argv: Sequence[str]) -> int:
-    """Train; an interrupted run keeps a checkpoint and says how to go on."""
+    """Train; an interrupted run keeps a checkpoint and says how to go on, a stopped one says why as well.
+
+    Returns:
+        0 finished, 3 stopped by a fault (``diagnosis.json`` in the run folder), 130 interrupted.
+    """
     from rich.console import Console
 
     config, run_dir, resume = parse_train(argv)
     with _training_packages():
         from turngym.trainers.job import train
     console = Console(highlight=False)
-    result = train(config, run_dir, resume)
+    try:
+        result = train(config, run_dir, resume)
+    except RunStopped as error:
+        print(error, file=sys.stderr)
+        return _STOPPED
     if result.finished:
         console.print(f"report: {result.report}", markup=False, soft_wrap=True)
         return 0

@@ -1,1 +1,21 @@
-"""Tools for agents: model-written code in a sandbox."""
+"""Tools for agents: model-written code in a sandbox.
+
+``math_python`` and ``code_repair`` are the environments, ``sandbox`` runs what models write, ``calls`` reads tool
+calls, ``problems`` and ``math_answers`` are the mathematics, ``programs``, ``faults`` and ``grading`` the programming.
+"""
+
+from turngym.envs.registration import Spec
+
+_CODE = "turngym.envs.tools.code_repair:CodeRepair"
+_MATH = "turngym.envs.tools.math_python:MathPython"
+SPECS: dict[str, Spec] = {
+    "turngym/MathPython-v0": Spec(_MATH, {}, "Solve a mathematical problem with a Python interpreter."),
+    "turngym/MathPythonEasy-v0": Spec(_MATH, {"level": 1}, "Solve an easy mathematical problem with an interpreter."),
+    "turngym/MathPythonHard-v0": Spec(_MATH, {"level": 3}, "Solve a hard mathematical problem with an interpreter."),
+    "turngym/MathPythonNoTool-v0": Spec(
+        _MATH, {"level": 1, "tool": False, "max_turns": 3}, "Solve an easy mathematical problem without help."
+    ),
+    "turngym/CodeRepair-v0": Spec(_CODE, {}, "Find the fault in a small program, helped by examples and tests."),
+    "turngym/CodeRepairHard-v0": Spec(_CODE, {"faults": 2}, "Find two faults in a small program."),
+    "turngym/CodeWriting-v0": Spec(_CODE, {"mode": "write"}, "Write a small program that passes hidden tests."),
+}

@@ -6,8 +6,8 @@ were asked for:
 
     p = clip(u - w * (H_k - H_0), 0, 1)         branch if p <= threshold; u uniform in [0, 1)
 
-The advantage is that of GRPO over all episodes of the group. Turns that several episodes share are trained on once, with
-the mean of their advantages.
+The advantage is that of GRPO over all episodes of the group. Turns that several episodes share are trained on once,
+with the mean of their advantages.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def branch_score(uniform: float, rise: float, weight: float) -> float:
 
 
 def shared_mean(table: TurnTable, scores: Float[Tensor, "episode"]) -> Float[Tensor, "turn"]:
-    """Return for each turn the mean score of all episodes that it belongs to, those that branched off later included."""
+    """Return for each turn the mean score of the episodes that share it: its own, and those that branched off later."""
     position = torch.arange(table.num_turns)
     first = position[table.turn == 0]
     sums, counts = scores[table.episode].clone(), torch.ones(table.num_turns, dtype=scores.dtype)

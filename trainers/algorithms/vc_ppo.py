@@ -2,7 +2,7 @@
 
 Token PPO with two changes for sparse rewards at the end of long completions. For some iterations only the critic
 learns, on returns of the policy that training starts from. After that the critic's targets keep a decay of 1, returns
-that nothing biases, while advantages decay by less. In VAPO's form that decay depends on how many tokens the episode has.
+that nothing biases, while advantages decay. In VAPO's form their decay depends on how many tokens the episode has.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ def token_gae(
         gamma: Discount after each token, or one for all.
         lam: Decay after each token, or one for all: 1 gives return minus value, 0 the one-token error.
     """
-    discounts, decays = (torch.as_tensor(x).to(values).expand_as(values) for x in (gamma, lam))
+    each = (x.to(values) if isinstance(x, Tensor) else values.new_tensor(x) for x in (gamma, lam))
+    discounts, decays = (x.expand_as(values) for x in each)
     after = values.new_zeros(len(values)) if bootstrap is None else bootstrap.to(values.dtype)
     following = torch.zeros_like(after)
     columns: list[Tensor] = []

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from turngym.envs.tools.sandbox.cgroups import make_group
-from turngym.envs.tools.sandbox.host import Launch, ProcessSession, driver_arguments
+from turngym.envs.tools.sandbox.host import ENVIRONMENT, Launch, ProcessSession, driver_arguments
 from turngym.envs.tools.sandbox.protocol import SANDBOXES, Limits, Sandbox
 from turngym.envs.tools.sandbox.seccomp import program_file
 from turngym.errors import MissingExtra
@@ -46,7 +46,7 @@ class Bubblewrap(Sandbox):
         if program is None:
             raise MissingExtra("the sandbox bubblewrap needs the program bwrap: apt-get install bubblewrap.")
         if not os.path.exists(SYSTEM_PYTHON):
-            raise MissingExtra(f"the sandbox bubblewrap needs {SYSTEM_PYTHON}: apt-get install python3-minimal.")
+            raise MissingExtra(f"the sandbox bubblewrap needs {SYSTEM_PYTHON}: apt-get install python3.")
         self._program = program
 
     def session(self) -> ProcessSession:
@@ -87,7 +87,8 @@ class Bubblewrap(Sandbox):
             *("--ro-bind", "/usr", "/usr", *links, "--proc", "/proc", "--dev", "/dev"),
             *("--size", scratch, "--tmpfs", "/tmp", "--size", "4096", "--tmpfs", "/dev/shm"),
             *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"),
-            *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/tmp", "--setenv", "LANG", "C.UTF-8", "--"),
+            *(word for item in ENVIRONMENT.items() for word in ("--setenv", *item)),
+            "--",
         ]
 
 

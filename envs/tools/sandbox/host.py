@@ -27,6 +27,10 @@ class SandboxError(TurngymError, RuntimeError):
     """A sandbox that does not start; nothing has run."""
 
 
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+"""The environment inside. The order of sets is the same every time, so that equal code says equal things."""
+
+
 @cache
 def driver_source() -> str:
     """Return the program that runs inside."""
@@ -34,8 +38,8 @@ def driver_source() -> str:
 
 
 def driver_arguments(limits: Limits) -> list[str]:
-    """Return the arguments for the interpreter inside: isolated from its user and its environment."""
-    return ["-I", "-S", "-c", driver_source(), json.dumps(asdict(limits))]
+    """Return the arguments for the interpreter inside, which reads no files of its user."""
+    return ["-s", "-S", "-c", driver_source(), json.dumps(asdict(limits))]
 
 
 class Launch(NamedTuple):

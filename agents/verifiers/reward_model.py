@@ -1,0 +1,29 @@
+"""Scores a try with a reward model that was fitted to recorded episodes."""
+
+from __future__ import annotations
+
+from turngym.agents.backends import AgentSettings
+from turngym.agents.backends.module import named_object
+from turngym.agents.core import Agent
+from turngym.agents.verifiers import VERIFIERS, Verifier
+
+_LOAD = "turngym.trainers.rewarding.verifier.load_verifier"
+"""By name, since agents know nothing of training."""
+
+
+@VERIFIERS.register("reward_model")
+def make(argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
+    """Return a verifier that reads a fitted reward model: ``reward_model:FOLDER``.
+
+    Args:
+        argument: The folder.
+        settings: What the agent was made with.
+        agent: Who plays.
+
+    Raises:
+        MissingExtra: The packages that it needs are not installed.
+        ConfigError: No folder is named.
+        CheckpointError: The folder holds no reward model.
+    """
+    made: Verifier = named_object(_LOAD, "verifier")(argument)
+    return made

@@ -1,0 +1,22 @@
+"""Households: find things, take them where they belong, clean, heat or cool them on the way.
+
+``env`` plays in generated households, ``alfworld`` in those of the ALFWorld data set; both on the engine in ``rules``,
+for which ``world`` says what a game is made of, ``goals`` when it is won, and ``planner`` how.
+"""
+
+from turngym.envs.registration import Spec
+
+_ENTRY = "turngym.envs.household.env:Household"
+SPECS: dict[str, Spec] = {
+    "turngym/Household-v0": Spec(_ENTRY, {}, "Find things in a generated household and tidy, clean, heat or cool them."),
+    "turngym/HouseholdEasy-v0": Spec(
+        _ENTRY,
+        {"kind": "pick_and_place_simple", "receptacles": 5, "distractors": 3, "max_turns": 20},
+        "Find one thing in a small household and put it elsewhere.",
+    ),
+    "turngym/HouseholdHard-v0": Spec(
+        _ENTRY,
+        {"rooms": 3, "receptacles": 24, "distractors": 30, "subtasks": 2, "max_turns": 100},
+        "Two tasks in one large household of three rooms.",
+    ),
+}

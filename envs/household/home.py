@@ -1,0 +1,166 @@
+"""What the environments that play in a household share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.household.goals import is_reached, known_marks, progress
+from turngym.envs.household.planner import explore, next_command
+from turngym.envs.household.rules import NOTHING_HAPPENS, House
+from turngym.envs.household.world import KINDS, LOOK, NOWHERE
+from turngym.envs.textgames.procedural import require_choice, require_running
+from turngym.errors import ConfigError
+from turngym.types import JSONValue
+
+EXPERTS = ("explorer", "planner")
+MIXED = "mixed"
+_FIXED = frozenset({"sliceable", "toggleable"})
+_RULES = """You are in a household and have a task. Write one command a turn, with names as they are shown:
+go to drawer 2 | open drawer 2 | close drawer 2 | take mug 1 from drawer 2 | move mug 1 to desk 1 | \
+clean mug 1 with {sink} 1 | heat mug 1 with microwave 1 | cool mug 1 with fridge 1 | use lamp 1 | examine drawer 2 | \
+look | inventory | help
+You can hold one thing at a time, and reach only what is where you stand. You have {turns} turns."""
+
+
+class HomeEnv(TextEnv[str]):
+    """A household with a task; subclasses say which.
+
+    The episode terminates with success, at a reward of 1, as soon as what is asked for is so; every other turn pays
+    nothing. The score is the success, the progress the share of the goal's conditions that the agent knows to hold.
+
+    Args:
+        expert: Whose actions ``expert_action`` gives: the ``"explorer"`` uses only what the agent can know, and looks
+            for things; the ``"planner"`` knows where everything is.
+        max_turns: Turns after which the episode is truncated.
+        split: Share of the games to draw from.
+        env_id: Registered id.
+        render_mode: ``"ansi"`` or None.
+
+    Raises:
+        ConfigError: An option is out of its range.
+    """
+
+    _house: House
+    _sink = "sink"
+
+    def __init__(
+        self, *, expert: str, max_turns: int, split: str = "train", env_id: str = "", render_mode: str | None = None
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        require_choice(self.env_id, "expert", expert, EXPERTS)
+        self._expert = expert
+        self.instructions = _RULES.format(turns=max_turns, sink=self._sink)
+
+    @property
+    def house(self) -> House:
+        """The household, hidden things included; not for agents."""
+        return self._house
+
+    def _enter(self, house: House) -> None:
+        """Begin to play in a household."""
+        self._house = house
+        self._known_to_be = progress(house)
+        self._commands = house.commands()
+
+    def _advance(self, action: str) -> Outcome[str]:
+        house = self._house
+        text = house.act(action)
+        if text is None:
+            return Outcome(NOTHING_HAPPENS, action_is_valid=False)
+        self._commands = house.commands()
+        if all(is_reached(house, goal) for goal in house.world.goals):
+            self._known_to_be = 1.0
+            return Outcome(text, 1.0, True, True)
+        self._known_to_be = progress(house)
+        return Outcome(text)
+
+    def _legal_actions(self) -> tuple[str, ...]:
+        return self._commands
+
+    def _progress(self) -> float:
+        return self._known_to_be
+
+    def _anchor(self) -> str:
+        """Return the task, where the agent is, what it holds, and what it has seen or done so far."""
+        house, world = self._house, self._house.world
+        names = [each.name for each in world.things]
+        lines = [world.task, f"at {', '.join(world.receptacles[number].name for number in house.here())}"]
+        if house.held != NOWHERE:
+            lines.append(f"holding {names[house.held]}")
+        for number in sorted(house.seen):
+            state = " (closed)" if not house.is_accessible(number) else ""
+            listed = ", ".join([names[thing] for thing in house.contents[number]])
+            lines.append(f"{world.receptacles[number].name}{state}: {listed}")
+        touched = house.examined.union(*house.marks.values())
+        for thing in sorted(touched):
+            inside = [names[inner] for inner in world.things[thing].inside] if thing in house.examined else []
+            if marks := [*known_marks(house, thing), *inside]:
+                lines.append(f"{names[thing]}: {', '.join(marks)}")
+        return "\n".join(lines)
+
+    def expert_action(self) -> str:
+        """Return the next command of the explorer or the planner, whichever the option ``expert`` names.
+
+        Raises:
+            ConfigError: No episode is under way.
+        """
+        require_running(self)
+        command = explore(self._house) if self._expert == "explorer" else self._plan()
+        if command is None:
+            raise ConfigError(f"{self.env_id} has no expert action here: nothing leads to the goal of {self.instance}.")
+        return command
+
+    def _plan(self) -> str | None:
+        return next_command(self._house, range(len(self._house.world.receptacles)))
+
+    def resample_hidden(self) -> bool:
+        """Move what lies in receptacles that the agent has not looked into to others of them.
+
+        What could be used or sliced stays where it is: the rules list such commands through closed doors.
+        """
+        house, world = self._house, self._house.world
+        unseen = [number for number in range(len(world.receptacles)) if number not in house.seen]
+        targets = {(goal.target, goal.thing) for goal in world.goals if goal.kind != LOOK}
+        is_changed = False
+        for old in unseen:
+            for thing in list(house.contents[old]):
+                kind, abilities = world.things[thing].type, world.things[thing].abilities
+                places = [
+                    number
+                    for number in unseen
+                    if (world.receptacles[number].type, kind) in world.fits - targets
+                    and thing not in house.contents[number]
+                ]
+                if "pickupable" not in abilities or _FIXED & abilities or not places:
+                    continue
+                new = places[int(self.np_random.integers(len(places)))]
+                house.relocate(thing, old, new)
+                is_changed = True
+        return is_changed
+
+    @abstractmethod
+    def _house_of(self, game: JSONValue) -> House:
+        """Return the household of a game at its start, from what ``_game`` returned."""
+
+    @abstractmethod
+    def _game(self) -> JSONValue:
+        """Return what tells the game from others, as a value that JSON can hold."""
+
+    def _state(self) -> JSONValue:
+        return {"game": self._game(), "house": self._house.state()}
+
+    def _load(self, state: JSONValue) -> None:
+        house = self._house_of(state["game"])
+        house.load(state["house"])
+        self._enter(house)
+
+
+def kinds_of(env_id: str, kind: str) -> tuple[str, ...]:
+    """Return the kinds of task that the option ``kind`` names: all six, or one.
+
+    Raises:
+        ConfigError: There is no such kind.
+    """
+    require_choice(env_id, "kind", kind, (MIXED, *KINDS))
+    return KINDS if kind == MIXED else (kind,)

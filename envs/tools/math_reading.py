@@ -1,0 +1,287 @@
+"""Reading mathematical answers, LaTeX or plain, as trees; a parser for a small grammar that runs nothing.
+
+    expression = term {(+ | - | pm) term}          term   = factor {[* | / | cdot | ...] factor}
+    factor     = {+ | -} power                     power  = atom {! | ^ power | _ atom}
+    atom       = number | letter | name atom | frac{..}{..} | sqrt[..]{..} | (..) | [..] | {..} | |..| | matrix
+
+Trees are tuples: a kind, then its parts.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+Tree: TypeAlias = tuple[Any, ...]
+"""``("num", Fraction)``, ``("sym", name)``, ``("call", name, tree)``, ``("+", a, b)``, ``("seq", marks, trees)`` ..."""
+
+LONGEST = 2000
+_DEEPEST = 60
+FUNCTIONS = {
+    *("sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "asin", "acos", "atan"),
+    *("sinh", "cosh", "tanh", "ln", "log", "exp", "sqrt", "abs"),
+}
+_CONSTANTS = {"pi", "infty", "inf", "oo"}
+_TOKEN = re.compile(
+    r"\s*(?:(\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+\.\d+|\d+|\.\d+)|\\([a-zA-Z]+|\\|\{|\})"
+    r"|(" + "|".join(sorted(FUNCTIONS | _CONSTANTS, key=len, reverse=True)) + r")(?![a-zA-Z])|(\*\*|.))",
+    re.DOTALL,
+)
+_DROPPED = re.compile(
+    r"\\(?:left|right|displaystyle|limits|big|Big|bigl|bigr|Bigl|Bigr)(?![a-zA-Z])|\\[!,;:> ]|~|\\?\$|\\[()\[\]]"
+    r"|\^\s*(?:\{\s*\\circ\s*\}|\\circ)|°|\\?%|\\(?:degree|quad|qquad)(?![a-zA-Z])"
+)
+_RELATIONS = {"=", "<", ">", *(f"\\{name}" for name in ("le", "leq", "ge", "geq", "in", "to", "neq", "ne"))}
+_SAME = {"dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "times": "*", "cdot": "*", "div": "/", "ast": "*"}
+_UNICODE = str.maketrans(
+    {"−": "-", "–": "-", "×": "*", "·": "*", "÷": "/", "∞": r" \infty ", "π": r" \pi ", "√": r"\sqrt "}
+)
+_MATRIX = re.compile(r"\\begin\{[pbv]?matrix\}(.*?)\\end\{[pbv]?matrix\}", re.DOTALL)
+_TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|mathbf|operatorname)\s*\{([^{}]*)\}")
+
+
+class Unreadable(ValueError):
+    """A text outside of the grammar."""
+
+
+def read_answer(text: str) -> Tree:
+    r"""Return the tree of an answer.
+
+    >>> read_answer(r"\frac{1}{2}")
+    ('/', ('num', Fraction(1, 1)), ('num', Fraction(2, 1)))
+    >>> read_answer("2, 3")[0]
+    'seq'
+
+    Raises:
+        Unreadable: It is outside of the grammar.
+    """
+    if len(text) > LONGEST:
+        raise Unreadable("too long")
+    return _Reader(_TEXT.sub(lambda found: f" {found[1]} ", text.translate(_UNICODE))).sequence({""})
+
+
+def tokens(text: str) -> list[str]:
+    r"""Return the marks of a text: numbers, letters, names with a backslash, signs.
+
+    >>> tokens(r"2x + \pi")
+    ['2', 'x', '+', '\\pi']
+    """
+    found = []
+    for number, command, name, sign in _TOKEN.findall(text):
+        if number:
+            found.append(number.replace(",", ""))
+        elif command or name:
+            word = _SAME.get(command or name, command or name)
+            found.append(word if word in "*/" else f"\\{word}")
+        elif sign.strip():
+            found.append({"**": "^", "{": "{", "}": "}"}.get(sign, sign))
+    return found
+
+
+def _with_index(base: Tree, index: Tree) -> Tree:
+    """Return a letter with an index, or what else has one, such as a number with its base."""
+    if base[0] == "sym" and index[0] in ("num", "sym"):
+        return ("sym", f"{base[1]}_{index[1]}")
+    return ("seq", "_", (base, index))
+
+
+class _Reader:
+    """Walks over the marks from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._matrices: list[str] = []
+        text = _DROPPED.sub(" ", _MATRIX.sub(self._keep, text))
+        self._marks, self._place, self._depth = [*tokens(text), ""], 0, 0
+        self._open_bars = 0
+
+    def _keep(self, found: re.Match[str]) -> str:
+        self._matrices.append(found[1])
+        return f" \\matrix {len(self._matrices) - 1} "
+
+    @property
+    def _now(self) -> str:
+        return self._marks[self._place]
+
+    def _take(self, wanted: str = "") -> str:
+        mark = self._now
+        if (wanted and mark != wanted) or not mark:
+            raise Unreadable(f"{mark!r} where {wanted or 'more'!r} was expected")
+        self._place += 1
+        return mark
+
+    def sequence(self, ends: set[str]) -> Tree:
+        """Return what stands between two brackets: one tree, or several after one another."""
+        items = [self._relation()]
+        while self._now in (",", ";", "\\cup", "\\or", "\\and"):
+            self._take()
+            items.append(self._relation())
+        if self._now not in ends:
+            raise Unreadable(f"{self._now!r} is out of place")
+        return items[0] if len(items) == 1 else ("seq", "", tuple(items))
+
+    def _relation(self) -> Tree:
+        left = self._sum()
+        while self._now in _RELATIONS:
+            sign = self._take()
+            left = ("rel", {"\\leq": "\\le", "\\geq": "\\ge"}.get(sign, sign), left, self._sum())
+        return left
+
+    def _sum(self) -> Tree:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise Unreadable("too deep")
+        if self._now == "\\pm":
+            self._take()
+            left: Tree = ("pm", ("num", Fraction(0)), self._product())
+        else:
+            left = self._product()
+        while self._now in ("+", "-", "\\pm"):
+            sign = self._take()
+            left = ("pm" if sign == "\\pm" else sign, left, self._product())
+        self._depth -= 1
+        return left
+
+    def _product(self) -> Tree:
+        left = self._factor()
+        while True:
+            if self._now in ("*", "/"):
+                left = (self._take(), left, self._factor())
+            elif self._begins_atom():
+                left = self._side_by_side(left)
+            else:
+                return left
+
+    def _begins_atom(self) -> bool:
+        mark = self._now
+        if not mark or mark in "+-*/^_!,;=<>)]}&:" or mark in _RELATIONS or (mark == "|" and self._open_bars):
+            return False
+        return mark not in ("\\}", "\\\\", "\\pm", "\\cup", "\\or", "\\and")
+
+    def _side_by_side(self, left: Tree) -> Tree:
+        """Return a product without a sign, or a mixed number such as ``2 1/2``."""
+        is_fraction = self._now == "\\frac"
+        right = self._power()
+        is_whole = left[0] == "num" and left[1].denominator == 1
+        if is_whole and is_fraction and right[0] == "/" and right[1][0] == right[2][0] == "num":
+            return ("+", left, right)
+        if is_whole and right[0] == "num" and self._now == "/":
+            self._take()
+            return ("+", left, ("/", right, self._power()))
+        if left[0] == right[0] == "num":
+            raise Unreadable("two numbers side by side")
+        return ("*", left, right)
+
+    def _factor(self) -> Tree:
+        sign = 1
+        while self._now in ("+", "-"):
+            sign *= -1 if self._take() == "-" else 1
+        found = self._power()
+        return found if sign == 1 else ("-", ("num", Fraction(0)), found)
+
+    def _power(self) -> Tree:
+        base = self._atom()
+        while self._now in ("^", "!", "_"):
+            mark = self._take()
+            if mark == "!":
+                base = ("!", base)
+            elif mark == "_":
+                base = _with_index(base, self._atom())
+            else:
+                base = ("^", base, self._exponent())
+        return base
+
+    def _exponent(self) -> Tree:
+        if self._now in ("+", "-"):
+            return self._factor()
+        found = self._atom()
+        return ("^", found, self._exponent()) if self._now == "^" and self._take() else found
+
+    def _atom(self) -> Tree:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise Unreadable("too deep")
+        mark = self._take()
+        found = self._number_or_name(mark) or self._bracketed(mark)
+        self._depth -= 1
+        return found
+
+    def _number_or_name(self, mark: str) -> Tree | None:
+        if mark[0].isdecimal() or (mark[0] == "." and len(mark) > 1):
+            return ("num", Fraction(mark))
+        if mark.isalpha():
+            return ("sym", mark)
+        name = mark[1:]
+        if mark[0] != "\\" or not name.isalpha():
+            return None
+        if name == "frac":
+            return ("/", self._part(), self._part())
+        if name == "sqrt":
+            return self._root()
+        if name == "matrix":
+            rows = self._matrices[int(self._take())].split("\\\\")
+            return (
+                "seq",
+                "m",
+                tuple(("seq", "r", tuple(map(read_answer, row.split("&")))) for row in rows if row.strip()),
+            )
+        if name in FUNCTIONS:
+            return self._function(name)
+        if name in ("infty", "inf", "oo"):
+            return ("sym", "infty")
+        return ("sym", name)
+
+    def _part(self) -> Tree:
+        """Return one argument of a fraction: in braces, or one mark of a digit."""
+        mark = self._now
+        if mark.isdecimal() and len(mark) > 1:  # \frac12
+            self._marks[self._place] = mark[1:]
+            return ("num", Fraction(mark[0]))
+        return self._atom()
+
+    def _root(self) -> Tree:
+        degree: Tree = ("num", Fraction(2))
+        if self._now == "[":
+            self._take()
+            degree = self._sum()
+            self._take("]")
+        return ("^", self._atom(), ("/", ("num", Fraction(1)), degree))
+
+    def _function(self, name: str) -> Tree:
+        power: Tree | None = None
+        base: Tree | None = None
+        while self._now in ("^", "_"):
+            if self._take() == "^":
+                power = self._atom()
+            else:
+                base = self._atom()
+        inside = self._power() if self._now not in ("+", "-") else self._factor()
+        while name != "abs" and self._now and self._now.isalpha() and inside[0] in ("num", "sym", "*"):  # sin 2x
+            inside = ("*", inside, self._power())
+        found: Tree = ("call", name, inside)
+        if base is not None:
+            found = ("/", found, ("call", "ln", base)) if name == "log" else ("seq", "_", (found, base))
+        return found if power is None else ("^", found, power)
+
+    def _bracketed(self, mark: str) -> Tree:
+        if mark == "{":
+            found = self.sequence({"}"})
+            self._take("}")
+            return found
+        if mark == "|":
+            self._open_bars += 1
+            found = self._sum()
+            self._open_bars -= 1
+            self._take("|")
+            return ("call", "abs", found)
+        if mark == "\\{":
+            found = self.sequence({"\\}"})
+            self._take("\\}")
+            return ("seq", "set", found[2] if found[:2] == ("seq", "") else (found,))
+        if mark in ("(", "["):
+            found = self.sequence({")", "]"})
+            marks = mark + self._take()
+            if found[:2] == ("seq", ""):
+                return ("seq", marks, found[2])
+            return found if marks in ("()", "[]") else ("seq", marks, (found,))
+        raise Unreadable(f"{mark!r} is out of place")

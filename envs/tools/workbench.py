@@ -1,0 +1,62 @@
+"""A sandbox session of one episode: begun when first used, ended with the episode, rebuilt from its log."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from turngym.envs.tools.sandbox import Limits, Result, Sandbox, Session, make_sandbox
+
+_PRELUDE = "import random\nrandom.seed(0)\ndel random"
+"""Run before everything else, so that equal code draws equal numbers."""
+
+
+@lru_cache(maxsize=8)
+def shared_sandbox(backend: str, limits: Limits) -> Sandbox:
+    """Return the sandbox of this process with these limits; it holds nothing open by itself.
+
+    Raises:
+        MissingExtra: There is none here.
+    """
+    return make_sandbox(backend, limits)
+
+
+class Workbench:
+    """Runs code piece by piece. After what loses the variables everything begins anew, files included.
+
+    Args:
+        sandbox: Where sessions come from.
+    """
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._session: Session | None = None
+        self.log: list[str] = []
+        """What has run since the variables were last lost: enough to have them again."""
+
+    def run(self, code: str) -> Result:
+        """Run a piece of code.
+
+        Raises:
+            SandboxError: The sandbox does not start.
+        """
+        if self._session is None:
+            self._session = self._sandbox.session()
+            for earlier in (_PRELUDE, *self.log):
+                self._session.run(earlier)
+        found = self._session.run(code)
+        if found.lost_state:
+            self.restart()
+        else:
+            self.log.append(code)
+        return found
+
+    def restart(self, log: tuple[str, ...] = ()) -> None:
+        """End the session; the next begins with what the log says."""
+        self.close()
+        self.log = list(log)
+
+    def close(self) -> None:
+        """End the session; the log stays, so that the next call goes on where this one ended."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()

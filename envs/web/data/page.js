@@ -1,0 +1,233 @@
+// Put into every document before its own scripts: a clock that only turns move, repeatable random numbers, and
+// eyes for the observation. Nothing of it can be reached by what an agent may do.
+(() => {
+  if (window.__turngym) return;
+  const realFrame = window.requestAnimationFrame.bind(window);
+  const realMessage = new MessageChannel();
+  const RealDate = Date, epoch = RealDate.UTC(2020, 0, 1, 12);
+  let now = 0, serial = 0, timers = new Map();
+
+  // The clock.
+  const moment = () => epoch + Math.floor(now);
+  const VirtualDate = new Proxy(RealDate, {
+    construct: (target, given, kind) => Reflect.construct(target, given.length ? given : [moment()], kind === VirtualDate ? target : kind),
+    apply: () => new RealDate(moment()).toString(),
+    get: (target, name) => name === "now" ? moment : Reflect.get(target, name),
+  });
+  RealDate.prototype.constructor = VirtualDate;
+  window.Date = VirtualDate;
+  performance.now = () => now;
+  const later = (run, wait, every, given) => {
+    timers.set(++serial, { run, given, every, time: now + Math.max(1, Number(wait) || 0), id: serial });
+    return serial;
+  };
+  const forget = id => { timers.delete(Number(id)); };
+  window.setTimeout = (run, wait, ...given) => later(run, wait, 0, given);
+  window.setInterval = (run, wait, ...given) => later(run, wait, Math.max(1, Number(wait) || 0), given);
+  window.requestAnimationFrame = run => later(run, 16 - now % 16, 0, null);
+  window.clearTimeout = window.clearInterval = window.cancelAnimationFrame = forget;
+  const advance = span => {
+    const end = now + span;
+    for (let count = 0; count < 20000; count++) {
+      let next = null;
+      for (const timer of timers.values())
+        if (timer.time <= end && (!next || timer.time < next.time || (timer.time === next.time && timer.id < next.id)))
+          next = timer;
+      if (!next) break;
+      now = Math.max(now, next.time);
+      if (next.every) next.time = now + next.every; else timers.delete(next.id);
+      try {
+        if (typeof next.run === "function") next.run.apply(window, next.given || [now]);
+        else (0, eval)(String(next.run));
+      } catch (error) { console.warn(String(error)); }
+    }
+    now = end;
+  };
+
+  // Random numbers that do not differ from load to load, until the task seeds its own.
+  let random = 1;
+  Math.random = () => {
+    random = (random + 0x6D2B79F5) | 0;
+    let t = Math.imul(random ^ (random >>> 15), 1 | random);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+
+  // Which elements listen to the mouse or the keyboard.
+  const HEARD = new Set(["click", "mousedown", "mouseup", "dblclick", "mouseover", "mouseenter", "dragstart", "touchstart"]);
+  let listening = new WeakMap();
+  const add = EventTarget.prototype.addEventListener;
+  EventTarget.prototype.addEventListener = function (kind, ...rest) {
+    if (HEARD.has(kind) && this instanceof Element) listening.set(this, true);
+    return add.call(this, kind, ...rest);
+  };
+  const hears = element => listening.has(element) || element.onclick || element.onmousedown || element.ondblclick;
+
+  // Eyes.
+  let numbers = new WeakMap(), elements = new Map(), count = 0;
+  const numberOf = element => {
+    let number = numbers.get(element);
+    if (!number) { number = ++count; numbers.set(element, number); elements.set(number, element); }
+    return number;
+  };
+  const SKIPPED = new Set(["SCRIPT", "STYLE", "HEAD", "META", "LINK", "NOSCRIPT", "TEMPLATE", "OPTION", "OPTGROUP", "defs"]);
+  const SHAPES = new Set(["circle", "rect", "polygon", "ellipse", "line", "path", "polyline", "text", "tspan", "image"]);
+  const CONTROLS = new Set(["A", "BUTTON", "INPUT", "SELECT", "TEXTAREA", "CANVAS", "IMG", "SUMMARY", "LABEL"]);
+  const clean = text => text.replace(/\s+/g, " ").trim();
+  const round = value => Math.round(value * 10) / 10;
+  const walk = (element, hidden, out) => {
+    if (SKIPPED.has(element.tagName) || hidden.has(element.id)) return;
+    const style = getComputedStyle(element);
+    if (style.display === "none" || Number(style.opacity) === 0) return;
+    const rect = element.getBoundingClientRect(), tag = element.tagName.toLowerCase();
+    const isShape = SHAPES.has(element.tagName), shown = style.visibility === "visible";
+    let node = null;
+    const own = [];
+    for (const child of element.childNodes)
+      if (child.nodeType === 3 && tag !== "textarea") { const text = clean(child.data); if (text) own.push(text); }
+    const isEditable = element.isContentEditable && !(element.parentElement && element.parentElement.isContentEditable);
+    const role = element.getAttribute("role") || "";
+    const heard = !!hears(element);
+    const paint = !isShape && !CONTROLS.has(element.tagName) && style.backgroundColor !== "rgba(0, 0, 0, 0)" && !element.firstElementChild && !own.length;
+    const visible = shown && rect.width > 0 && rect.height > 0;
+    if (element !== document.body && (visible || (shown && isShape && (rect.width > 0 || rect.height > 0))) &&
+        (isShape || CONTROLS.has(element.tagName) || heard || own.length || isEditable || role || paint ||
+         element.tabIndex >= 0 || element.draggable || style.overflowY === "scroll" || style.overflowY === "auto")) {
+      node = { id: numberOf(element), tag, at: [round(rect.x), round(rect.y), round(rect.width), round(rect.height)] };
+      if (own.length) node.text = own[0];
+      if (role) node.role = role;
+      if (heard) node.heard = true;
+      if (isEditable) { node.editable = true; node.value = element.innerText.replace(/\n$/, ""); }
+      if (element.disabled) node.disabled = true;
+      if (document.activeElement === element && element !== document.body) node.focused = true;
+      if (element.id) node.name = element.id;
+      const kind = typeof element.className === "string" ? element.className : element.className.baseVal;
+      if (kind) node.class = kind;
+      if (isShape) {
+        const fill = style.fill;
+        if (fill && fill !== "none") node.color = fill;
+        if (tag === "polygon") node.corners = element.points.length;
+        if (tag === "text" || tag === "tspan") node.size = parseFloat(style.fontSize);
+        if (tag === "line") node.line = [element.x1, element.y1, element.x2, element.y2].map(v => v.baseVal.value);
+        if (tag === "image") node.source = (element.href && element.href.baseVal || "").split("/").pop();
+      } else if (paint) node.color = style.backgroundColor;
+      if (tag === "img") node.source = (element.getAttribute("src") || "").split("/").pop();
+      if (tag === "a" || element.tabIndex >= 0) node.focusable = true;
+      if (element.scrollHeight > element.clientHeight + 1 && /auto|scroll/.test(style.overflowY))
+        node.scroll = [round(element.scrollTop), element.scrollHeight - element.clientHeight];
+      if (tag === "input") {
+        node.type = element.type;
+        if (element.type === "checkbox" || element.type === "radio") node.checked = element.checked;
+        else node.value = element.value;
+      } else if (tag === "textarea") node.value = element.value;
+      else if (tag === "select") {
+        node.options = [...element.options].map(each => clean(each.text));
+        node.selected = [...element.selectedOptions].map(each => clean(each.text));
+        if (element.multiple) node.multiple = true;
+        if (element.size > 1) node.rows = element.size;
+      }
+      const hint = element.getAttribute("aria-label") || element.getAttribute("title") || element.getAttribute("placeholder") || element.getAttribute("alt");
+      if (hint) node.hint = clean(hint);
+      const bold = own.length && Number(style.fontWeight) >= 600;
+      if (bold) node.bold = true;
+      if (own.length && style.textDecorationLine.includes("underline")) node.underlined = true;
+      if (own.length && style.fontStyle === "italic") node.italic = true;
+      if (own.length || isShape || heard) node.ink = style.color;
+      out.push(node);
+    }
+    let first = true;
+    for (const child of element.childNodes) {
+      if (child.nodeType === 1) walk(child, hidden, out);
+      else if (child.nodeType === 3 && visible && tag !== "textarea") {
+        const text = clean(child.data);
+        if (!text) continue;
+        if (first) { first = false; if (node && out[out.length - 1] === node) continue; if (node) delete node.text; }
+        out.push({ id: 0, tag: "text", text, of: node ? node.id : 0 });
+      }
+    }
+  };
+  const observe = hidden => {
+    const out = [];
+    if (document.body) walk(document.body, new Set(hidden), out);
+    return { nodes: out, url: location.href, scroll: [scrollX, scrollY] };
+  };
+  const pictures = () => Promise.all([...document.images].filter(each => !each.complete).map(
+    each => new Promise(done => { each.addEventListener("load", done); each.addEventListener("error", done); })));
+  const place = number => {
+    const element = elements.get(number);
+    if (!element || !element.isConnected) return null;
+    let rect = element.getBoundingClientRect();
+    const inside = box => box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth;
+    const reaches = box => {
+      const x = box.x + box.width / 2, y = box.y + box.height / 2, top = document.elementFromPoint(x, y);
+      return top && (top === element || element.contains(top));
+    };
+    if (!inside(rect) || !reaches(rect)) {
+      element.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
+      rect = element.getBoundingClientRect();
+    }
+    let x = rect.x + rect.width / 2, y = rect.y + rect.height / 2;
+    const hits = (atX, atY) => {
+      const hit = document.elementFromPoint(atX, atY);
+      return hit && (hit === element || element.contains(hit));
+    };
+    if (!hits(x, y)) { // covered in the middle, or text that runs over lines: the first free point
+      search: for (const box of element.getClientRects())
+        for (const down of [0.5, 0.15, 0.85, 0.3, 0.7])
+          for (const across of [0.5, 0.1, 0.9, 0.3, 0.7])
+            if (hits(box.x + box.width * across, box.y + box.height * down)) {
+              x = box.x + box.width * across; y = box.y + box.height * down;
+              break search;
+            }
+    }
+    return [x, y, rect.x, rect.y, rect.width, rect.height];
+  };
+  const select = (number, wanted) => {
+    const element = elements.get(number);
+    if (!element || element.tagName !== "SELECT" || element.disabled) return false;
+    const options = [...element.options];
+    const found = options.filter(each => !each.disabled && wanted.includes(clean(each.text)));
+    if (!found.length) return false;
+    if (!element.multiple) element.value = found[0].value, element.selectedIndex = found[0].index;
+    else for (const each of options) each.selected = found.includes(each);
+    element.focus();
+    for (const kind of ["input", "change"]) element.dispatchEvent(new Event(kind, { bubbles: true }));
+    return true;
+  };
+  const focus = number => {
+    const element = elements.get(number);
+    if (!element || !element.isConnected) return false;
+    element.focus();
+    return document.activeElement === element || element.contains(document.activeElement);
+  };
+  const clear = number => {
+    const element = elements.get(number);
+    if (!focus(number)) return false;
+    if (element.select) element.select();
+    else if (element.isContentEditable) {
+      const range = document.createRange(); range.selectNodeContents(element);
+      const chosen = getSelection(); chosen.removeAllRanges(); chosen.addRange(range);
+    } else return false;
+    return true;
+  };
+  // Only sets what a date, time, colour or range field holds: these are not typed into.
+  const put = (number, value) => {
+    const element = elements.get(number);
+    if (!element || element.tagName !== "INPUT") return false;
+    element.focus(); element.value = value;
+    for (const kind of ["input", "change"]) element.dispatchEvent(new Event(kind, { bubbles: true }));
+    return true;
+  };
+  const scroll = (number, across, down) => {
+    let target = number ? elements.get(number) : null;
+    if (number && !target) return false;
+    const moves = each => each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1;
+    while (target && !(moves(target) && /auto|scroll/.test(getComputedStyle(target).overflowY + getComputedStyle(target).overflowX) || target.tagName === "TEXTAREA")) target = target.parentElement;
+    (target || document.scrollingElement || document.documentElement).scrollBy({ left: across, top: down, behavior: "instant" });
+    return true;
+  };
+  const frame = () => new Promise(done => realFrame(() => { realMessage.port1.onmessage = () => done(true); realMessage.port2.postMessage(0); }));
+  const forgetAll = () => { numbers = new WeakMap(); elements = new Map(); count = 0; };
+  const tools = { advance, observe, place, select, focus, clear, put, scroll, frame, pictures, forgetAll, time: () => now };
+  Object.defineProperty(window, "__turngym", { value: Object.freeze(tools) });
+})();

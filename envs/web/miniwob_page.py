@@ -1,0 +1,234 @@
+"""A page of MiniWoB++ in a tab: started from a seed, played turn by turn, brought back by playing it again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from turngym.envs.web.actions import read
+from turngym.envs.web.browser import BrowserThread, shared_pool
+from turngym.envs.web.hands import act
+from turngym.envs.web.miniwob_tasks import address, pages_folder
+from turngym.envs.web.page import Node, page_text, read_nodes
+from turngym.envs.web.tab import BrowserFault, BrowserGone, Tab
+
+T = TypeVar("T")
+RECYCLED_AFTER = 200
+"""Episodes after which a tab is replaced."""
+HIDDEN = ("query", "reward-display", "sync-task-cover", "click-canvas")
+_READY = "(__turngym.advance(20), core.cover_div !== null && WOB_TASK_READY)"
+_MOST_WAITS = 100
+# Nothing of a page is sent anywhere: a form that would be is left as it is, for the page to handle.
+_START = """(async () => {
+  Math.seedrandom(%d); core.EPISODE_MAX_TIME = %d;
+  addEventListener("submit", event => event.preventDefault());
+  core.startEpisodeReal();
+  __turngym.advance(%d);
+  await __turngym.pictures();
+  return %s;
+})()"""
+_TURN = "(async () => { __turngym.advance(%d); await __turngym.pictures(); return %s; })()"
+_LOOK = """({page: __turngym.observe(%s), goal: core.getUtterance(), done: WOB_DONE_GLOBAL, started: core.ept0 !== null,
+  raw: Number(WOB_RAW_REWARD_GLOBAL), decayed: Number(WOB_REWARD_GLOBAL), reason: String(WOB_REWARD_REASON || "")})"""
+LOOK = _LOOK % json.dumps(HIDDEN)
+_SETTLE_MS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What a page shows and says.
+
+    Args:
+        goal: The task in words.
+        nodes: The elements.
+        is_done: Whether the page has ended the episode.
+        raw_reward: Its reward without regard to time.
+        decayed_reward: Its reward, less for the time taken.
+        problem: Why the last action could not be done; empty if it was.
+        notice: What the page tried and was kept from; empty for nothing.
+    """
+
+    goal: str
+    nodes: tuple[Node, ...]
+    is_done: bool = False
+    raw_reward: float = 0.0
+    decayed_reward: float = 0.0
+    problem: str = ""
+    notice: str = ""
+
+    @property
+    def text(self) -> str:
+        """Goal, page and reward as one text."""
+        return f"{self.goal}\n{page_text(self.nodes)}\n{self.is_done} {self.raw_reward} {self.decayed_reward}"
+
+
+BLANK = Screen("", ())
+_TOLD = {"dialog": "dialog was dismissed", "popup": "window was closed", "download": "download was cancelled"}
+
+
+class MiniWoBPage:
+    """The page behind one environment.
+
+    Its coroutines run on the thread of the shared browsers; :meth:`run` and :meth:`attend` bring them there.
+
+    Args:
+        viewport: Width and height.
+        turn_ms: How far a turn moves the page's clock.
+        limit_ms: When the page's clock ends the episode.
+        with_image: Whether every turn takes a screenshot.
+    """
+
+    def __init__(self, viewport: tuple[int, int], turn_ms: int, limit_ms: int, *, with_image: bool) -> None:
+        self.viewport, self.turn_ms, self.limit_ms, self.with_image = viewport, turn_ms, limit_ms, with_image
+        self.events: Counter[str] = Counter()
+        self._thread: BrowserThread | None = None
+        self._tab: Tab | None = None
+        self._task, self._seed = "", 0
+        self._nodes: tuple[Node, ...] = ()
+        self._shot = b""
+
+    # From other threads and loops.
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine of this page where the browsers are."""
+        return self._home().run(work)
+
+    async def attend(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await a coroutine of this page where the browsers are."""
+        return await self._home().attend(work)
+
+    def _home(self) -> BrowserThread:
+        if self._thread is None or self._tab is None:
+            self._thread = shared_pool()
+        return self._thread
+
+    def shut(self) -> None:
+        """Close the tab, from any thread."""
+        if self._tab is not None:
+            self.run(self.close())
+
+    def let_go(self) -> None:
+        """Close the tab some time soon; for an environment that nobody closed."""
+        if self._tab is not None and self._thread is not None:
+            self._thread.begin(self.close())
+
+    def picture(self) -> bytes:
+        """Return the latest screenshot as PNG, taking one where turns do not."""
+        return self._shot if self.with_image else self.run(self._take())
+
+    # Where the browsers are.
+
+    async def start(self, task: str, seed: int) -> Screen:
+        """Begin an episode on a clean page."""
+        self._task, self._seed = task, seed
+        try:
+            return await self._start()
+        except BrowserGone:
+            await self.close()
+            return await self._start()
+        except BrowserFault:
+            await self.close()
+            raise
+
+    async def play(self, action: str, before: Sequence[str]) -> Screen:
+        """Take one turn.
+
+        Args:
+            action: An action that can be read.
+            before: The actions of the episode so far; they are played again where the browser has ended.
+        """
+        if self._tab is None:
+            await self.replay(self._task, self._seed, before)
+        try:
+            return await self._turn(action)
+        except BrowserGone:
+            await self.close()
+            await self.replay(self._task, self._seed, before)
+            try:
+                return await self._turn(action)
+            except BrowserFault:
+                await self.close()
+                raise
+        except BrowserFault:
+            await self.close()
+            raise
+
+    async def replay(self, task: str, seed: int, actions: Sequence[str]) -> Screen:
+        """Bring a page to where these actions lead."""
+        screen = await self.start(task, seed)
+        try:
+            for action in actions:
+                screen = await self._turn(action)
+        except BrowserFault:
+            await self.close()
+            raise
+        return screen
+
+    async def close(self) -> None:
+        """Close the tab; the next use opens one."""
+        tab, self._tab = self._tab, None
+        if tab is not None and self._thread is not None:
+            await self._thread.pool.release(tab)
+
+    async def _take(self) -> bytes:
+        return b"" if self._tab is None else await self._tab.screenshot()
+
+    async def _start(self) -> Screen:
+        tab = self._tab
+        if tab is not None and (tab.resets >= RECYCLED_AFTER or tab.fault):
+            await self.close()
+        if self._tab is None:
+            assert self._thread is not None
+            self._tab = await self._thread.pool.open([f"{pages_folder().as_uri()}/"], self.viewport)
+        tab = self._tab
+        tab.resets += 1
+        await tab.mouse("mouseMoved", self.viewport[0] - 1, self.viewport[1] - 1)
+        await tab.goto(address(self._task))
+        for _ in range(_MOST_WAITS):
+            if await tab.ask(_READY):
+                break
+        else:
+            raise BrowserFault(f"the page of {self._task} does not become ready")
+        return await self._read(tab, _START % (self._seed, self.limit_ms, _SETTLE_MS, LOOK))
+
+    async def _turn(self, action: str) -> Screen:
+        tab = self._tab
+        if tab is None:
+            raise BrowserGone("the page was closed")
+        tried = Counter(tab.events)
+        parsed = read(action)
+        problem = "it is no action" if parsed is None else await act(tab, parsed, self._nodes)
+        screen = await self._read(tab, _TURN % (self.turn_ms, LOOK), problem)
+        new = tab.events - tried
+        if new:
+            self.events.update(new)
+            told = ", a ".join(_TOLD[kind] for kind in sorted(new) if kind in _TOLD)
+            return Screen(
+                screen.goal,
+                screen.nodes,
+                screen.is_done,
+                screen.raw_reward,
+                screen.decayed_reward,
+                problem,
+                f"A {told}.",
+            )
+        return screen
+
+    async def _read(self, tab: Tab, expression: str, problem: str = "") -> Screen:
+        try:
+            told = await tab.ask(expression)
+        finally:
+            tab.require_home()
+        if self.with_image:
+            self._shot = await tab.screenshot()
+        self._nodes = read_nodes(told["page"]["nodes"])
+        if isinstance(told["goal"], dict):  # tasks in people's own words also name their parts
+            told["goal"] = told["goal"]["utterance"]
+        if not told["started"]:  # the page has loaded itself anew: whatever was done in it is lost
+            return Screen(told["goal"], self._nodes, True, -1.0, -1.0, problem, "The page was left.")
+        is_done = bool(told["done"])
+        raw, decayed = (float(told["raw"]), float(told["decayed"])) if is_done else (0.0, 0.0)
+        return Screen(told["goal"], self._nodes, is_done, raw, decayed, problem)

@@ -1,0 +1,219 @@
+"""ArCHer: the critic of turns, its targets and replay, and what the actor's tokens are credited with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from test_algorithm_properties import batch_of, episodes, reduced
+from torch import Tensor, nn, tensor
+
+from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.errors import ConfigError
+from turngym.trainers.algorithms import build
+from turngym.trainers.algorithms.archer import ArCHer, transitions_of
+from turngym.trainers.turn_table import TurnTable, turn_table
+from turngym.trainers.twin_critic import Transition, TwinCritic, expectile_loss
+
+torch.set_num_threads(1)
+
+
+class Fixed(nn.Module):
+    """A critic that says the same of every text."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.value = nn.Parameter(tensor(value, dtype=torch.float64))
+
+    def forward(self, texts: Sequence[str]) -> Tensor:
+        return self.value.expand(len(texts))
+
+
+def saying(q: Sequence[float], v: Sequence[float]) -> TwinCritic:
+    critic = TwinCritic(8, 4)
+    critic.action_values = nn.ModuleList(map(Fixed, q))
+    critic.state_values = nn.ModuleList(map(Fixed, v))
+    return critic
+
+
+def archer(**config: Any) -> ArCHer:
+    algorithm = build("archer", {"archer": {"entropy_coef": 0.0, **config}})
+    assert isinstance(algorithm, ArCHer)
+    return algorithm
+
+
+def played(
+    actions: Sequence[str], rewards: Sequence[float], end: str = "terminated", tokens: int = 2, final: str = "far"
+) -> Trajectory:
+    turns = [
+        Turn("", f"state {k}", action, completion_ids=(1,) * tokens, logprobs=(-1.0,) * tokens, reward=reward)
+        for k, (action, reward) in enumerate(zip(actions, rewards, strict=True))
+    ]
+    ends = {"terminated": end == "terminated", "truncated": end == "truncated"}
+    return Trajectory(EpisodeSpec(0, 0), turns=turns, final_anchor=final, **ends)
+
+
+# Worked numbers
+
+
+def test_the_worked_numbers_of_the_critic() -> None:
+    # Section 10.1: r 0, gamma .95, V_slow .8 -> y .76; Q .7 and .5 -> L_Q .0712.
+    algorithm = archer()
+    algorithm.critic, algorithm.slow = saying([0.7, 0.5], [0.6, 0.55]), saying([0.65, 0.45], [0.8, 0.8])
+    table = turn_table([played(["go", "stop"], [0.0, 0.0], end="truncated")])
+    credit = algorithm.advantages(table)
+    assert algorithm._q_targets.tolist() == [[pytest.approx(0.76)] * 2] * 2
+    q_loss, v_loss = algorithm.critic_losses([0, 1])
+    assert q_loss.tolist() == [pytest.approx(0.0712)] * 2
+    # The index is kept: V_1 learns from Q_1 and V_2 from Q_2.
+    assert v_loss.tolist() == [pytest.approx((0.6 - 0.65) ** 2 + (0.55 - 0.45) ** 2)] * 2
+    assert credit.advantages.tolist() == [pytest.approx(-0.05)] * 4
+
+
+def test_the_worked_number_of_the_actor() -> None:
+    """A -.05 and two log-probabilities that sum to -2: L = -.1, and it is the mean over turns, not over tokens."""
+    from turngym.trainers.algorithm import LossInputs
+    from turngym.trainers.functional import loss_weights
+
+    for copies in (1, 3):
+        algorithm = archer()
+        algorithm.critic = saying([0.7, 0.5], [0.6, 0.55])
+        table = turn_table([played(["go"], [0.0])] * copies)
+        credit = algorithm.advantages(table)
+        logprobs = torch.full((1, 2 * copies), -1.0, dtype=torch.float64)
+        inputs = LossInputs(
+            logprobs,
+            logprobs,
+            credit.advantages[None],
+            torch.ones(1, 2 * copies, dtype=torch.bool),
+            table.token_turn[None],
+            {name: loss_weights(table, name)[None] for name in algorithm.normalisations},
+        )
+        assert float(reduced(inputs, algorithm.loss(inputs).terms)["policy"].detach()) == pytest.approx(-0.1)
+
+
+def test_the_slow_copy_moves_by_its_rate_and_once_an_iteration() -> None:
+    algorithm = archer(slow_rate=0.1)
+    algorithm.slow, algorithm.critic = saying([1.0, 1.0], [1.0, 1.0]), saying([2.0, 2.0], [2.0, 2.0])
+    algorithm.observe({})
+    assert [p.item() for p in algorithm.slow.parameters()] == [pytest.approx(1.1)] * 4
+    assert [p.item() for p in algorithm.critic.parameters()] == [2.0] * 4
+
+
+def test_where_nothing_follows_the_target_is_the_reward() -> None:
+    slow = saying([0, 0], [0.8, 0.8])
+    targets = slow.targets([Transition("s", "a", 0.3, None), Transition("s", "a", 0.3, "t")], 0.95)
+    assert targets.tolist() == [[0.3, 0.3], [pytest.approx(1.06)] * 2]
+
+
+def test_an_expectile_above_one_half_leans_towards_better_actions() -> None:
+    errors = tensor([0.5, -0.5], dtype=torch.float64)
+    assert expectile_loss(errors, 0.5).tolist() == [0.25, 0.25]
+    assert expectile_loss(errors, 0.9).tolist() == [pytest.approx(0.45), pytest.approx(0.05)]
+    samples = tensor([0.0, 0.0, 0.0, 1.0], dtype=torch.float64)
+    grid = torch.linspace(0, 1, 1001, dtype=torch.float64)
+    best = [float(grid[expectile_loss(samples - x[:, None], e).sum(-1).argmin()]) for e in (0.5, 0.9) for x in [grid]]
+    assert best == [pytest.approx(0.25), pytest.approx(0.75)], "the mean, and the 0.9 expectile by hand"
+
+
+# Transitions and replay
+
+
+def table_and_rewards(*trajectories: Trajectory) -> tuple[TurnTable, Tensor]:
+    table = turn_table(trajectories)
+    return table, table.reward
+
+
+def test_transitions_end_where_the_rules_say_and_go_on_after_a_cut() -> None:
+    ended, cut = played(["a", "b"], [0, 1]), played(["c"], [2], end="truncated")
+    table, rewards = table_and_rewards(ended, cut)
+    assert transitions_of(table, rewards, True) == [
+        ("state 0", "a", 0.0, "state 1"),
+        ("state 1", "b", 1.0, None),
+        ("state 0", "c", 2.0, "far"),
+    ]
+    assert transitions_of(table, rewards, False)[2].following is None
+    unknown, rewards = table_and_rewards(played(["c"], [2], end="truncated", final=""))
+    assert transitions_of(unknown, rewards, True)[0].following is None, "a game between seats tells no last state"
+
+
+def test_replay_holds_earlier_iterations_only_and_forgets_the_oldest() -> None:
+    algorithm = archer(replay_turns=3, replay_ratio=2)
+    table, _ = table_and_rewards(played(["a", "b"], [0, 1]))
+    assert algorithm.advantages(table).metrics["replayed_turns"] == 0
+    algorithm.observe({})
+    assert algorithm.advantages(table).metrics["replayed_turns"] == 4
+    algorithm.observe({})
+    assert [each.action for each in algorithm.replay] == ["b", "a", "b"]
+    off = archer(replay_turns=0)
+    off.advantages(table)
+    off.observe({})
+    assert off.replay == []
+
+
+def test_the_loss_of_q_is_the_mean_over_a_turn_and_what_was_replayed_for_it() -> None:
+    algorithm = archer(replay_ratio=3)
+    algorithm.critic, algorithm.slow = saying([0.0, 0.0], [0.0, 0.0]), saying([0.0, 0.0], [0.0, 0.0])
+    table, _ = table_and_rewards(played(["a", "b"], [0, 1]))
+    algorithm.replay = [Transition("s", "old", 2.0, None)]
+    algorithm.advantages(table)
+    q_loss, _ = algorithm.critic_losses([0, 1])
+    assert q_loss.tolist() == [2 * (0 + 3 * 4) / 4, 2 * (1 + 3 * 4) / 4]
+    assert algorithm.critic_losses([1])[0].tolist() == [q_loss.tolist()[1]], "a turn keeps what was drawn for it"
+
+
+def test_the_replay_survives_a_checkpoint() -> None:
+    algorithm = archer()
+    algorithm.advantages(turn_table(episodes()))
+    algorithm.observe({})
+    resumed = archer()
+    resumed.load_state(algorithm.state())
+    assert resumed.replay == algorithm.replay != []
+    assert set(algorithm.modules()) == {"turn_critic", "turn_critic_slow"}
+    assert not any(p.requires_grad for p in algorithm.slow.parameters())
+
+
+# Learning
+
+
+def test_the_critic_learns_which_action_pays_in_which_state() -> None:
+    """A contextual bandit: go pays in the light, stay in the dark. Advantages get the signs, twins stay different."""
+    algorithm = archer(slow_rate=1.0, replay_ratio=0, gamma=0.0)
+    optimizer = torch.optim.Adam(algorithm.critic.parameters(), 1e-2)
+    cases = [(light, action) for light in ("light", "dark") for action in ("go", "stay")]
+    batch = []
+    for light, action in cases:
+        pays = float((light == "light") == (action == "go"))
+        turn = Turn("", light, action, completion_ids=(1,), logprobs=(0.0,), reward=pays)
+        batch.append(Trajectory(EpisodeSpec(0, 0), turns=[turn], terminated=True))
+    table = turn_table(batch)
+    for _ in range(150):
+        algorithm.advantages(table)
+        loss = torch.stack([each.sum() for each in algorithm.critic_losses(range(4))]).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        algorithm.observe({})
+    found = algorithm.advantages(table).advantages
+    assert found.tolist() == [pytest.approx(x, abs=0.15) for x in (0.5, -0.5, -0.5, 0.5)]
+    first, second = (next(iter(head.parameters())) for head in algorithm.critic.action_values)
+    assert not torch.equal(first, second)
+
+
+def test_only_the_critic_is_trained_at_first_and_the_slow_copy_never_by_gradients() -> None:
+    algorithm = archer(critic_iterations=2)
+    assert [algorithm.trains_policy(k) for k in range(4)] == [False, False, True, True]
+    batch = batch_of(algorithm, episodes())
+    inputs = batch.inputs(batch.by_turn())
+    terms = reduced(inputs, algorithm.loss(inputs).terms)
+    (terms["q"] + terms["v"]).backward()
+    assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in algorithm.critic.parameters())
+    assert all(p.grad is None for p in algorithm.slow.parameters())
+
+
+def test_the_plain_objective_has_no_ratio_to_change() -> None:
+    with pytest.raises(ConfigError, match="archer with objective='plain' has no importance ratio"):
+        build("archer+turn_is")
+    build("archer+turn_is", {"archer": {"objective": "clipped"}})
+    with pytest.raises(ConfigError, match="expectile must be from 0 to 1"):
+        archer(expectile=2.0)

@@ -1,0 +1,133 @@
+"""A progress model: how far the task has come after each turn, and as reward the change of that (ProgRM)."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import ConfigError
+from turngym.trainers.reward_models import REWARD_MODELS
+from turngym.trainers.rewarding.fitted import FittedConfig, FittedReward
+from turngym.trainers.rewarding.head import Loss
+from turngym.trainers.rewarding.lcs import Recipe, Steps, progress_labels, recipes
+from turngym.trainers.rewarding.model import require
+from turngym.trainers.rewarding.shaping import potential_rewards, require_zero_when
+from turngym.trainers.rewarding.turns import key_steps, progress_after, task_key
+
+_CHOICES = {"labels": ("lcs", "environment"), "match": ("action", "state"), "scope": ("task", "environment")}
+
+
+@dataclass(frozen=True)
+class ProgRMConfig(FittedConfig):
+    """Settings of ``progrm``."""
+
+    labels: str = "lcs"
+    """``lcs`` labels by recipes from solved episodes, ``environment`` takes the progress that it reports."""
+    match: str = "action"
+    """What steps of a recipe are: canonical actions (``action``), or the states that they led to (``state``)."""
+    scope: str = "task"
+    """Whose solved episodes make recipes: those of the same ``task``, or of the whole ``environment``."""
+    max_recipes: int = 4
+    """Recipes of each task, one for each route."""
+    similarity: float = 0.5
+    """Share of its first steps that a recipe keeps when further solved episodes join it."""
+    gamma: float = 1.0
+    """Discount per turn in the change of progress."""
+    zero_when: str = "never"
+    """When progress counts as 0 at the end: ``never``, ``terminated`` or ``over`` (rewards then only shape)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"{name} must be {' or '.join(map(repr, choices))}, got {getattr(self, name)!r}.")
+        require("max_recipes", self.max_recipes, 1, 1000)
+        require("similarity", self.similarity, 1e-6, 1)
+        require("gamma", self.gamma, 0, 1)
+        require_zero_when(self.zero_when, "progrm")
+
+
+@REWARD_MODELS.register("progrm")
+class ProgRM(FittedReward[ProgRMConfig]):
+    """Progress that was learnt from labels for free; every turn earns its change.
+
+    The changes add up to the progress at the end, so that going in circles earns nothing: a turn that was seen before
+    has the progress that it had before.
+    """
+
+    name: ClassVar[str] = "progrm"
+    Config = ProgRMConfig
+    advice: ClassVar[str] = (
+        " (episodes of tasks that nobody solved have no label; scope=environment takes the recipes of other tasks)"
+    )
+
+    def targets(self, trajectories: Sequence[Trajectory]) -> list[Sequence[float] | None]:
+        """Return the label of every turn; None where nobody solved the task, or the environment knows no progress."""
+        if self.config.labels == "environment":
+            return [_known(progress_after(each)[1:]) for each in trajectories]
+        steps = [key_steps(each, self.config.match) for each in trajectories]
+        known = self.recipes(trajectories, steps)
+        found: list[Sequence[float] | None] = []
+        for each, own in zip(trajectories, steps, strict=True):
+            of_task = known.get(self._key(each))
+            found.append(progress_labels(own, of_task, each.success == 1) if of_task else None)
+        return found
+
+    def recipes(self, trajectories: Sequence[Trajectory], steps: Sequence[Steps]) -> dict[str, list[Recipe]]:
+        """Return the recipes of every task that was solved.
+
+        Args:
+            trajectories: Recorded episodes.
+            steps: The steps of each.
+        """
+        solved: dict[str, list[Steps]] = defaultdict(list)
+        for each, own in zip(trajectories, steps, strict=True):
+            if each.success == 1:
+                solved[self._key(each)].append(own)
+        most, similarity = self.config.max_recipes, self.config.similarity
+        return {key: recipes(found, most, similarity) for key, found in solved.items()}
+
+    def _key(self, trajectory: Trajectory) -> str:
+        return trajectory.env_id if self.config.scope == "environment" else task_key(trajectory)
+
+    def loss(self, targets: Sequence[Sequence[float]]) -> Loss:
+        """Return the mean squared error of progress over turns."""
+
+        def error(outputs: Float[Tensor, "turn"], owner: Int[Tensor, "turn"], which: list[int]) -> Tensor:
+            wanted = torch.tensor([value for k in which for value in targets[k]], dtype=outputs.dtype)
+            return (torch.sigmoid(outputs) - wanted).square().mean()
+
+        return error
+
+    def progress(self, trajectories: Sequence[Trajectory]) -> list[list[float]]:
+        """Return the progress after every whole turn, in (0, 1)."""
+        return [[_sigmoid(value) for value in own] for own in self.predictions(trajectories)]
+
+    def rewards(self, trajectories: Sequence[Trajectory]) -> list[list[float]]:
+        """Return the change of progress of every turn, from 0 before the first."""
+        config = self.config
+        return [
+            potential_rewards(each, [0.0, *own], config.gamma, config.zero_when)
+            for each, own in zip(trajectories, self.progress(trajectories), strict=True)
+        ]
+
+    def score(self, trajectory: Trajectory) -> float:
+        """Return the progress at the end."""
+        found = self.progress([trajectory])[0]
+        return found[-1] if found else math.nan
+
+
+def _known(progress: list[float]) -> list[float] | None:
+    return None if any(math.isnan(value) for value in progress) else progress
+
+
+def _sigmoid(value: float) -> float:
+    return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))

@@ -1,0 +1,1 @@
+"""What reward models are made of: labels, features, fitting, recordings, and the task that applies them."""

@@ -1,0 +1,122 @@
+"""The turns of an episode as a reward model reads them: what was seen, what was done, what was seen then."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from turngym.agents.trajectory import Trajectory, Turn
+
+_SPACE = re.compile(r"\s+")
+_ARGUMENT = re.compile(r"\[([^\[\]]*)\]|\"([^\"]*)\"|'([^']*)'")
+_ELEMENT = re.compile(r"^[ \t]*\[(\w+)\][ \t]*(.+)$", re.MULTILINE)
+_WORD = re.compile(r"\w+")
+
+
+class TurnText(NamedTuple):
+    """One turn.
+
+    Args:
+        goal: What the first turn of the episode saw.
+        observation: What was seen before the action.
+        action: The action.
+        seen: What was seen after it.
+    """
+
+    goal: str
+    observation: str
+    action: str
+    seen: str
+
+
+def whole_turns(trajectory: Trajectory) -> tuple[Turn, ...]:
+    """Return the turns of an episode from its reset on, those before it branched off too."""
+    return (*trajectory.earlier_turns, *trajectory.turns)
+
+
+def turn_texts(trajectory: Trajectory) -> list[TurnText]:
+    """Return the whole turns of an episode as text.
+
+    >>> from turngym.agents.trajectory import EpisodeSpec
+    >>> turns = [Turn("a", "", "go"), Turn("b", "", "stop")]
+    >>> played = Trajectory(EpisodeSpec(0, 0), turns=turns, final_observation="c")
+    >>> [tuple(each) for each in turn_texts(played)]
+    [('a', 'a', 'go', 'b'), ('a', 'b', 'stop', 'c')]
+    """
+    turns = whole_turns(trajectory)
+    if not turns:
+        return []
+    seen = [*(turn.observation for turn in turns[1:]), trajectory.final_observation]
+    goal = turns[0].observation
+    return [TurnText(goal, turn.observation, turn.action, after) for turn, after in zip(turns, seen, strict=True)]
+
+
+def states(trajectory: Trajectory) -> list[str]:
+    """Return the state after each whole turn: its anchor where it is known, else what was seen."""
+    turns = whole_turns(trajectory)
+    after = [turn.anchor or turn.observation for turn in turns[1:]]
+    return [*after, trajectory.final_anchor or trajectory.final_observation][: len(turns)]
+
+
+def progress_after(trajectory: Trajectory) -> list[float]:
+    """Return the progress before the first and after each whole turn; not a number where it is unknown."""
+    return [*(turn.progress for turn in whole_turns(trajectory)), trajectory.progress]
+
+
+def task_key(trajectory: Trajectory) -> str:
+    """Return a name for the task instance: its hash, or what the first turn saw where that is unknown."""
+    turns = whole_turns(trajectory)
+    first = hashlib.blake2b(turns[0].observation.encode("utf8", "backslashreplace"), digest_size=8) if turns else None
+    return f"{trajectory.env_id} {trajectory.instance or (first.hexdigest() if first else '')}"
+
+
+def canonical_action(text: TurnText) -> str:
+    """Return an action without what differs between equal steps of equal tasks.
+
+    Case and spaces do not count. A number of an element that the observation lists as ``[number] role name`` becomes
+    that role and name, since numbers change with the seed; an argument in brackets or quotes all of whose words the
+    goal has becomes ``{goal}``.
+
+    >>> canonical_action(TurnText("Buy a red mug", "[12] button Buy now", "click('12')", ""))
+    'click(button buy now)'
+    >>> canonical_action(TurnText("Buy a red mug", "", "search[Red  Mug]", ""))
+    'search[{goal}]'
+    """
+    elements = {number: name.strip().lower() for number, name in _ELEMENT.findall(text.observation)}
+    known = set(_WORD.findall(text.goal.lower()))
+
+    def read(found: re.Match[str]) -> str:
+        argument = str(next(group for group in found.groups() if group is not None)).strip()
+        if argument in elements:
+            return elements[argument]
+        words = _WORD.findall(argument.lower())
+        return f"{found[0][0]}{{goal}}{found[0][-1]}" if words and known.issuperset(words) else found[0]
+
+    return _SPACE.sub(" ", _ARGUMENT.sub(read, text.action)).strip().lower()
+
+
+def key_steps(trajectory: Trajectory, match: str) -> tuple[str, ...]:
+    """Return the steps of an episode as recipes are made of them.
+
+    Args:
+        trajectory: The episode.
+        match: ``"action"`` for canonical actions, ``"state"`` for the states that they led to.
+    """
+    if match == "state":
+        return tuple(states(trajectory))
+    return tuple(canonical_action(text) for text in turn_texts(trajectory))
+
+
+def offsets(lengths: Sequence[int]) -> list[range]:
+    """Return where each of several sequences lies when they are put end to end.
+
+    >>> offsets([2, 0, 1])
+    [range(0, 2), range(2, 2), range(2, 3)]
+    """
+    found, start = [], 0
+    for length in lengths:
+        found.append(range(start, start + length))
+        start += length
+    return found

@@ -1,0 +1,46 @@
+"""The settings of weight updates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from turngym.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class UpdateConfig:
+    """How weights are updated.
+
+    Args:
+        learning_rate: Step size of the policy.
+        critic_learning_rate: Step size of the critic, where there is one.
+        warmup_updates: Updates over which the step size rises from 0.
+        momentum: Weight of the earlier gradients in AdamW's running mean. In games between seats 0 is better: momentum
+            makes players run in circles around an equilibrium.
+        weight_decay: AdamW's decay.
+        max_grad_norm: Gradients longer than this are scaled down; 0 turns that off.
+        epochs: Passes over the batch of an iteration.
+        minibatches: Updates a pass; distinct sequences are dealt out at random.
+        max_micro_batch_tokens: Padded tokens that go through the network together; memory and speed, not maths.
+            0 chooses: 2048 on a CPU, whose caches larger ones overflow, else 16384.
+    """
+
+    learning_rate: float = 3e-4
+    critic_learning_rate: float = 1e-3
+    warmup_updates: int = 0
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    epochs: int = 1
+    minibatches: int = 1
+    max_micro_batch_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "critic_learning_rate"):
+            if not 0 < getattr(self, name) < 1:
+                raise ConfigError(f"{name} must lie in (0, 1), got {getattr(self, name)}.")
+        if not 0 <= self.momentum < 1:
+            raise ConfigError(f"momentum must lie in [0, 1), got {self.momentum}.")
+        for name, least in (("epochs", 1), ("minibatches", 1), ("max_micro_batch_tokens", 0)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
