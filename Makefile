@@ -10,7 +10,7 @@ JOBS ?= 2
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect
+INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools alfworld
 
 .PHONY: quickstart test test-integration $(INTEGRATION:%=integration-%) peers vllm check format coverage clean
 
@@ -105,6 +105,12 @@ $(INSPECT_DONE): | $(VENV)/.dev$(TAG)
 	$(call OVERLAY,.venvs/inspect) --no-deps lm-eval==0.4.13
 	touch $@
 
+# The Docker engine's client and the Model Context Protocol.
+TOOLS_DONE = .venvs/tools/.docker-7.2.0-mcp-1.30.0-$(TAG)
+$(TOOLS_DONE): | $(VENV)/.dev$(TAG)
+	$(call OVERLAY,.venvs/tools) docker==7.2.0 mcp==1.30.0
+	touch $@
+
 # OpenEnv's client, server and validator without what they do not import (gradio, pandas); the rest is the environment's.
 .venvs/openenv: | $(VENV)/.dev$(TAG)
 	rm -rf $@.part
@@ -147,8 +153,24 @@ $(VLLM_DONE): | $(VENV)/.dev$(TAG)
 		tomli_w==1.2.0 uvicorn==0.54.0 yarl==1.25.1
 	mv $@.part $@
 
+# ALFWorld's own engine, without what it does not import (spacy, drawing). Its planner is compiled, in about two minutes.
+ALFWORLD = .venvs/alfworld
+ALFWORLD_DONE = $(ALFWORLD)/.alfworld-0.4.2-textworld-1.7.0-$(TAG)
+$(ALFWORLD_DONE): | $(VENV)/.dev$(TAG)
+	$(call OVERLAY,$(ALFWORLD)) tatsu==5.8.3 mementos==1.3.1 hashids termcolor prompt_toolkit more_itertools networkx tqdm
+	PATH="$(CURDIR)/$(ALFWORLD)/bin:$$PATH" $(ALFWORLD)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps textworld==1.7.0 alfworld==0.4.2 jericho==3.3.1 fast-downward-textworld==20.6.4
+	touch $@
+
 # One target for each environment; $(JOBS) of them side by side, the output of each in one piece.
 ISOLATED = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(1)/bin/python -m pytest -q -m integration
+
+# BrowserGym, for a benchmark; it pins an old playwright.
+.venvs/browsergym:
+	rm -rf $@.part
+	$(PYTHON) -m venv $@.part
+	$@.part/bin/python -m pip install --quiet --disable-pip-version-check browsergym-miniwob==0.14.3 browsergym-core==0.14.3
+	mv $@.part $@
 
 test-integration: $(VENV)/.dev$(TAG)
 	$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs $(JOBS) $(INTEGRATION:%=integration-%)
@@ -180,6 +202,12 @@ integration-verifiers: .venvs/verifiers
 
 integration-inspect: $(INSPECT_DONE)
 	$(call ISOLATED,.venvs/inspect) tests/test_inspect.py
+
+integration-alfworld: $(ALFWORLD_DONE)
+	$(call ISOLATED,$(ALFWORLD)) tests/test_alfworld_engine.py
+
+integration-tools: $(TOOLS_DONE)
+	$(call ISOLATED,.venvs/tools) tests/test_sandbox_attacks.py tests/test_sandbox_docker.py tests/test_mcp_tools.py
 
 coverage: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/coverage erase

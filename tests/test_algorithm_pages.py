@@ -108,9 +108,13 @@ def test_the_metrics_and_settings_of_a_page_exist(name: str) -> None:
     batch = properties.batch_of(algorithm, properties.episodes())
     metrics = text.partition("**Metrics.**")[2]
     own = {metric for metric in batch.credit.metrics if "/" not in metric}
-    assert set(re.findall(r"`credit/(\w+)`", metrics)) == (set() if isinstance(algorithm, Modifier) else own)
-    logged = algorithm.loss(batch.inputs(batch.by_turn())).metrics
-    assert set(re.findall(r"`loss/(\w+)`", metrics)) <= set(logged)
+    of_base: set[str] = set()
+    if isinstance(algorithm, Modifier):
+        of_base = set(properties.batch_of(algorithm.base, properties.episodes()).credit.metrics)
+    assert set(re.findall(r"`credit/(\w+)`", metrics)) == own - of_base
+    output = algorithm.loss(batch.inputs(batch.by_turn()))
+    logged = {*output.metrics, *output.terms}
+    assert set(re.findall(r"`loss/(\w+)`", metrics)) <= logged
     fields = {field.name for field in dataclasses.fields(ALGORITHMS[name].Config)}
     settings = text.partition("**Settings.**")[2].partition("**Metrics.**")[0]
     assert {word for word in re.findall(r"`(\w+)`", settings) if "_" in word} <= fields

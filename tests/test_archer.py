@@ -49,7 +49,7 @@ def played(
         Turn("", f"state {k}", action, completion_ids=(1,) * tokens, logprobs=(-1.0,) * tokens, reward=reward)
         for k, (action, reward) in enumerate(zip(actions, rewards, strict=True))
     ]
-    ends = {"terminated": end == "terminated", "truncated": end == "truncated"}
+    ends: dict[str, Any] = {"terminated": end == "terminated", "truncated": end == "truncated"}
     return Trajectory(EpisodeSpec(0, 0), turns=turns, final_anchor=final, **ends)
 
 

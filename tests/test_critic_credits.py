@@ -207,3 +207,41 @@ def test_the_value_after_a_cut_is_that_of_the_last_token_even_with_a_discount() 
 def test_a_cut_episode_without_tokens_is_no_trouble() -> None:
     table = table_of([episode([1], [0], end="truncated"), episode([1], [1])], [0.25])
     close(method("t_ppo").advantages(table).advantages, [0.75])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("bi_level_gae", {"turn_gamma": 0.95, "turn_lam": 1.0, "gamma": 1.0, "lam": 1.0}),
+        ("poad", {"gamma": 0.95, "lam": 0.95, "discount_tokens": False}),
+        ("vc_ppo", {"gamma": 1.0, "lam": 0.95, "critic_lam": 1.0, "pretrain_iterations": 50, "alpha": 0.0}),
+        ("t_ppo", {"gamma": 1.0, "lam": 0.95}),
+        ("vine_ppo", {"num_rollouts": 9, "gamma": 1.0, "clip_low": 0.2, "clip_high": 0.2}),
+        ("archer", {"gamma": 0.95, "slow_rate": 0.1, "critic_iterations": 20, "expectile": 0.5, "objective": "plain"}),
+        (
+            "arpo",
+            {"episodes_per_group": 16, "entropy_weight": 0.2, "threshold": 0.5, "entropy_tokens": 20, "ddof": 1},
+        ),
+    ],
+)
+def test_defaults_are_those_of_the_sources(name: str, expected: dict[str, object]) -> None:
+    config = build(name).config
+    assert {setting: getattr(config, setting) for setting in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "value", "message"),
+    [
+        ("bi_level_gae", "turn_gamma", 1.5, "turn_gamma must be from 0 to 1, got 1.5"),
+        ("vc_ppo", "critic_lam", -1.0, "critic_lam must be from 0 to 1"),
+        ("vine_ppo", "num_rollouts", 0, "num_rollouts must be at least 1, got 0"),
+        ("arpo", "episodes_per_group", 1, "episodes_per_group must be at least 2"),
+        ("arpo", "threshold", 2.0, "threshold must be from 0 to 1"),
+        ("archer", "objective", "both", "objective must be one of plain, clipped; got 'both'"),
+        ("archer", "replay_ratio", -1, "replay_ratio must be at least 0"),
+    ],
+)
+def test_a_setting_outside_of_its_range_is_refused(name: str, setting: str, value: object, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build(name, {name: {setting: value}})
+    assert message in str(caught.value)

@@ -69,7 +69,7 @@ def test_every_kind_is_drawn_alone_and_mixed() -> None:
         env.reset(seed=3)
         assert env.problem.kind == kind
     env = MathPython(tool=False)
-    drawn = collections.Counter()
+    drawn: collections.Counter[str] = collections.Counter()
     for seed in range(120):
         env.reset(seed=seed)
         drawn[env.problem.kind] += 1

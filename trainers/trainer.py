@@ -165,12 +165,13 @@ class Trainer:
 
     def _diagnosis(self, error: BaseException) -> Diagnosis:
         checkpoints = all_checkpoints(self.folder.checkpoints)
+        records = {record["iteration"]: record for record in [*self.folder.metrics()[-3:], self._last_record] if record}
         return diagnose(
             error,
             iteration=self.iteration,
             phase=self.phase,
             checkpoint=checkpoints[-1] if checkpoints else None,
-            records=[*self.folder.metrics()[-3:], self._last_record][-3:] if self._last_record else [],
+            records=list(records.values())[-3:],
         )
 
     def _write_diagnosis(self, diagnosis: Diagnosis) -> None:

@@ -22,8 +22,8 @@ TURNS_A_SUBTASK = 12
 class Household(HomeEnv):
     """A generated household with a task of one of ALFWorld's six kinds.
 
-    Things lie in receptacles, some of which must be opened; the agent sees what is where it stands. The expert explores:
-    it uses only what the agent can know.
+    Things lie in receptacles, some of which must be opened; the agent sees what is where it stands. The expert explores
+    with what the agent can know.
 
     Args:
         kind: Kind of task, such as ``"pick_heat_then_place_in_recep"``, or ``"mixed"``.

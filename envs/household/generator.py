@@ -20,12 +20,20 @@ from turngym.envs.household.furniture import (
     ROOMS,
     THINGS,
 )
-from turngym.envs.household.world import ABILITY_OF, LOOK, MARK_OF, PLACE, TWO, Goal, Receptacle, Thing, World
+from turngym.envs.household.world import ABILITY_OF, KINDS, LOOK, MARK_OF, PLACE, TWO, Goal, Receptacle, Thing, World
 
 OneT = TypeVar("OneT")
 _DRAWS = 256
-_LIKENESS = 0.4
+_LIKENESS = 0.12
 """How often a distractor is of a type that is asked for."""
+_TRIES = 30
+_ABLE = {
+    kind: [
+        name for name, thing in THINGS.items() if kind not in MARK_OF or ABILITY_OF[MARK_OF[kind]] in thing.abilities
+    ]
+    for kind in KINDS
+}
+"""Kind of task -> types of the things that it can be about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,31 +177,23 @@ def _choose_receptacles(
     return tuple(sorted(stands.items()))
 
 
-def _choose_goals(
-    chance: _Chance, kinds: Sequence[str], stands: Sequence[tuple[str, int]]
-) -> tuple[Goal, ...] | None:
+def _choose_goals(chance: _Chance, kinds: Sequence[str], stands: Sequence[tuple[str, int]]) -> tuple[Goal, ...] | None:
     """Return a goal of each kind about different things, None if the receptacles do not allow it."""
     goals: list[Goal] = []
     types = [kind for kind, _ in stands]
     for kind in kinds:
-        taken = {goal.thing for goal in goals}
-        needed = ABILITY_OF.get(MARK_OF.get(kind, ""))
-        able = [each for each, thing in THINGS.items() if each not in taken and (not needed or needed in thing.abilities)]
-        pairs = [
-            (each, LAMP if kind == LOOK else target)
-            for each in able
-            for places in [[place for place in types if (place, each) in FITS]]
-            for target in (places if len(places) > 1 else ())
-        ]
-        if not pairs:
+        for _ in range(_TRIES):
+            thing = chance.one(_ABLE[kind])
+            places = [place for place in types if (place, thing) in FITS]
+            if len(places) > 1 and all(goal.thing != thing for goal in goals):
+                goals.append(Goal(kind, thing, LAMP if kind == LOOK else chance.one(places)))
+                break
+        else:
             return None
-        goals.append(Goal(kind, *chance.one(pairs)))
     return tuple(goals)
 
 
-def _place(
-    chance: _Chance, names: Sequence[str], goals: Sequence[Goal], distractors: int
-) -> list[tuple[str, str]]:
+def _place(chance: _Chance, names: Sequence[str], goals: Sequence[Goal], distractors: int) -> list[tuple[str, str]]:
     """Return pairs (type of a thing, name of its receptacle); nothing lies where it is asked for."""
     asked = {(goal.target, goal.thing) for goal in goals}
     wanted = [goal.thing for goal in goals for _ in range(2 if goal.kind == TWO else 1)]

@@ -157,9 +157,7 @@ def _world(facts: dict[str, list[tuple[str, str]]], goal: Goal, task: str) -> Wo
         goals=(goal,),
         task=task,
         start=locations[facts["atlocation"][0][1]],
-        marks=frozenset(
-            (mark, thing_number[each]) for name, mark in _MARKS.items() for each, _ in facts.get(name, ())
-        ),
+        marks=frozenset((mark, thing_number[each]) for name, mark in _MARKS.items() for each, _ in facts.get(name, ())),
     )
 
 

@@ -24,8 +24,10 @@ def next_command(house: House, known: Collection[int]) -> str | None:
     Returns:
         A command that can be done now, or None if nothing known leads to the goal.
     """
-    goals = sorted(house.world.goals, key=lambda goal: goal.kind == LOOK)
-    return next((command for goal in goals if (command := _towards(house, goal, known))), None)
+    goals = [goal for goal in house.world.goals if not is_reached(house, goal)]
+    last = [goal for goal in goals if goal.kind == LOOK]  # undone by the next step elsewhere
+    order = [goal for goal in goals if goal.kind != LOOK] or last
+    return next((command for goal in order if (command := _towards(house, goal, known))), None)
 
 
 def explore(house: House) -> str | None:
@@ -45,14 +47,14 @@ def explore(house: House) -> str | None:
     if not unseen:
         return None
     here = house.here()
-    likely = {number: any((world.receptacles[number].type, thing) in world.fits for thing in asked) for number in unseen}
+    likely = {
+        number: any((world.receptacles[number].type, thing) in world.fits for thing in asked) for number in unseen
+    }
     return _open_up(house, min(unseen, key=lambda number: (number not in here, not likely[number], number)))
 
 
 def _towards(house: House, goal: Goal, known: Collection[int]) -> str | None:
-    """Return the next command towards one goal; None if it is reached, or nothing known leads there."""
-    if is_reached(house, goal):
-        return None
+    """Return the next command towards a goal that is not reached; None if nothing known leads there."""
     return _light(house, goal, known) if goal.kind == LOOK else _bring(house, goal, known)
 
 

@@ -193,7 +193,8 @@ class House:
         self.held = thing
 
     def _put(self, thing: int, receptacle: int) -> None:
-        insort(self.contents[receptacle], thing)
+        if thing not in self.contents[receptacle]:  # some of ALFWorld's things lie in two receptacles
+            insort(self.contents[receptacle], thing)
         self.removed.discard((thing, receptacle))
         self.around.add((thing, self.location))
         self.held = NOWHERE

@@ -19,7 +19,9 @@ FIELDS: Mapping[str, str] = {PYTHON: "code", ANSWER: "text"}
 _TAGS = re.compile(r"<(python|answer)>(.*?)</\1>", re.DOTALL)
 _BOXED = re.compile(r"\\boxed\s*\{")
 _FENCE = re.compile(r"^\s*```(?:python|py)?[ \t]*\n(.*?)\n?\s*```\s*$", re.DOTALL)
-_CONTROL = re.compile(r"<(\s*/?\s*)(think|python|answer|output|tool|tool_call|warning|action|im_start|im_end)\b", re.I)
+_CONTROL = re.compile(
+    r"<(\s*/?\s*)(think|python|answer|output|code|tool|tool_call|tool_response|warning|action|im_start|im_end)\b", re.I
+)
 _CHAT = re.compile(r"<\|")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")
 _DECODER = json.JSONDecoder()

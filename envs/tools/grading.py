@@ -29,6 +29,8 @@ def call(function, arguments):
 """
 _LOAD = """
 def _turngym_call(name, arguments):
+    if name not in globals():
+        raise NameError('there is no function ' + name)
     return _turngym_call.space['call'](globals()[name], arguments)
 _turngym_call.space = {{'__name__': 'turngym_values'}}
 exec({source!r}, _turngym_call.space)

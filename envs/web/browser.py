@@ -1,133 +1,28 @@
 """A pool of browsers: Chromium driven by Playwright, several contexts in each, replaced when they break.
 
-All of it runs on one event loop in a thread of its own, so that environments in any thread and on any loop can share
-the browsers. :func:`shared_pool` is the one of this process.
+A pool belongs to one event loop; :mod:`turngym.envs.web.thread` gives it one of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
 import os
 import re
-import shutil
 import signal
-import threading
 from collections import Counter
-from collections.abc import Coroutine, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from turngym.envs.web.chromium import FLAGS, Chromium, descendants, find_browser, require_playwright
 from turngym.envs.web.tab import CLOSE_SECONDS, SCRIPT, BrowserFault, Tab
-from turngym.errors import ConfigError, MissingExtra, missing_extra
+from turngym.errors import ConfigError
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright, Route
 
-T = TypeVar("T")
-PROGRAMS = ("chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--disable-extensions",
-    "--disable-features=Translate,BackForwardCache,PaintHolding",
-    "--hide-scrollbars",
-    "--font-render-hinting=none",
-    "--js-flags=--max-old-space-size=256",
-    "--force-color-profile=srgb",
-)
 VIEWPORT = 500, 320
 _START_SECONDS = 60.0
-
-
-def find_browser(feature: str) -> str:
-    """Return the path of a Chromium: the variable ``TURNGYM_CHROMIUM``, else the first found on the PATH.
-
-    Args:
-        feature: What needs a browser, for the error message.
-
-    Raises:
-        MissingExtra: There is none.
-    """
-    named = os.environ.get("TURNGYM_CHROMIUM", "")
-    found = shutil.which(named) if named else next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if found is None:
-        raise MissingExtra(
-            f"{feature} needs the browser Chromium, and there is none on the PATH or in TURNGYM_CHROMIUM: "
-            "apt-get install chromium-headless-shell."
-        )
-    return found
-
-
-def require_playwright(feature: str) -> None:
-    """Raise unless the package playwright is installed.
-
-    Raises:
-        MissingExtra: It is not.
-    """
-    import importlib.util
-
-    if importlib.util.find_spec("playwright") is None:
-        raise missing_extra(feature, "playwright", "web")
-
-
-class Chromium:
-    """A running browser process and the tabs in it.
-
-    Args:
-        browser: Playwright's handle.
-        processes: Process ids at the time it started, the browser's own first.
-    """
-
-    def __init__(self, browser: Browser, process: int) -> None:
-        self.browser = browser
-        self.process = process
-        self.tabs: set[Tab] = set()
-        self.opening = 0
-        self.is_retired = False
-        """Whether no new tab is opened in it."""
-
-    @property
-    def load(self) -> int:
-        """Number of tabs, open or opening."""
-        return len(self.tabs) + self.opening
-
-    def memory_mib(self) -> float:
-        """Return the memory of the browser and all its processes, shared pages counted once each (PSS)."""
-        return sum(map(_proportional_mib, descendants(self.process)))
-
-    def kill(self) -> None:
-        """End the process and its children now."""
-        for process in reversed(descendants(self.process)):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(process, signal.SIGKILL)
-
-
-def descendants(process: int) -> list[int]:
-    """Return a process and all that descend from it, parents first; empty where it has ended or /proc is absent."""
-    if not Path("/proc", str(process)).exists():
-        return []
-    found = [process]
-    for each in found:
-        with contextlib.suppress(OSError):
-            for task in Path("/proc", str(each), "task").iterdir():
-                found.extend(int(child) for child in (task / "children").read_text().split())
-    return found
-
-
-def _proportional_mib(process: int) -> float:
-    try:
-        text = Path("/proc", str(process), "smaps_rollup").read_text()
-    except OSError:
-        return 0.0
-    found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) / 1024 if found else 0.0
 
 
 class BrowserPool:
@@ -233,7 +128,7 @@ class BrowserPool:
         """Return a browser with room for one more tab, counted as opening there."""
         async with self._lock:
             for host in list(self.browsers):
-                if not host.browser.is_connected():
+                if not host.is_alive():
                     await self._lose(host)
             if sum(host.load for host in self.browsers) >= self.max_tabs:
                 raise BrowserFault(f"{self.max_tabs} tabs are open already: close environments, or raise max_tabs")
@@ -304,7 +199,7 @@ class BrowserPool:
             await _block_others(context, allowed)
         page = await context.new_page()
         session = await context.new_cdp_session(page)
-        tab = Tab(context, page, session, allowed, self.timeout_seconds, self.counts)
+        tab = Tab(context, page, session, allowed, self.timeout_seconds, self.counts, host.is_alive)
         host.tabs.add(tab)
         self.counts["opened"] += 1
         return tab
@@ -318,73 +213,3 @@ async def _block_others(context: BrowserContext, allowed: Sequence[str]) -> None
         await route.abort("blockedbyclient")
 
     await context.route(re.compile(rf"^(?!{starts})"), refuse)
-
-
-class BrowserThread:
-    """The event loop, in a thread of its own, that a pool of browsers runs on.
-
-    Args:
-        options: Options of :class:`BrowserPool`.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        self.pool = BrowserPool(**options)
-        self.process = os.getpid()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="turngym-browser", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there and wait for it, from any other thread."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    async def attend(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there and await it on another loop; cancelling this cancels it."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
-
-    def begin(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Start a coroutine there and do not wait for it."""
-        if self.process == os.getpid() and self._loop.is_running():
-            asyncio.run_coroutine_threadsafe(work, self._loop)
-        else:
-            work.close()
-
-    def stop(self) -> None:
-        """Close the browsers and end the thread."""
-        if self._loop.is_closed() or self.process != os.getpid():
-            return
-        with contextlib.suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(self.pool.close(), self._loop).result(4 * CLOSE_SECONDS)
-        for host in self.pool.browsers:
-            host.kill()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(CLOSE_SECONDS)
-        if not self._thread.is_alive():
-            self._loop.close()
-
-
-_shared: BrowserThread | None = None
-_guard = threading.Lock()
-
-
-def shared_pool() -> BrowserThread:
-    """Return the pool of this process, started on first use and closed when the interpreter ends.
-
-    Raises:
-        MissingExtra: Playwright or a browser is missing.
-    """
-    global _shared
-    with _guard:
-        if _shared is None or _shared.process != os.getpid():
-            _shared = BrowserThread()
-            atexit.register(_shared.stop)
-        return _shared
-
-
-def close_shared_pool() -> None:
-    """Close the pool of this process, if there is one; the next use starts a new one."""
-    global _shared
-    with _guard:
-        held, _shared = _shared, None
-    if held is not None:
-        held.stop()

@@ -1,7 +1,7 @@
 """MiniWoB++ (Shi et al. 2017, Liu et al. 2018; 130 tasks as kept by Farama) on a pool of real browsers.
 
 The package miniwob brings the pages. Their clock stands still while the agent thinks: each turn moves it by a fixed
-span, so that an episode depends on its seed and actions alone. The agent acts with mouse and keyboard; it has no script.
+span, so that an episode depends on its seed and actions alone. The agent has mouse and keyboard, and no script.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
 from turngym.envs.web.actions import FORMAT, read
-from turngym.envs.web.browser import VIEWPORT, find_browser, require_playwright
+from turngym.envs.web.browser import VIEWPORT
+from turngym.envs.web.chromium import find_browser, require_playwright
 from turngym.envs.web.miniwob_oracles import ORACLES, WITHOUT_ORACLE
 from turngym.envs.web.miniwob_page import BLANK, MiniWoBPage, Screen
 from turngym.envs.web.miniwob_tasks import TASKS, pages_folder
@@ -32,7 +33,7 @@ Answer with one action:
 You have {turns} turns."""
 _UNREAD = "Unknown action: answer with one action such as `click 3` or `fill 4 some text`."
 _LARGEST_SEED = 2**31
-SUCCESS = 0.9
+SUCCESS = 0.8
 """Reward from which an episode counts as solved: where a page pays for exactness, a pixel off still does."""
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from turngym.envs.web.actions import read
-from turngym.envs.web.browser import BrowserThread, shared_pool
 from turngym.envs.web.hands import act
-from turngym.envs.web.miniwob_tasks import address, pages_folder
+from turngym.envs.web.miniwob_tasks import REWOUND, address, pages_folder, style_images
 from turngym.envs.web.page import Node, page_text, read_nodes
 from turngym.envs.web.tab import BrowserFault, BrowserGone, Tab
+from turngym.envs.web.thread import BrowserThread, shared_pool
 
 T = TypeVar("T")
 RECYCLED_AFTER = 200
@@ -22,7 +22,18 @@ HIDDEN = ("query", "reward-display", "sync-task-cover", "click-canvas")
 _READY = "(__turngym.advance(20), core.cover_div !== null && WOB_TASK_READY)"
 _MOST_WAITS = 100
 # Nothing of a page is sent anywhere: a form that would be is left as it is, for the page to handle.
+# A page that is rewound instead of loaded: see the table REWOUND.
+_REWIND = """(() => {
+  if (!__turngym.rewind()) return false;
+  core.cover_div = document.getElementById("sync-task-cover");
+  core.cover_div.onclick = () => core.startEpisodeReal();
+  core.clickTrackCtx = core.attentionCtx = core.wob_latest = core.wob_scores = undefined;
+  core.EP_TIMER = core.CD_TIMER = core.ept0 = null;
+  core.previousDOMInfo = {};
+  return true;
+})()"""
 _START = """(async () => {
+  await __turngym.preload(%s);
   Math.seedrandom(%d); core.EPISODE_MAX_TIME = %d;
   addEventListener("submit", event => event.preventDefault());
   core.startEpisodeReal();
@@ -30,7 +41,13 @@ _START = """(async () => {
   await __turngym.pictures();
   return %s;
 })()"""
-_TURN = "(async () => { __turngym.advance(%d); await __turngym.pictures(); return %s; })()"
+_TURN = """(async () => {
+  if (__turngym.isStale()) return { mouse: __turngym.mouse() };
+  __turngym.advance(%d);
+  await __turngym.pictures();
+  return { mouse: __turngym.isStale() && __turngym.mouse(), screen: %s };
+})()"""
+_MOST_MOVES = 4
 _LOOK = """({page: __turngym.observe(%s), goal: core.getUtterance(), done: WOB_DONE_GLOBAL, started: core.ept0 !== null,
   raw: Number(WOB_RAW_REWARD_GLOBAL), decayed: Number(WOB_REWARD_GLOBAL), reason: String(WOB_REWARD_REASON || "")})"""
 LOOK = _LOOK % json.dumps(HIDDEN)
@@ -89,6 +106,9 @@ class MiniWoBPage:
         self._task, self._seed = "", 0
         self._nodes: tuple[Node, ...] = ()
         self._shot = b""
+        self.rewound = REWOUND
+        """Tasks whose page is rewound instead of loaded."""
+        self._loaded: tuple[Tab, str] | None = None
 
     # From other threads and loops.
 
@@ -186,13 +206,34 @@ class MiniWoBPage:
         tab = self._tab
         tab.resets += 1
         await tab.mouse("mouseMoved", self.viewport[0] - 1, self.viewport[1] - 1)
+        if not await self._rewind(tab):
+            await self._load(tab)
+        images = json.dumps(style_images(self._task))
+        told = await tab.ask(_START % (images, self._seed, self.limit_ms, _SETTLE_MS, LOOK))
+        tab.require_home()
+        return await self._screen(tab, told)
+
+    async def _rewind(self, tab: Tab) -> bool:
+        """Bring the page back to how it was when it had loaded; False where it has to be loaded."""
+        if self._task not in self.rewound or self._loaded != (tab, self._task):
+            return False
+        self._loaded = None
+        if not await tab.ask(_REWIND):
+            return False
+        self._loaded = tab, self._task
+        return True
+
+    async def _load(self, tab: Tab) -> None:
+        self._loaded = None
         await tab.goto(address(self._task))
         for _ in range(_MOST_WAITS):
             if await tab.ask(_READY):
                 break
         else:
             raise BrowserFault(f"the page of {self._task} does not become ready")
-        return await self._read(tab, _START % (self._seed, self.limit_ms, _SETTLE_MS, LOOK))
+        if self._task in self.rewound:
+            await tab.tool("keep")
+            self._loaded = tab, self._task
 
     async def _turn(self, action: str) -> Screen:
         tab = self._tab
@@ -201,7 +242,7 @@ class MiniWoBPage:
         tried = Counter(tab.events)
         parsed = read(action)
         problem = "it is no action" if parsed is None else await act(tab, parsed, self._nodes)
-        screen = await self._read(tab, _TURN % (self.turn_ms, LOOK), problem)
+        screen = await self._look(tab, problem)
         new = tab.events - tried
         if new:
             self.events.update(new)
@@ -217,18 +258,33 @@ class MiniWoBPage:
             )
         return screen
 
-    async def _read(self, tab: Tab, expression: str, problem: str = "") -> Screen:
-        try:
-            told = await tab.ask(expression)
-        finally:
-            tab.require_home()
+    async def _look(self, tab: Tab, problem: str) -> Screen:
+        """Let the turn's time pass, and return what the page shows when all that follows from it has happened."""
+        span, told = self.turn_ms, None
+        for _ in range(_MOST_MOVES):
+            try:
+                answer = await tab.ask(_TURN % (span, LOOK))
+            finally:
+                tab.require_home()
+            if told := answer.get("screen"):
+                span = 0
+            if not answer["mouse"]:
+                break
+            await tab.mouse("mouseMoved", *answer["mouse"])
+        if told is None or span:  # what lies under the mouse changes whenever it is told so: time passes all the same
+            told = await tab.ask(f"(__turngym.advance({span}), {LOOK})")
+        return await self._screen(tab, told, problem)
+
+    async def _screen(self, tab: Tab, told: dict[str, Any], problem: str = "") -> Screen:
         if self.with_image:
             self._shot = await tab.screenshot()
         self._nodes = read_nodes(told["page"]["nodes"])
-        if isinstance(told["goal"], dict):  # tasks in people's own words also name their parts
-            told["goal"] = told["goal"]["utterance"]
+        goal = told["goal"]
+        if isinstance(goal, dict):  # tasks in people's own words also name their parts
+            goal = goal["utterance"]
         if not told["started"]:  # the page has loaded itself anew: whatever was done in it is lost
-            return Screen(told["goal"], self._nodes, True, -1.0, -1.0, problem, "The page was left.")
+            self._loaded = None
+            return Screen(goal, self._nodes, True, -1.0, -1.0, problem, "The page was left.")
         is_done = bool(told["done"])
         raw, decayed = (float(told["raw"]), float(told["decayed"])) if is_done else (0.0, 0.0)
-        return Screen(told["goal"], self._nodes, is_done, raw, decayed, problem)
+        return Screen(goal, self._nodes, is_done, raw, decayed, problem)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from turngym.envs.web.oracle import Oracle, View, click, solves
+from turngym.envs.web.page import Node
 
 SOLVERS: dict[str, Oracle] = {}
-_UNDONE = "wait"
 
 
 @solves(SOLVERS, "click-test", "click-test-2", "click-test-transfer")
@@ -109,7 +109,8 @@ COLORS = {
     "fuchsia": (255, 0, 255), "magenta": (255, 0, 255), "gray": (128, 128, 128), "grey": (128, 128, 128),
     "green": (0, 128, 0), "maroon": (128, 0, 0), "navy": (0, 0, 128), "olive": (128, 128, 0), "orange": (255, 165, 0),
     "pink": (255, 192, 203), "purple": (128, 0, 128), "red": (255, 0, 0), "silver": (192, 192, 192),
-    "teal": (0, 128, 128), "white": (255, 255, 255), "yellow": (255, 255, 0), "gold": (255, 215, 0), "brown": (165, 42, 42),
+    "teal": (0, 128, 128), "white": (255, 255, 255), "yellow": (255, 255, 0), "gold": (255, 215, 0),
+    "brown": (165, 42, 42),
 }  # fmt: skip
 """The names of colours in CSS that the tasks use."""
 
@@ -179,14 +180,13 @@ def phone_book(view: View) -> str:
 def buy_ticket(view: View) -> str:
     """Compare the tickets by price or duration."""
     (word,) = view.match(r"with the (.*?)\.?$")
-    offers = []
+    offers: list[tuple[int, int, Node]] = []
     for place, node in enumerate(view.nodes):
         if node.role == "button" and "$" in node.text:
             hours, minutes = (int(part) for part in re.findall(r"\d+", view.nodes[place - 1].text))
             offers.append((int(node.text.split("$")[1]), hours * 60 + minutes, node))
-    column = 0 if "cost" in word else 1
-    pick = max if "most" in word or "longest" in word else min
-    return click(pick(offers, key=lambda offer: offer[column])[2])
+    offers.sort(key=lambda offer: offer[0] if "cost" in word else offer[1])
+    return click(offers[-1 if "most" in word or "longest" in word else 0][2])
 
 
 @solves(SOLVERS, "odd-or-even")
@@ -228,11 +228,8 @@ def identify_shape(view: View) -> str:
     return click(view.one("button", shape_name(next(node for node in view.nodes if node.tag != "svg" and node.id))))
 
 
-def shape_name(node: object) -> str:
+def shape_name(node: Node) -> str:
     """Return what a drawn figure is called."""
-    from turngym.envs.web.page import Node
-
-    assert isinstance(node, Node)
     if node.tag == "text":
         return "Number" if node.text.isdigit() else "Letter"
     return {"rect": "Rectangle", "circle": "Circle", "polygon": "Triangle"}[node.tag]

@@ -6,7 +6,8 @@ import re
 from datetime import date
 
 from turngym.envs.web.oracle import Oracle, View, click, fill, solves
-from turngym.envs.web.oracles_form import pick_day
+from turngym.envs.web.oracles_click import COLORS
+from turngym.envs.web.oracles_widget import pick_day
 from turngym.envs.web.page import Node
 
 SOLVERS: dict[str, Oracle] = {}
@@ -33,11 +34,11 @@ def mail(view: View) -> str:
     if not view.has(name="close-email"):
         return click(next(node for node in view.every(name="email-sender") if node.text == name))
     goal = view.goal.lower()
-    if "trash" in goal or "delete" in goal:
+    if re.search(r"trash icon|delete (?:it|the|that)", goal):
         return click(view.one(name="trash"))
-    if "star" in goal or "important" in goal:
+    if re.search(r"star icon|as important", goal):
         return click(view.one(name="star"))
-    return click(view.one(name="email-reply" if "reply" in goal or "respond" in goal else "email-forward"))
+    return click(view.one(name="email-reply" if re.search(r"reply to|respond", goal) else "email-forward"))
 
 
 def _sender(goal: str) -> str:
@@ -157,12 +158,10 @@ def terminal(view: View) -> str:
     if not view.actions:
         return click(view.one(name="terminal"))
     lines = [node.text for node in view.every(name="output")]
-    listing = next((line for line in lines if "." in line or " " in line and "login" not in line), "")
     found = [line for line in lines if not line.startswith(("Welcome", "Last login"))]
     if not found:
         return _next_key(typed, "ls\n")
-    listing = found[0]
-    return _next_key(typed, f"ls\nrm {_with_ending(listing.split(), view.goal)}\n")
+    return _next_key(typed, f"ls\nrm {_with_ending(found[0].split(), view.goal)}\n")
 
 
 def _with_ending(files: list[str], goal: str) -> str:
@@ -180,20 +179,9 @@ def _next_key(typed: str, wanted: str) -> str:
     return f"press { {chr(10): 'Enter', ' ': 'Space'}.get(key, key) }"
 
 
-@solves(SOLVERS, "stock-market")
-def stock_market(view: View) -> str:
-    """Wait until the price is low enough."""
-    (limit,) = view.match(r"less than \$(\d+\.\d+)")
-    shown = next((node.text for node in view.nodes if node.text.startswith("$")), "")
-    is_low = bool(shown) and float(shown.strip("$")) < float(limit)
-    return click(view.one("button", "Buy")) if is_low else "wait"
-
-
 @solves(SOLVERS, "use-colorwheel")
 def use_colorwheel(view: View) -> str:
     """Fill in the colour's number, which the wheel follows."""
-    from turngym.envs.web.oracles_click import COLORS
-
     (name,) = view.match(r"Select (\w+) with")
     text = "".join(f"{part:02X}" for part in COLORS[name])
     field = view.fields()[0]

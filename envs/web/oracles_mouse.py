@@ -10,7 +10,7 @@ from turngym.envs.web.oracles_click import COLORS
 from turngym.envs.web.page import Node
 
 SOLVERS: dict[str, Oracle] = {}
-_TOP, _BOTTOM, _LEFT, _RIGHT = 56.0, 178.0, 6.0, 138.0
+_TOP, _BOTTOM, _LEFT, _RIGHT = 56.0, 170.0, 6.0, 138.0
 
 
 def _at(x: float, y: float) -> str:
@@ -46,7 +46,12 @@ def bisect_angle(view: View) -> str:
     across = [_unit(corner, end) for end in ends]
     direction = (across[0][0] + across[1][0], across[0][1] + across[1][1])
     size = math.hypot(*direction)
-    return _then_submit(view, _at(corner[0] + 40 * direction[0] / size, corner[1] + 40 * direction[1] / size))
+    points = [
+        (corner[0] + length * direction[0] / size, corner[1] + length * direction[1] / size)
+        for length in range(120, 10, -5)
+    ]
+    inside = [point for point in points if _LEFT < point[0] < _RIGHT and _TOP < point[1] < _BOTTOM]
+    return _then_submit(view, _at(*(inside or points[-1:])[0]))
 
 
 @solves(SOLVERS, "right-angle")
@@ -54,7 +59,7 @@ def right_angle(view: View) -> str:
     """Click a point off the blue dot, square to the line."""
     corner, other = (dot.center for dot in sorted(_dots(view)[:2], key=lambda dot: dot.color != (0, 0, 255)))
     x, y = _unit(corner, other)
-    for length in (60, 45, 30):
+    for length in (90, 60, 45, 30):
         for across in ((-y, x), (y, -x)):
             point = corner[0] + length * across[0], corner[1] + length * across[1]
             if _LEFT < point[0] < _RIGHT and _TOP < point[1] < _BOTTOM:
@@ -93,7 +98,7 @@ def _fits(node: Node, word: str) -> bool:
         return True
     if word in ("large", "small"):
         size = node.facts.get("size", node.at[3])
-        return (size >= 15) == (word == "large")
+        return bool((size >= 15) == (word == "large"))
     if word in COLORS and len(word) > 1:
         return node.color == COLORS[word]
     single = word.removesuffix("s") if len(word) > 1 else word
@@ -138,8 +143,12 @@ def drag_figure(view: View) -> str:
 @solves(SOLVERS, "drag-box")
 def drag_box(view: View) -> str:
     """Drag the small box onto the large one."""
-    small, large = view.exactly("s"), view.exactly("L")
-    return _then_submit(view, f"drag {small.id} to {large.id}")
+    small, (x, y) = view.exactly("s"), view.exactly("L").center
+    left, top, width, height = small.at
+    grip_x = left + (2 if small.center[0] < x else width - 2)  # the corner away from the large one is not covered
+    grip_y = top + (2 if small.center[1] < y else height - 2)
+    by_x, by_y = x - small.center[0], y - small.center[1]
+    return _then_submit(view, f"drag {grip_x:g},{grip_y:g} to {grip_x + by_x:g},{grip_y + by_y:g}")
 
 
 @solves(SOLVERS, "drag-shapes", "drag-shapes-2")
@@ -246,5 +255,5 @@ def drag_items(view: View) -> str:
         place = now + (1 if "down" in where else -1)
     else:
         place = len(items) - 1 if "bottom" in where else 0
-    left, top, width, height = items[place].at
+    _, top, _, height = items[place].at
     return f"drag {item.id} to {item.center[0]:g},{top + height + 1 if place > now else top - 1:g}"

@@ -132,8 +132,9 @@ def line_of(node: Node, number: str) -> str:
     parts = [f"[{number}] {node.role}"]
     if node.label:
         parts.append(f'"{node.label}"')
-    if not node.label and not node.is_field and not node.options and node.facts.get("class"):
-        parts.append("." + ".".join(str(node.facts["class"]).split()[:3]))
+    if not node.label and not node.is_field and not node.options:  # icons are known by their names in the source
+        parts.extend(f"#{name}" for name in [node.facts.get("name")] if name)
+        parts.extend("." + kind for kind in str(node.facts.get("class", "")).split()[:3])
     if node.is_field:
         parts.append(f'value "{node.value}"')
     if node.options:

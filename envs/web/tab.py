@@ -7,7 +7,7 @@ import base64
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -44,6 +44,7 @@ class Tab:
         allowed: Starts of the addresses that the page may show.
         timeout_seconds: How long one operation may take.
         total: A counter of all tabs, where events are counted too.
+        is_browser_alive: Tells whether the browser process still runs.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Tab:
         allowed: Sequence[str],
         timeout_seconds: float,
         total: Counter[str],
+        is_browser_alive: Callable[[], bool],
     ) -> None:
         self.context = context
         self.page = page
@@ -65,6 +67,7 @@ class Tab:
         self._session = session
         self._timeout = timeout_seconds
         self._total = total
+        self._is_browser_alive = is_browser_alive
         self._left = ""
         self._gone = asyncio.Event()
         self._entry = 0
@@ -145,8 +148,7 @@ class Tab:
         raise self._error(self.fault)
 
     def _error(self, why: str) -> BrowserFault:
-        browser = self.context.browser
-        if browser is None or not browser.is_connected():
+        if not self._is_browser_alive():
             return BrowserGone("the browser process has ended")
         return BrowserFault(why)
 

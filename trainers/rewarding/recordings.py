@@ -56,7 +56,9 @@ def _evaluated(folder: Path) -> list[Trajectory]:
     found = []
     for record in _records(folder / _TRANSCRIPTS):
         row = rows.get(tuple(record.get(name) for name in _KEY), {})
-        more = {name: row[name] for name in ("instance", "fault", "terminated", "truncated") if name in row}
+        more: dict[str, Any] = {
+            name: row[name] for name in ("instance", "fault", "terminated", "truncated") if name in row
+        }
         found.append(_trajectory({**record, **more}, folder / _TRANSCRIPTS))
     return found
 

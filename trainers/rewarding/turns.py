@@ -84,7 +84,7 @@ def canonical_action(text: TurnText) -> str:
     >>> canonical_action(TurnText("Buy a red mug", "", "search[Red  Mug]", ""))
     'search[{goal}]'
     """
-    elements = {number: name.strip().lower() for number, name in _ELEMENT.findall(text.observation)}
+    elements: dict[str, str] = {number: name.strip().lower() for number, name in _ELEMENT.findall(text.observation)}
     known = set(_WORD.findall(text.goal.lower()))
 
     def read(found: re.Match[str]) -> str:
@@ -92,7 +92,8 @@ def canonical_action(text: TurnText) -> str:
         if argument in elements:
             return elements[argument]
         words = _WORD.findall(argument.lower())
-        return f"{found[0][0]}{{goal}}{found[0][-1]}" if words and known.issuperset(words) else found[0]
+        whole = str(found[0])
+        return f"{whole[0]}{{goal}}{whole[-1]}" if words and known.issuperset(words) else whole
 
     return _SPACE.sub(" ", _ARGUMENT.sub(read, text.action)).strip().lower()
 

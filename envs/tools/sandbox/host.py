@@ -8,6 +8,7 @@ import os
 import selectors
 import subprocess
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -56,8 +57,78 @@ class Launch(NamedTuple):
     files: tuple[int, ...] = ()
 
 
-class ProcessSession(Session):
-    """A sandbox that is a child process, its driver on standard input and output; one that has died is replaced.
+class DriverSession(Session):
+    """A session that talks to a driver in lines of JSON; one that has died is replaced.
+
+    Subclasses say how a driver is started, reached and ended.
+
+    Args:
+        limits: What code may use.
+
+    Raises:
+        SandboxError: It does not start.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._buffer = bytearray()
+        self._start()
+
+    @property
+    @abstractmethod
+    def is_alive(self) -> bool:
+        """Whether a driver has been started and not ended."""
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Start a driver and wait until it is ready, with nothing in the buffer."""
+
+    @abstractmethod
+    def _write(self, data: bytes, seconds: float) -> bool:
+        """Send bytes; returns whether all were taken in time."""
+
+    @abstractmethod
+    def _read(self, seconds: float) -> bytes:
+        """Return some bytes of what the driver says; empty at its end or when the time is up."""
+
+    def run(self, code: str, wall_seconds: float | None = None) -> Result:
+        """Run code."""
+        if not isinstance(code, str):
+            raise TypeError(f"code is text, got {type(code).__name__}.")
+        seconds = self._limits.wall_seconds if wall_seconds is None else min(wall_seconds, self._limits.wall_seconds)
+        if not seconds > 0 or math.isinf(seconds):
+            raise ValueError(f"wall_seconds must be positive and finite, got {wall_seconds!r}.")
+        if not self.is_alive:
+            self._start()
+        start, frame = time.monotonic(), None
+        order = json.dumps({"code": code, "seconds": seconds}).encode() + b"\n"
+        if self._write(order, seconds + GRACE_SECONDS):
+            frame = self._read_frame(seconds + GRACE_SECONDS)
+        found = _result(frame)
+        if found is None:  # nothing to be understood: the code has killed the driver, or spoken in its place
+            self.close()
+            return Result("died", stderr="the sandbox has died", seconds=time.monotonic() - start, lost_state=True)
+        return found
+
+    def _read_frame(self, seconds: float) -> Any:
+        """Return the next line as JSON; None after the end, at the deadline, or where it is too long or no JSON."""
+        deadline = time.monotonic() + seconds
+        most = 8 * (int(self._limits.output_kib * 1024) + 100_000)  # JSON may take six letters for one
+        while b"\n" not in self._buffer:
+            data = self._read(deadline - time.monotonic()) if len(self._buffer) <= most else b""
+            if not data:
+                return None
+            self._buffer += data
+        line, _, rest = self._buffer.partition(b"\n")
+        self._buffer = rest
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+
+
+class ProcessSession(DriverSession):
+    """A sandbox that is a child process, its driver on standard input and output.
 
     Args:
         launch: Gets ready what a start needs.
@@ -68,9 +139,14 @@ class ProcessSession(Session):
     """
 
     def __init__(self, launch: Callable[[], Launch], limits: Limits) -> None:
-        self._launch, self._limits = launch, limits
+        self._launch = launch
         self._process: subprocess.Popen[bytes] | None = None
-        self._start()
+        super().__init__(limits)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has been started and not ended."""
+        return self._process is not None
 
     def _start(self) -> None:
         command, self._cleanup, files = self._launch()
@@ -108,60 +184,29 @@ class ProcessSession(Session):
         self._process.kill()
         return self._process.stderr.read(2000).decode("utf8", "replace").strip()
 
-    def run(self, code: str, wall_seconds: float | None = None) -> Result:
-        """Run code."""
-        if not isinstance(code, str):
-            raise TypeError(f"code is text, got {type(code).__name__}.")
-        seconds = self._limits.wall_seconds if wall_seconds is None else min(wall_seconds, self._limits.wall_seconds)
-        if not seconds > 0 or math.isinf(seconds):
-            raise ValueError(f"wall_seconds must be positive and finite, got {wall_seconds!r}.")
-        if self._process is None:
-            self._start()
-        start, frame = time.monotonic(), None
-        if self._send({"code": code, "seconds": seconds}, seconds + GRACE_SECONDS):
-            frame = self._read_frame(seconds + GRACE_SECONDS)
-        found = _result(frame)
-        if found is None:  # nothing to be understood: the code has killed the driver, or spoken in its place
-            self.close()
-            return Result("died", stderr="the sandbox has died", seconds=time.monotonic() - start, lost_state=True)
-        return found
-
-    def _send(self, order: dict[str, Any], seconds: float) -> bool:
-        """Write an order, in pieces that never block for longer than the time given."""
+    def _write(self, data: bytes, seconds: float) -> bool:
+        """Write in pieces that never block for longer than the time given."""
         assert self._process is not None and self._process.stdin is not None
-        data, deadline = memoryview(json.dumps(order).encode() + b"\n"), time.monotonic() + seconds
+        left, deadline = memoryview(data), time.monotonic() + seconds
         os.set_blocking(self._process.stdin.fileno(), False)
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdin, selectors.EVENT_WRITE)
-            while data:
+            while left:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
                     return False
                 try:
-                    data = data[os.write(self._process.stdin.fileno(), data[:65536]) :]
+                    left = left[os.write(self._process.stdin.fileno(), left[:65536]) :]
                 except OSError:
                     return False
         return True
 
-    def _read_frame(self, seconds: float) -> Any:
-        """Return the next line as JSON; None after the end, at the deadline, or where it is too long or no JSON."""
+    def _read(self, seconds: float) -> bytes:
         assert self._process is not None and self._process.stdout is not None
-        deadline = time.monotonic() + seconds
-        most = 8 * (int(self._limits.output_kib * 1024) + 100_000)  # JSON may take six letters for one
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            while b"\n" not in self._buffer:
-                if len(self._buffer) > most or not selector.select(max(0.0, deadline - time.monotonic())):
-                    return None
-                data = os.read(self._process.stdout.fileno(), 65536)
-                if not data:
-                    return None
-                self._buffer += data
-        line, _, rest = self._buffer.partition(b"\n")
-        self._buffer = rest
-        try:
-            return json.loads(line)
-        except (ValueError, RecursionError):
-            return None
+            if not selector.select(max(0.0, seconds)):
+                return b""
+        return os.read(self._process.stdout.fileno(), 65536)
 
     def close(self) -> None:
         """End everything inside."""

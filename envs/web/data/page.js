@@ -63,6 +63,13 @@
   };
   const hears = element => listening.has(element) || element.onclick || element.onmousedown || element.ondblclick;
 
+  // The browser tells a page some time later that what lies under the resting mouse has changed. To make that no matter
+  // of chance, whoever looks asks first whether it is due, and moves the mouse on the spot if so.
+  let mouse = null, under = null;
+  for (const kind of ["mousemove", "mouseover"])
+    add.call(window, kind, event => { mouse = [event.clientX, event.clientY]; under = event.target; }, true);
+  const isStale = () => mouse !== null && document.elementFromPoint(...mouse) !== under;
+
   // Eyes.
   let numbers = new WeakMap(), elements = new Map(), count = 0;
   const numberOf = element => {
@@ -153,6 +160,13 @@
   };
   const pictures = () => Promise.all([...document.images].filter(each => !each.complete).map(
     each => new Promise(done => { each.addEventListener("load", done); each.addEventListener("error", done); })));
+  const kept = [];
+  const preload = addresses => Promise.all(addresses.map(address => {
+    const image = new Image();
+    kept.push(image);
+    image.src = address;
+    return image.decode().catch(() => null);
+  }));
   const place = number => {
     const element = elements.get(number);
     if (!element || !element.isConnected) return null;
@@ -228,6 +242,49 @@
   };
   const frame = () => new Promise(done => realFrame(() => { realMessage.port1.onmessage = () => done(true); realMessage.port2.postMessage(0); }));
   const forgetAll = () => { numbers = new WeakMap(); elements = new Map(); count = 0; };
-  const tools = { advance, observe, place, select, focus, clear, put, scroll, frame, pictures, forgetAll, time: () => now };
+  // Back to how the page was when it had loaded, without loading it: its elements, its own plain variables, the clock,
+  // the numbers, what listens to the page as a whole. Whether that is all depends on the page; tests say for which.
+  let loaded = null;
+  const plain = value => {
+    if (value === null || ["string", "number", "boolean", "undefined"].includes(typeof value)) return true;
+    if (Array.isArray(value)) return value.length < 2000 && value.every(plain);
+    return Object.getPrototypeOf(value) === Object.prototype && Object.keys(value).length < 2000 && Object.values(value).every(plain);
+  };
+  const own = new Set(Object.getOwnPropertyNames(window));
+  let added = null;
+  const listen = EventTarget.prototype.addEventListener;
+  EventTarget.prototype.addEventListener = function (...given) {
+    const whole = this === window || this === document || this === document.documentElement || this === document.body;
+    if (added && whole) added.push([this, given]);
+    return listen.apply(this, given);
+  };
+  const keep = () => {
+    const variables = {};
+    for (const name of Object.getOwnPropertyNames(window))
+      if (!own.has(name) && name !== "core" && name !== "__turngym" && plain(window[name])) variables[name] = structuredClone(window[name]);
+    loaded = { body: document.body.innerHTML, attributes: [...document.body.attributes].map(each => [each.name, each.value]),
+      head: document.head.childNodes.length, variables, serial, timers: [...timers.values()].map(each => ({ ...each })), now, random, title: document.title };
+    added = [];
+  };
+  const rewind = () => {
+    if (!loaded) return false;
+    for (const [target, given] of added) target.removeEventListener(...given);
+    added = [];
+    if (document.activeElement && document.activeElement !== document.body) document.activeElement.blur();
+    getSelection().removeAllRanges();
+    document.body.innerHTML = loaded.body;
+    for (const each of [...document.body.attributes]) document.body.removeAttribute(each.name);
+    for (const [name, value] of loaded.attributes) document.body.setAttribute(name, value);
+    while (document.head.childNodes.length > loaded.head) document.head.lastChild.remove();
+    for (const [name, value] of Object.entries(loaded.variables)) window[name] = structuredClone(value);
+    serial = loaded.serial; now = loaded.now; random = loaded.random; document.title = loaded.title;
+    timers = new Map(loaded.timers.map(each => [each.id, { ...each }]));
+    if (location.hash) history.replaceState(null, "", location.pathname);
+    scrollTo(0, 0);
+    mouse = under = null;
+    forgetAll();
+    return true;
+  };
+  const tools = { keep, rewind, isStale, mouse: () => mouse, advance, observe, place, select, focus, clear, put, scroll, frame, pictures, preload, forgetAll, time: () => now };
   Object.defineProperty(window, "__turngym", { value: Object.freeze(tools) });
 })();

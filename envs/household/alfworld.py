@@ -1,0 +1,105 @@
+"""ALFWorld: the household games of Shridhar et al. 2021 (arXiv 2010.03768), played on our own engine.
+
+The engine tells what TextWorld's engine tells for these games, and allows the same commands, with no planner and no
+grammar in the loop; the games themselves come from the user's disk.
+"""
+
+from __future__ import annotations
+
+from turngym.envs.core import Outcome
+from turngym.envs.household.alfworld_games import FOLDS, find_data, open_games, read_game
+from turngym.envs.household.home import MIXED, HomeEnv, kinds_of
+from turngym.envs.household.rules import House, canonical
+from turngym.errors import ConfigError, UnknownName, nearest
+from turngym.types import JSONValue
+
+_FOLD_NAMES = {fold: split for split, fold in FOLDS.items()}
+_OFF = -1
+
+
+class ALFWorld(HomeEnv):
+    """A game of ALFWorld's data set.
+
+    Observations, commands and success are those of ALFWorld's text engine; beside its ``move X to Y``, the older
+    ``put X in/on Y`` is understood. Its list of commands names what could be sliced or switched on even behind a closed
+    door.
+
+    Args:
+        data: Folder of the games, in the official layout or the compact one (see
+            :mod:`turngym.envs.household.alfworld_games`); empty for the environment variable ``ALFWORLD_DATA``.
+        kind: One of ALFWorld's six task types, or ``"mixed"``.
+        expert: ``"planner"``: the game's walkthrough while every action was from it, then our planner; or
+            ``"explorer"``, which uses only what the agent can know.
+        max_turns: Turns after which the episode is truncated; the papers allow 50.
+        split: ``"train"``, ``"dev"`` (ALFWorld's valid_seen) or ``"test"`` (valid_unseen); ALFWorld's names are
+            understood too.
+        env_id: Registered id.
+        render_mode: ``"ansi"`` or None.
+
+    Raises:
+        MissingExtra: There are no games.
+        ConfigError: An option is out of its range, or a file is damaged.
+    """
+
+    _sink = "sinkbasin"
+
+    def __init__(
+        self,
+        data: str = "",
+        kind: str = MIXED,
+        expert: str = "planner",
+        *,
+        max_turns: int = 50,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+    ) -> None:
+        split = _FOLD_NAMES.get(split, split)
+        super().__init__(expert=expert, max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        kinds = kinds_of(self.env_id, kind)
+        self._folder, self._fold = find_data(data), FOLDS[self.split]
+        games = open_games(self._folder, self._fold)
+        self._names = tuple(name for name, each in games.kinds.items() if each in kinds)
+        if not self._names:
+            raise ConfigError(f"{self._folder} has no game of the kind {kind!r} in the fold {self._fold!r}.")
+
+    def tasks(self) -> tuple[str, ...]:
+        """Return the names of the split's games: the task's folder and the trial's."""
+        return self._names
+
+    def _begin(self, task: str | int | None) -> str:
+        house = self._house_of({"name": self._name(task), "followed": 0})
+        self.instance = self._played.name
+        self._enter(house)
+        return f"{self._played.welcome}{house.look()}\n\n{house.world.task}"
+
+    def _name(self, task: str | int | None) -> str:
+        if task is None:
+            return self._names[int(self.np_random.integers(len(self._names)))]
+        if isinstance(task, str):
+            if task not in self._names:
+                raise UnknownName(f"{self.env_id} has no task named {task!r}. {nearest(task, self._names)}")
+            return task
+        self._require("the task", task, 0, len(self._names) - 1)
+        return self._names[int(task)]
+
+    def _house_of(self, game: JSONValue) -> House:
+        self._played = read_game(self._folder, self._fold, game["name"])
+        self._followed = int(game["followed"])
+        return House(self._played.world, self._played.help_text, relists=False)
+
+    def _game(self) -> JSONValue:
+        return {"name": self._played.name, "followed": self._followed}
+
+    def _advance(self, action: str) -> Outcome[str]:
+        outcome = super()._advance(action)
+        if self._followed != _OFF:
+            walk = self._played.walkthrough
+            is_next = self._followed < len(walk) and canonical(action) == walk[self._followed]
+            self._followed = self._followed + 1 if is_next else _OFF
+        return outcome
+
+    def _plan(self) -> str | None:
+        if 0 <= self._followed < len(self._played.walkthrough):
+            return self._played.walkthrough[self._followed]
+        return super()._plan()

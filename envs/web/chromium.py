@@ -1,0 +1,131 @@
+"""Finding Chromium, and one running browser process: what is in it, what it uses, how it is ended."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from turngym.envs.web.tab import Tab
+from turngym.errors import MissingExtra, missing_extra
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
+
+PROGRAMS = ("chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--disable-features=Translate,BackForwardCache,PaintHolding",
+    "--hide-scrollbars",
+    "--font-render-hinting=none",
+    "--js-flags=--max-old-space-size=256",
+    "--force-color-profile=srgb",
+)
+
+
+def find_browser(feature: str) -> str:
+    """Return the path of a Chromium: the variable ``TURNGYM_CHROMIUM``, else the first found on the PATH.
+
+    Args:
+        feature: What needs a browser, for the error message.
+
+    Raises:
+        MissingExtra: There is none.
+    """
+    named = os.environ.get("TURNGYM_CHROMIUM", "")
+    found = shutil.which(named) if named else next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if found is None:
+        raise MissingExtra(
+            f"{feature} needs the browser Chromium, and there is none on the PATH or in TURNGYM_CHROMIUM: "
+            "apt-get install chromium-headless-shell."
+        )
+    return found
+
+
+def require_playwright(feature: str) -> None:
+    """Raise unless the package playwright is installed.
+
+    Raises:
+        MissingExtra: It is not.
+    """
+    if importlib.util.find_spec("playwright") is None:
+        raise missing_extra(feature, "playwright", "web")
+
+
+class Chromium:
+    """A running browser process and the tabs in it.
+
+    Args:
+        browser: Playwright's handle.
+        processes: Process ids at the time it started, the browser's own first.
+    """
+
+    def __init__(self, browser: Browser, process: int) -> None:
+        self.browser = browser
+        self.process = process
+        self.tabs: set[Tab] = set()
+        self.opening = 0
+        self.is_retired = False
+        """Whether no new tab is opened in it."""
+
+    @property
+    def load(self) -> int:
+        """Number of tabs, open or opening."""
+        return len(self.tabs) + self.opening
+
+    def is_alive(self) -> bool:
+        """Return whether the process runs; what Playwright knows of it may lag behind."""
+        return self.browser.is_connected() and not has_ended(self.process)
+
+    def memory_mib(self) -> float:
+        """Return the memory of the browser and all its processes, shared pages counted once each (PSS)."""
+        return sum(map(_proportional_mib, descendants(self.process)))
+
+    def kill(self) -> None:
+        """End the process and its children now."""
+        for process in reversed(descendants(self.process)):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+
+
+def has_ended(process: int) -> bool:
+    """Return whether a process has ended, as far as /proc tells; False where there is no /proc."""
+    if not Path("/proc/self/stat").exists():
+        return False
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def descendants(process: int) -> list[int]:
+    """Return a process and all that descend from it, parents first; empty where it has ended or /proc is absent."""
+    if not Path("/proc", str(process)).exists():
+        return []
+    found = [process]
+    for each in found:
+        with contextlib.suppress(OSError):
+            for task in os.listdir(f"/proc/{each}/task"):
+                found.extend(map(int, Path(f"/proc/{each}/task/{task}/children").read_text().split()))
+    return found
+
+
+def _proportional_mib(process: int) -> float:
+    try:
+        text = Path("/proc", str(process), "smaps_rollup").read_text()
+    except OSError:
+        return 0.0
+    found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) / 1024 if found else 0.0

@@ -1,0 +1,107 @@
+"""The sandbox backends that the attack suite runs against, and a Docker engine of the tests' own."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from turngym.envs.tools.sandbox import Limits, Sandbox, make_sandbox
+
+IMAGE = "turngym-sandbox"
+BACKENDS = [
+    pytest.param(
+        "bubblewrap",
+        marks=pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed"),
+    ),
+    pytest.param("docker", marks=pytest.mark.integration),
+]
+_PROGRAMS = ("dockerd", "debootstrap", "containerd")
+
+
+class Backend(NamedTuple):
+    """A backend and what it is told."""
+
+    name: str
+    options: dict[str, Any]
+
+    def make(self, limits: Limits | None = None) -> Sandbox:
+        """Return a sandbox."""
+        return make_sandbox(self.name, limits, **self.options)
+
+
+@contextmanager
+def backend_of(name: str) -> Iterator[Backend]:
+    """Give a backend; for docker an engine runs meanwhile, or the test is skipped."""
+    if name != "docker":
+        yield Backend(name, {})
+        return
+    if problem := missing():
+        pytest.skip(problem)
+    with engine() as url:
+        yield Backend(name, {"image": IMAGE, "url": url})
+
+
+def missing() -> str:
+    """Return why no engine can be started here, empty for nothing."""
+    if importlib.util.find_spec("docker") is None:
+        return "the package docker is not installed (make test-integration)"
+    if os.geteuid() != 0:
+        return "only root can start an engine"
+    absent = [name for name in _PROGRAMS if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None]
+    return f"not installed: {', '.join(absent)} (apt-get install docker.io debootstrap)" if absent else ""
+
+
+@contextmanager
+def engine() -> Iterator[str]:
+    """Start an engine without network, with the image; gives where it listens."""
+    data = Path(os.environ.get("TURNGYM_DOCKER_ROOT", "/var/tmp/turngym-docker"))
+    data.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="tgd") as folder, open(f"{folder}/log", "wb") as log:
+        url = f"unix://{folder}/sock"
+        command = ["dockerd", "--storage-driver=overlay2", "--iptables=false", "--bridge=none", "-H", url]
+        command += [f"--data-root={folder}/data", f"--exec-root={folder}/exec", "-p", f"{folder}/pid"]
+        if runsc := shutil.which("runsc"):
+            command += [f"--add-runtime=runsc={runsc}"]
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            _wait_for(process, Path(folder, "log"))
+            _import_image(url, _root_folder(data))
+            yield url
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def _wait_for(process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 120
+    while "API listen on" not in log.read_text("utf8", "replace"):
+        if process.poll() is not None or time.monotonic() > deadline:
+            pytest.skip(f"the Docker engine does not start here: {log.read_text('utf8', 'replace')[-500:]}")
+        time.sleep(0.2)
+
+
+def _root_folder(data: Path) -> Path:
+    """Return an unpacked system with Python, made once."""
+    root, part = data / "root", data / "root.part"
+    if not (root / "usr/bin/python3").exists():
+        shutil.rmtree(part, ignore_errors=True)
+        command = ["debootstrap", "--variant=minbase", "--include=python3", "bookworm", str(part)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"no image can be made: {done.stdout[-300:]}{done.stderr[-300:]}")
+        part.rename(root)
+    return root
+
+
+def _import_image(url: str, root: Path) -> None:
+    with subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE) as archive:
+        command = ["docker", "-H", url, "import", "-", f"{IMAGE}:latest"]
+        subprocess.run(command, stdin=archive.stdout, check=True, capture_output=True)

@@ -1,0 +1,132 @@
+"""Tools of a real MCP server in a process of its own."""
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+import turngym
+from turngym.errors import ConfigError, MissingExtra
+from turngym.wrappers import Wrapping
+from turngym.wrappers.mcp_tools import McpServer
+from turngym.wrappers.tool_schema import problem_with
+from turngym.wrappers.tools import Tools
+
+GAME = "turngym/GuessTheNumber-v0"
+HAS_MCP = importlib.util.find_spec("mcp") is not None
+needs_mcp = pytest.mark.skipif(not HAS_MCP, reason="the package mcp is not installed (make test-integration)")
+SERVER = '''
+import os
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("test")
+
+@server.tool()
+def multiply(a: int, b: int) -> int:
+    """Multiply two numbers."""
+    return a * b
+
+@server.tool()
+def fail(reason: str) -> str:
+    """Fail."""
+    raise ValueError(reason)
+
+@server.tool()
+def leave() -> str:
+    """End the server."""
+    os._exit(3)
+
+@server.tool()
+async def never() -> str:
+    """Never come back."""
+    import anyio
+    await anyio.sleep(600)
+    return ""
+
+server.run()
+'''
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[McpServer]:
+    path = tmp_path / "server.py"
+    path.write_text(SERVER)
+    with McpServer([sys.executable, str(path)]) as made:
+        yield made
+
+
+def call(name: str, arguments: str) -> str:
+    return f'<tool_call>{{"name": "{name}", "arguments": {arguments}}}</tool_call>'
+
+
+@needs_mcp
+@pytest.mark.integration
+def test_tools_of_a_server_are_called_and_its_errors_told(server: McpServer) -> None:
+    env = Tools(gymnasium.make(GAME), tools=server.tools(), timeout=20.0)
+    env.reset(seed=0)
+    assert "Multiply two numbers." in env.instructions
+    assert "\n42\n" in env.step(call("multiply", '{"a": 6, "b": 7}'))[0]
+    assert "a must be integer" in env.step(call("multiply", '{"a": "six", "b": 7}'))[0]
+    assert "no way" in env.step(call("fail", '{"reason": "no way"}'))[0]
+    assert env.step("50")[0] in ("higher", "lower", "correct")
+
+
+@needs_mcp
+@pytest.mark.integration
+def test_a_server_that_hangs_or_ends_is_an_answer_and_no_fault(server: McpServer) -> None:
+    env = Tools(gymnasium.make(GAME), tools=server.tools(), timeout=1.0)
+    env.reset(seed=0)
+    assert "did not answer" in env.step(call("never", "{}"))[0]
+    assert "\n6\n" in env.step(call("multiply", '{"a": 2, "b": 3}'))[0]
+    assert "Error" in env.step(call("leave", "{}"))[0]
+    assert "Error" in env.step(call("multiply", '{"a": 2, "b": 3}'))[0]
+    assert env.step("50")[0] in ("higher", "lower", "correct")
+
+
+@needs_mcp
+@pytest.mark.integration
+def test_slots_share_one_server(server: McpServer) -> None:
+    wrapping = [Wrapping("tools", {"tools": server.tools(), "timeout": 30.0})]
+    for backend in ("thread", "asyncio"):
+        with turngym.make_vec(GAME, 3, backend=backend, wrappers=wrapping) as vector:
+            vector.reset(seed=[0, 1, 2])
+            observations, *_ = vector.step([call("multiply", f'{{"a": {slot}, "b": 5}}') for slot in range(3)])
+            assert [f"\n{5 * slot}\n" in text for slot, text in enumerate(observations)] == [True] * 3
+
+
+@needs_mcp
+@pytest.mark.integration
+def test_schemas_of_a_server_are_checked_here(server: McpServer) -> None:
+    (multiply,) = (tool for tool in server.tools() if tool.name == "multiply")
+    assert problem_with({"a": 1, "b": 2}, multiply.parameters) == ""
+    assert "missing" in problem_with({"a": 1}, multiply.parameters)
+    server.close()
+    server.close()
+
+
+@needs_mcp
+@pytest.mark.integration
+@pytest.mark.parametrize("code", ["raise SystemExit(3)", "print('hello')"])
+def test_a_program_that_is_no_server_is_refused(code: str) -> None:
+    with pytest.raises(ConfigError, match=r"does not begin|has said nothing"):
+        McpServer([sys.executable, "-c", code], start_seconds=10.0)
+
+
+@needs_mcp
+@pytest.mark.integration
+def test_a_program_that_says_nothing_is_refused_in_time() -> None:
+    with pytest.raises(ConfigError, match=r"has said nothing for 0.5 seconds"):
+        McpServer([sys.executable, "-c", "import time; time.sleep(600)"], start_seconds=0.5)
+
+
+def test_a_command_is_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty: list[str] = []
+    for command in ("python server.py", empty):
+        with pytest.raises(ConfigError, match="is a list such as"):
+            McpServer(command)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(MissingExtra, match=r"turngym\[mcp\]"):
+        McpServer(["python", "server.py"])

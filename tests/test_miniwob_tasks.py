@@ -1,0 +1,65 @@
+"""All 130 pages of MiniWoB: each loads, repeats itself, and takes whatever a random policy does."""
+
+import random
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from turngym.envs.web.chromium import PROGRAMS
+from turngym.envs.web.miniwob import MiniWoB
+from turngym.envs.web.miniwob_oracles import ORACLES
+from turngym.envs.web.miniwob_tasks import TASKS, pages_folder
+from turngym.envs.web.thread import close_shared_pool
+from turngym.errors import MissingExtra
+
+pytest.importorskip("playwright", reason="needs the optional package playwright")
+if not any(map(shutil.which, PROGRAMS)):
+    pytest.skip("needs the browser Chromium: apt-get install chromium-headless-shell", allow_module_level=True)
+try:
+    pages_folder()
+except MissingExtra as error:
+    pytest.skip(str(error), allow_module_level=True)
+pytestmark = pytest.mark.integration
+TURNS = 8
+EXTRA = ("press Tab", "press Enter", "scroll down", "wait", "hover 60,100", "drag 60,90 to 90,130", "back")
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[MiniWoB]:
+    made = MiniWoB("all", max_turns=TURNS)
+    yield made
+    made.close()
+    close_shared_pool()
+
+
+def play(env: MiniWoB, task: str, seed: int) -> list[object]:
+    """Return all that an episode of random actions shows."""
+    env.names = (task,)
+    choice = random.Random(f"{task} {seed}")
+    observation, info = env.reset(seed=seed)
+    seen: list[object] = [(observation, info["anchor"])]
+    while env._running:
+        action = choice.choice([*info["legal_actions"], *EXTRA])
+        observation, reward, terminated, truncated, info = env.step(action)
+        seen.append((action, observation, reward, terminated, truncated, info["anchor"]))
+    return seen
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_page_repeats_itself_whatever_is_done_to_it(env: MiniWoB, task: str) -> None:
+    first = play(env, task, 1)
+    assert first == play(env, task, 1)
+
+
+@pytest.mark.parametrize("task", sorted(ORACLES))
+def test_the_oracle_solves_its_task(env: MiniWoB, task: str) -> None:
+    env.names, env.max_turns = (task,), 30
+    try:
+        for seed in (100, 101, 102):
+            env.reset(seed=seed)
+            while env._running:
+                info = env.step(env.expert_action())[-1]
+            assert info["success"] == 1, f"seed {seed}: score {info['score']}"
+    finally:
+        env.max_turns = TURNS

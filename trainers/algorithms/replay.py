@@ -1,0 +1,180 @@
+"""Replay of successful episodes, as for agents on graphical interfaces (ARPO, Lu et al. 2025, arXiv 2505.16282).
+
+Where every episode of a group fails, its advantages are zero and it teaches nothing. The paper keeps the successes of
+each task and puts one into such a group. A modifier: it changes which episodes the base method is given and nothing
+else. A replayed turn keeps the log-probabilities of the policy that sampled it, so a ratio is the current policy over
+that one, whichever way the base takes it.
+
+``failed_groups`` is the paper's form. It needs tasks that come back, since an episode is only comparable with those of
+the same task instance. ``own_groups`` is for tasks that never come back: an episode is replayed together with the group
+that it was played in, so that it is compared with the same episodes as then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+from turngym.agents.trajectory import Trajectory
+from turngym.trainers.algorithm import Algorithm, Credit, Rollout
+from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.clipped import one_of, within
+from turngym.trainers.modifier import Modifier
+from turngym.trainers.trajectory_json import trajectory_from_json, trajectory_to_json
+from turngym.trainers.turn_table import TurnTable, usable
+
+ReplayMode: TypeAlias = Literal["failed_groups", "own_groups"]
+Group: TypeAlias = list[Trajectory]
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """Settings of the replay of successful episodes."""
+
+    mode: ReplayMode = "own_groups"
+    """Put a success of the same task instance into groups that failed as a whole, or replay it with its own group."""
+    capacity: int = 64
+    """Successes, or groups with one, that are kept; the oldest go first."""
+    per_iteration: int = 4
+    """Most of them that an iteration replays."""
+    max_staleness: int = 20
+    """Iterations after which one is forgotten."""
+
+    def __post_init__(self) -> None:
+        one_of("mode", self.mode, get_args(ReplayMode))
+        within("capacity", self.capacity, 1)
+        within("per_iteration", self.per_iteration, 0)
+        within("max_staleness", self.max_staleness, 1)
+
+
+@dataclass
+class Kept:
+    """What may be replayed: one success, or the group that it was played in.
+
+    Args:
+        episodes: The episodes.
+        iteration: When they were played.
+        uses: How often they were replayed.
+    """
+
+    episodes: Group
+    iteration: int
+    uses: int = 0
+
+
+def groups_of(trajectories: Iterable[Trajectory]) -> dict[int, Group]:
+    """Return group -> its episodes, in order."""
+    found: dict[int, Group] = {}
+    for trajectory in trajectories:
+        found.setdefault(trajectory.spec.group, []).append(trajectory)
+    return found
+
+
+def moved(trajectory: Trajectory, episode: int, group: int) -> Trajectory:
+    """Return a copy of an episode under another number and group; its turns are copies too."""
+    spec = replace(trajectory.spec, episode=episode, group=group)
+    return replace(trajectory, spec=spec, turns=[replace(turn) for turn in trajectory.turns])
+
+
+@ALGORITHMS.register("replay")
+class Replay(Modifier[ReplayConfig]):
+    """Replay of successful episodes for another method."""
+
+    Config: ClassVar[type[ReplayConfig]] = ReplayConfig
+
+    def __init__(self, config: ReplayConfig, base: Algorithm[Any]) -> None:
+        super().__init__(config, base)
+        self.kept: list[Kept] = []
+        self._fresh: list[Trajectory] = []
+        self._used: list[Kept] = []
+        self._iteration = 0
+
+    def begin_iteration(self, iteration: int, num_iterations: int) -> None:
+        """Note the iteration, and which replayed episodes are too old for it."""
+        super().begin_iteration(iteration, num_iterations)
+        self._iteration, self._fresh, self._used = iteration, [], []
+
+    def collect(self, rollout: Rollout) -> list[Trajectory]:
+        """Gather trajectories as the base does, and add the replayed ones. What is kept changes in ``observe`` only."""
+        fresh = self.base.collect(rollout)
+        self._fresh = fresh
+        candidates = [each for each in self.kept if self._iteration - each.iteration <= self.config.max_staleness]
+        candidates.sort(key=lambda each: (each.uses, -each.iteration))  # the least used, the newest among them
+        if self.config.mode == "own_groups":
+            return [*fresh, *self._own_groups(fresh, candidates)]
+        return self._with_successes(fresh, candidates)
+
+    def _own_groups(self, fresh: Sequence[Trajectory], candidates: Sequence[Kept]) -> list[Trajectory]:
+        self._used = list(candidates[: self.config.per_iteration])
+        group = max((trajectory.spec.group for trajectory in fresh), default=-1)
+        episode = max((trajectory.spec.episode for trajectory in fresh), default=-1)
+        found = []
+        for each in self._used:
+            group += 1
+            for trajectory in each.episodes:
+                episode += 1
+                found.append(moved(trajectory, episode, group))
+        return found
+
+    def _with_successes(self, fresh: Sequence[Trajectory], candidates: Sequence[Kept]) -> list[Trajectory]:
+        """Return the fresh episodes, the last one of each failed group exchanged for a success on the same instance."""
+        exchanged: dict[int, Trajectory] = {}
+        for group in groups_of(usable(fresh)).values():
+            instances = {trajectory.instance for trajectory in group}
+            if len(self._used) >= self.config.per_iteration or len(instances) > 1 or "" in instances:
+                continue
+            if any(trajectory.success == 1 for trajectory in group):
+                continue
+            same = (each for each in candidates if each.episodes[0].instance in instances and each not in self._used)
+            if (chosen := next(same, None)) is not None:
+                self._used.append(chosen)
+                last = group[-1]
+                exchanged[id(last)] = moved(chosen.episodes[0], last.spec.episode, last.spec.group)
+        return [exchanged.get(id(trajectory), trajectory) for trajectory in fresh]
+
+    def advantages(self, table: TurnTable) -> Credit:
+        """Assign credit as the base does, and count what was replayed."""
+        credit = super().advantages(table)
+        counts = {
+            "replayed_episodes": float(sum(len(each.episodes) for each in self._used)),
+            "replayed_groups": float(len(self._used)),
+            "replay_kept": float(len(self.kept)),
+        }
+        return replace(credit, metrics={**credit.metrics, **counts})
+
+    def observe(self, metrics: Mapping[str, float]) -> None:
+        """Keep the successes of the finished iteration."""
+        super().observe(metrics)
+        for each in self._used:
+            each.uses += 1
+        for group in groups_of(usable(self._fresh)).values():
+            whole = [trajectory for trajectory in group if trajectory.spec.branch is None]
+            successes = [trajectory for trajectory in whole if trajectory.success == 1]
+            if self.config.mode == "failed_groups":
+                self.kept += [Kept([trajectory], self._iteration) for trajectory in successes]
+            elif 0 < len(successes) < len(whole):  # equal outcomes have nothing to teach
+                self.kept.append(Kept(whole, self._iteration))
+        oldest = self._iteration + 1 - self.config.max_staleness
+        self.kept = [each for each in self.kept if each.iteration >= oldest][-self.config.capacity :]
+        self._fresh, self._used = [], []
+
+    def state(self) -> dict[str, Any]:
+        """Return what is kept, and the base's state."""
+        kept = [
+            {
+                "episodes": [trajectory_to_json(trajectory) for trajectory in each.episodes],
+                "iteration": each.iteration,
+                "uses": each.uses,
+            }
+            for each in self.kept
+        ]
+        return {**super().state(), "kept": kept}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Bring it back."""
+        super().load_state(state)
+        self.kept = [
+            Kept([trajectory_from_json(episode) for episode in each["episodes"]], each["iteration"], each["uses"])
+            for each in state["kept"]
+        ]

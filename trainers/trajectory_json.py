@@ -1,0 +1,49 @@
+"""Trajectories as values that JSON can hold, exact in everything that training reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.errors import ConfigError
+
+_LEFT_OUT = {"usage", "notes", "snapshot", "turns", "spec", "branch"}
+_TUPLES = {"prompt_ids", "completion_ids", "logprobs", "entropies", "final_prompt_ids"}
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    values = {field.name: getattr(record, field.name) for field in fields(record) if field.name not in _LEFT_OUT}
+    return {name: list(value) if name in _TUPLES else value for name, value in values.items()}
+
+
+def _made(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if name in _TUPLES else value for name, value in values.items()}
+
+
+def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
+    """Return a trajectory without what it cost, what a model wrote beside it, and saved states.
+
+    Raises:
+        ConfigError: It goes on from another episode, whose turns would be needed as well.
+
+    >>> played = Trajectory(EpisodeSpec(0, 7), "X", turns=[Turn("", "", "go", completion_ids=(3,), logprobs=(-1.0,))])
+    >>> trajectory_from_json(trajectory_to_json(played)) == played
+    True
+    """
+    if trajectory.spec.branch is not None:
+        raise ConfigError(f"episode {trajectory.spec.episode} branches off another one: keep whole episodes only.")
+    turns = [{**_plain(turn), "components": dict(turn.components)} for turn in trajectory.turns]
+    spec = _plain(trajectory.spec)
+    if spec["options"] is not None:
+        spec["options"] = dict(spec["options"])
+    return {**_plain(trajectory), "spec": spec, "turns": turns}
+
+
+def trajectory_from_json(content: Mapping[str, Any]) -> Trajectory:
+    """Return the trajectory that ``trajectory_to_json`` wrote."""
+    values = _made(content)
+    values["spec"] = EpisodeSpec(**content["spec"])
+    values["turns"] = [Turn(**_made(turn)) for turn in content["turns"]]
+    return Trajectory(**values)
