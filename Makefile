@@ -10,7 +10,7 @@ JOBS ?= 2
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools alfworld
+INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools alfworld miniwob
 
 .PHONY: quickstart test test-integration $(INTEGRATION:%=integration-%) peers vllm check format coverage clean
 
@@ -165,6 +165,12 @@ $(ALFWORLD_DONE): | $(VENV)/.dev$(TAG)
 # One target for each environment; $(JOBS) of them side by side, the output of each in one piece.
 ISOLATED = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(1)/bin/python -m pytest -q -m integration
 
+# The pages of MiniWoB, without its own driver and what that needs.
+.venvs/miniwob: | $(VENV)/.dev$(TAG)
+	rm -rf $@.part
+	$(PIP) --no-deps --target $@.part miniwob==1.1.0
+	mv $@.part $@
+
 # BrowserGym, for a benchmark; it pins an old playwright.
 .venvs/browsergym:
 	rm -rf $@.part
@@ -196,6 +202,9 @@ integration-openenv: .venvs/openenv
 
 integration-vllm: $(VLLM_DONE)
 	$(call ISOLATED,$(VLLM)) tests/test_vllm*.py
+
+integration-miniwob: .venvs/miniwob
+	PYTHONPATH=$(CURDIR)/.venvs/miniwob $(PYTEST) -q -m integration tests/test_miniwob.py tests/test_miniwob_tasks.py
 
 integration-verifiers: .venvs/verifiers
 	PYTHONPATH=$(CURDIR)/.venvs/verifiers $(PYTEST) -q -m integration tests/test_plugin_verifiers.py

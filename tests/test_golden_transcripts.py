@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import turngym  # noqa: F401  (registers the environments)
-from turngym.envs import household, search, webshop
+from turngym.envs import household, search, tools, webshop
 from turngym.envs.textgames import SPECS
 from turngym.envs.transcript import replay, reset_text, transcript, turn_text
 from turngym.errors import ConfigError
@@ -22,7 +22,9 @@ from turngym.types import Info
 
 GOLDEN = Path(__file__).parent / "golden"
 IDS = sorted(env_id for env_id, spec in SPECS.items() if not spec.extra) + sorted(
-    env_id for env_id, spec in {**household.SPECS, **webshop.SPECS, **search.SPECS}.items() if not spec.extra
+    env_id
+    for env_id, spec in {**household.SPECS, **webshop.SPECS, **search.SPECS, **tools.SPECS}.items()
+    if not spec.extra
 )
 FILES = sorted(GOLDEN.glob("*.txt"))
 INFO = Info(anchor="a", legal_actions=("x",), action_is_valid=True, success=-1, progress=0.5, score=0.0, fault="")

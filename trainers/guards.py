@@ -25,8 +25,8 @@ class GuardConfig:
         min_entropy: Limit for ``policy/entropy_sampled`` from below, in nats a token; 0 for none.
         max_ratio: Limit for ``policy/ratio_max``; 0 for none.
         max_kl: Limit for ``policy/kl_sampler``, in nats a token; 0 for none.
-        reward_drop: The mean reward of ``patience`` iterations may lie that share of the range of all iterations below
-            its best; 0 for no limit.
+        reward_drop: The mean reward of four times ``patience`` iterations may lie that share of the range of all
+            iterations below its best; 0 for no limit.
     """
 
     bad_reward: BadReward = "stop"
@@ -115,8 +115,9 @@ class Watchdog:
         if reward is None or not self.config.reward_drop or not record.get("rollout/episodes"):
             return ""
         self._rewards.append(float(reward))
-        recent = self._rewards[-self.config.patience :]
-        if len(recent) < self.config.patience:
+        window = 4 * self.config.patience
+        recent = self._rewards[-window:]
+        if len(recent) < window:
             return ""
         mean = sum(recent) / len(recent)
         self._best = max(self._best, mean)

@@ -173,7 +173,7 @@ class Tools(TextWrapper):
         self._episode["shown"], self._episode["is_valid"] = text, told.is_valid
         info = dict(self._last)
         self._add_calls(info)
-        return with_text(self._seen, text), -told.cost, False, False, info
+        return with_text(self._seen, text), 0.0 - told.cost, False, False, info
 
     def _read(self, text: str) -> tuple[Tool | None, dict[str, Any], str]:
         """Return the tool and the arguments of a call, or what is wrong with it."""

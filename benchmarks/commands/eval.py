@@ -59,8 +59,8 @@ class Arguments:
             max_model_len=8192 or dtype=bfloat16; may be repeated.
         repeats: Attempts at each task, for pass@k and pass^k.
         best_of: Attempts at each task of which the verifier chooses one; all of them are kept.
-        verifier: What chooses: progress (of the environment), model or model:AGENT (asks a language model), or
-            module:PACKAGE.MODULE.NAME with a method score(trajectory).
+        verifier: What chooses: progress (of the environment), model or model:AGENT (asks a language model),
+            reward_model:FOLDER (of turngym fit-reward), or module:PACKAGE.MODULE.NAME with a method score(trajectory).
         time_budget: Minutes after which no further episode begins; what was left out is told.
         num_envs: Environments that are played side by side.
         backend: Backend of the vector: sync or process.

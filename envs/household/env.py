@@ -43,7 +43,7 @@ class Household(HomeEnv):
     >>> env = Household()
     >>> observation, info = env.reset(seed=0)
     >>> observation.splitlines()[-1]
-    'Your task is to: put a hot cup in a cabinet.'
+    'Your task is to: put a hot cup in a microwave.'
     >>> while info["success"] < 0:
     ...     observation, reward, terminated, truncated, info = env.step(env.expert_action())
     >>> reward

@@ -170,7 +170,7 @@ class CodeRepair(TextEnv[str]):
         if not program or len(program) > _LONGEST:
             problem = f"a program has {_LONGEST} letters at most" if program else "there is no program in it"
             text = f"That is no action; {problem}: write {written('...', self._form)}"
-            return Outcome(text, -self._penalty, action_is_valid=False)
+            return Outcome(text, 0.0 - self._penalty, action_is_valid=False)
         task = self._task
         inputs = [[encode(value) for value in values] for values in task.inputs]
         ran, problem = run_tests(self._sandbox, program, task.name, inputs, self._seconds)

@@ -162,17 +162,17 @@ class MathPython(TextEnv[str]):
         if self.turn + 1 >= self.max_turns:
             self._end()
         text = f"That is no action; {problem}.{self._warning()}"
-        return Outcome(text, -self._costs[2], action_is_valid=False)
+        return Outcome(text, 0.0 - self._costs[2], action_is_valid=False)
 
     def _compute(self, code: str, bench: Workbench) -> Outcome[str]:
         if self.turn + 1 >= self.max_turns:
             self._end()
-            return Outcome("No turns are left to read what code says.", -self._costs[0])
+            return Outcome("No turns are left to read what code says.", 0.0 - self._costs[0])
         found = bench.run(code)
         text = show(found, self._most)
         self._calls.append((code, text))
         cost = self._costs[0] + self._costs[1] * (found.status != "ok")
-        return Outcome(text + self._warning(), -cost)
+        return Outcome(text + self._warning(), 0.0 - cost)
 
     def _end(self) -> None:
         if self._bench is not None:

@@ -102,7 +102,8 @@ class Replay(Modifier[ReplayConfig]):
         candidates = [each for each in self.kept if self._iteration - each.iteration <= self.config.max_staleness]
         candidates.sort(key=lambda each: (each.uses, -each.iteration))  # the least used, the newest among them
         if self.config.mode == "own_groups":
-            return [*fresh, *self._own_groups(fresh, candidates)]
+            replayed = self._own_groups(fresh, candidates)
+            return [*fresh, *replayed] if replayed else fresh
         return self._with_successes(fresh, candidates)
 
     def _own_groups(self, fresh: Sequence[Trajectory], candidates: Sequence[Kept]) -> list[Trajectory]:
@@ -117,7 +118,7 @@ class Replay(Modifier[ReplayConfig]):
                 found.append(moved(trajectory, episode, group))
         return found
 
-    def _with_successes(self, fresh: Sequence[Trajectory], candidates: Sequence[Kept]) -> list[Trajectory]:
+    def _with_successes(self, fresh: list[Trajectory], candidates: Sequence[Kept]) -> list[Trajectory]:
         """Return the fresh episodes, the last one of each failed group exchanged for a success on the same instance."""
         exchanged: dict[int, Trajectory] = {}
         for group in groups_of(usable(fresh)).values():
@@ -131,7 +132,7 @@ class Replay(Modifier[ReplayConfig]):
                 self._used.append(chosen)
                 last = group[-1]
                 exchanged[id(last)] = moved(chosen.episodes[0], last.spec.episode, last.spec.group)
-        return [exchanged.get(id(trajectory), trajectory) for trajectory in fresh]
+        return [exchanged.get(id(trajectory), trajectory) for trajectory in fresh] if exchanged else fresh
 
     def advantages(self, table: TurnTable) -> Credit:
         """Assign credit as the base does, and count what was replayed."""
