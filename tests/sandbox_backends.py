@@ -1,6 +1,7 @@
 """The sandbox backends that the attack suite runs against, and a Docker engine of the tests' own."""
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -68,8 +69,10 @@ def engine() -> Iterator[str]:
         url = f"unix://{folder}/sock"
         command = ["dockerd", "--storage-driver=overlay2", "--iptables=false", "--bridge=none", "-H", url]
         command += [f"--data-root={folder}/data", f"--exec-root={folder}/exec", "-p", f"{folder}/pid"]
-        if runsc := shutil.which("runsc"):
-            command += [f"--add-runtime=runsc={runsc}"]
+        if runsc := shutil.which("runsc"):  # these arguments let it run within containers too
+            runtime = {"path": runsc, "runtimeArgs": ["--ignore-cgroups", "--network=none", "--platform=ptrace"]}
+            Path(folder, "daemon.json").write_text(json.dumps({"runtimes": {"runsc": runtime}}), "utf8")
+            command += [f"--config-file={folder}/daemon.json"]
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             _wait_for(process, Path(folder, "log"))

@@ -13,7 +13,7 @@ from turngym.envs.household.alfworld_games import FOLDS, find_data, open_games, 
 from turngym.envs.household.goals import is_reached
 from turngym.envs.household.pddl import read_goal, read_problem
 from turngym.envs.household.rules import House
-from turngym.envs.household.world import KINDS, LOOK, PLACE, TWO, Goal
+from turngym.envs.household.world import KINDS, LOOK, PLACE, TWO, Goal, World
 from turngym.errors import ConfigError, MissingExtra, UnknownName
 
 GAMES = generated(12)
@@ -95,9 +95,12 @@ def test_a_kind_of_task_and_alfworlds_names_of_the_folds_are_understood(folder: 
 
 def test_only_the_game_that_is_played_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    monkeypatch.setattr(
-        alfworld_games, "read_problem", lambda text, task: read.append(task) or read_problem(text, task)
-    )
+
+    def counted(text: str, task: str) -> World:
+        read.append(task)
+        return read_problem(text, task)
+
+    monkeypatch.setattr(alfworld_games, "read_problem", counted)
     read_game.cache_clear()
     env = ALFWorld(str(folder), split="dev")
     assert read == []

@@ -56,7 +56,7 @@ def odd(trajectory: Trajectory) -> float:
 def paying_odd_tokens(
     gather: Callable[..., list[Trajectory]], shares: list[float], sign: int
 ) -> Callable[..., list[Trajectory]]:
-    """The same episodes, but each turn is paid for the odd tokens in it, and nothing else; actions say which are odd."""
+    """The same episodes, but each turn is paid for the odd tokens in it alone; actions say which are odd."""
 
     def paid(*args: Any, **kwargs: Any) -> list[Trajectory]:
         found = gather(*args, **kwargs)

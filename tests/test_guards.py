@@ -50,7 +50,7 @@ class BadGradient(GRPO):
         return [gradients[0], torch.full_like(gradients[1], math.inf), *gradients[2:]]
 
 
-def raised(kind: type[GRPO]) -> tuple[DivergenceError, Learner, Any]:
+def raised(kind: type[Any]) -> tuple[DivergenceError, Learner, Any]:
     model = small_model()
     trajectories = play(model)
     learner = Learner(model, kind(GRPOConfig()), UpdateConfig())
@@ -144,13 +144,12 @@ def test_a_limit_warns_once_after_its_patience_and_again_after_it_was_kept(
 
 
 def test_a_reward_collapse_is_a_fall_of_the_mean_by_half_of_the_range() -> None:
-    dog = Watchdog(GuardConfig(patience=3))
+    dog = Watchdog(GuardConfig(patience=1))
     rewards = [0, 0.2, 0.4, 0.8, 0.9, 1.0, 0.9, 1.0, 0.9, 0.5, 0.1, 0.0, 0.0]
     found = [dog.look(record(reward=reward)) for reward in rewards]
     warned = [index for index, each in enumerate(found) if each]
-    assert warned == [11] and found[11][0].startswith(
-        "the reward has collapsed: 0.2 on average of 3 iterations, after 0."
-    )
+    assert warned == [11]
+    assert found[11] == ["the reward has collapsed: 0.375 on average of 4 iterations, after 0.95"]
     noisy = Watchdog(GuardConfig(patience=5))
     generator = torch.Generator().manual_seed(0)
     for value in torch.rand(200, generator=generator).tolist():
@@ -176,7 +175,7 @@ def test_settings_out_of_range_are_refused() -> None:
         ({"max_kl": -1.0}, r"max_kl must be 0 \(no limit\) or a finite number above it, got -1.0"),
     ):
         with pytest.raises(ConfigError, match=message):
-            GuardConfig(**options)  # type: ignore[arg-type]
+            GuardConfig(**options)
 
 
 # Words and files

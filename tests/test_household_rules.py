@@ -241,7 +241,14 @@ def test_a_state_comes_back_and_one_of_another_game_is_refused() -> None:
     play(house, "go to cabinet 1", "open cabinet 1", "take apple 1 from cabinet 1", "examine apple 1")
     other.load(house.state())
     assert other.state() == house.state() and other.commands() == house.commands()
-    for damage in ({"contents": []}, {"held": 99}, {"opened": [40]}, {"location": "here"}, {"examined": [77]}):
+    damages: tuple[dict[str, object], ...] = (
+        {"contents": []},
+        {"held": 99},
+        {"opened": [40]},
+        {"location": "here"},
+        {"examined": [77]},
+    )
+    for damage in damages:
         with pytest.raises(ValueError, match="the game has not"):
             other.load({**house.state(), **damage})
 

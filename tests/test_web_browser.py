@@ -7,29 +7,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
+from web_pages import MIDDLE, Pages
 
-from turngym.envs.web.chromium import PROGRAMS, descendants, find_browser
+from turngym.envs.web.chromium import PROGRAMS, descendants
 from turngym.envs.web.tab import BrowserFault, BrowserGone, Tab
 from turngym.envs.web.thread import BrowserThread
-from turngym.errors import ConfigError, MissingExtra
 
 pytest.importorskip("playwright", reason="needs the optional package playwright")
 if not any(map(shutil.which, PROGRAMS)):
     pytest.skip("needs the browser Chromium: apt-get install chromium-headless-shell", allow_module_level=True)
 pytestmark = pytest.mark.integration
-T = TypeVar("T")
-PAGE = """<!doctype html><title>t</title><body style="margin:0">
-<button id=b style="width:200px;height:100px">go</button>
-<p id=said>quiet</p><script>
-const act = () => { %s };
-document.getElementById("b").onclick = () => { document.getElementById("said").textContent = "loud"; act(); };
-</script>"""
-MIDDLE = (100.0, 50.0)
 
 
 @pytest.fixture(scope="module")
@@ -37,30 +29,6 @@ def thread() -> Iterator[BrowserThread]:
     running = BrowserThread(timeout_seconds=8.0)
     yield running
     running.stop()
-
-
-class Pages:
-    """Opens pages whose button does what a script says."""
-
-    def __init__(self, thread: BrowserThread, folder: Path) -> None:
-        self.thread, self.folder = thread, folder / "site"
-        self.folder.mkdir()
-        self.tabs: list[Tab] = []
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.thread.run(work)
-
-    def open(self, script: str = "") -> Tab:
-        file = self.folder / f"page{len(self.tabs)}.html"
-        file.write_text(PAGE % script, "utf8")
-        tab = self.run(self.thread.pool.open([self.folder.as_uri() + "/"]))
-        self.tabs.append(tab)
-        self.run(tab.goto(file.as_uri()))
-        return tab
-
-    def said(self, tab: Tab) -> str:
-        told: str = self.run(tab.ask("document.getElementById('said').textContent"))
-        return told
 
 
 @pytest.fixture
@@ -285,37 +253,3 @@ def test_a_process_that_ends_or_is_killed_takes_its_browser_with_it(how: str) ->
     child.wait(60)
     child.stdout.close()
     assert gone(family)
-
-
-def test_too_many_tabs_are_refused(tmp_path: Path) -> None:
-    thread = BrowserThread(max_tabs=1)
-    made = Pages(thread, tmp_path)
-    try:
-        made.open()
-        with pytest.raises(BrowserFault, match="raise max_tabs"):
-            made.open()
-    finally:
-        thread.stop()
-
-
-def test_a_browser_that_uses_too_much_memory_is_replaced(tmp_path: Path) -> None:
-    thread = BrowserThread(memory_limit_mib=1)
-    made = Pages(thread, tmp_path)
-    try:
-        first, second = made.open(), made.open()
-        made.run(thread.pool.release(first))
-        assert thread.pool.browsers[0].is_retired and made.said(second) == "quiet"
-        third = made.open()
-        assert thread.pool.counts["launched"] == 2
-        made.run(thread.pool.release(second))
-        assert len(thread.pool.browsers) == 1 and made.said(third) == "quiet"
-    finally:
-        thread.stop()
-
-
-def test_limits_and_a_missing_browser_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="max_tabs of the browser pool must be above 0"):
-        BrowserThread(max_tabs=0)
-    monkeypatch.setenv("TURNGYM_CHROMIUM", "no-such-browser")
-    with pytest.raises(MissingExtra, match="apt-get install chromium-headless-shell"):
-        find_browser("a page")

@@ -77,6 +77,10 @@ class Games(ABC):
             ConfigError: Its file is damaged.
         """
 
+    @abstractmethod
+    def raw(self, name: str) -> dict[str, Any]:
+        """Return what a game's file says, unread."""
+
 
 class _Official(Games):
     """Games in folders."""
@@ -110,13 +114,15 @@ class _Official(Games):
         state = (self._folder / name / _GAME).stat()
         return state.st_size, state.st_mtime_ns
 
+    def raw(self, name: str) -> dict[str, Any]:
+        return dict(json.loads((self._folder / name / _GAME).read_bytes()))
+
     def read(self, name: str) -> Game:
-        path = self._folder / name / _GAME
         try:
-            content = json.loads(path.read_bytes())
+            content = self.raw(name)
             return _game(name, content, str(content["grammar"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise _damaged(path, error) from error
+            raise _damaged(self._folder / name / _GAME, error) from error
 
 
 class _Compact(Games):
@@ -160,16 +166,17 @@ class _Compact(Games):
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
-    def read(self, name: str) -> Game:
+    def raw(self, name: str) -> dict[str, Any]:
         _, offset, size = self._places[name]
-        path = self._store / "games"
+        with (self._store / "games").open("rb") as file:
+            file.seek(offset)
+            return dict(json.loads(zlib.decompress(file.read(size))))
+
+    def read(self, name: str) -> Game:
         try:
-            with path.open("rb") as file:
-                file.seek(offset)
-                content = json.loads(zlib.decompress(file.read(size)))
-            return _game(name, content, self._grammar)
+            return _game(name, self.raw(name), self._grammar)
         except (OSError, ValueError, KeyError, TypeError, zlib.error) as error:
-            raise _damaged(path, error) from error
+            raise _damaged(self._store / "games", error) from error
 
 
 def _pack(path: Path, target: Path) -> Iterator[tuple[str, str, int, int]]:

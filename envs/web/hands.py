@@ -39,7 +39,9 @@ async def act(tab: Tab, action: Action, nodes: Sequence[Node]) -> str:
     if action.kind == "type":
         await tab.insert(action.text)
     elif action.kind == "press":
-        return "" if await tab.press(action.text) else f"there is no key {action.text[:40]!r}"
+        if not await tab.press(action.text):
+            return f"there is no key {action.text[:40]!r}"
+        await tab.tool("frame")  # keys scroll, too
     elif action.kind == "scroll":
         across, down = DIRECTIONS[action.text]
         await tab.tool("scroll", action.place, across * _SCROLLED, down * _SCROLLED)

@@ -41,9 +41,11 @@ TASKS: tuple[str, ...] = (
 RELOADED: frozenset[str] = frozenset({
     "book-flight", "book-flight-nodelay", "chase-circle", "choose-date", "choose-date-easy", "choose-date-medium",
     "choose-date-nodelay", "click-menu", "click-menu-2", "click-pie", "click-pie-nodelay", "draw-circle",
-    "draw-line", "email-inbox", "form-sequence", "form-sequence-3", "moving-items", "sign-agreement",
-    "use-autocomplete", "use-autocomplete-nodelay", "use-colorwheel", "use-colorwheel-2", "use-slider",
-    "use-slider-2", "use-spinner",
+    "draw-line", "email-inbox", "email-inbox-delete", "email-inbox-forward", "email-inbox-forward-nl",
+    "email-inbox-forward-nl-turk", "email-inbox-important", "email-inbox-nl-turk", "email-inbox-noscroll",
+    "email-inbox-reply", "email-inbox-star-reply", "form-sequence", "form-sequence-3", "moving-items",
+    "sign-agreement", "use-autocomplete", "use-autocomplete-nodelay", "use-colorwheel", "use-colorwheel-2",
+    "use-slider", "use-slider-2", "use-spinner",
 })  # fmt: skip
 """Tasks whose page is loaded anew at every reset: rewound, it shows something else."""
 REWOUND: frozenset[str] = frozenset(TASKS) - RELOADED

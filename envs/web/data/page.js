@@ -167,7 +167,8 @@
     image.src = address;
     return image.decode().catch(() => null);
   }));
-  const place = number => {
+  const frame = () => new Promise(done => realFrame(() => { realMessage.port1.onmessage = () => done(true); realMessage.port2.postMessage(0); }));
+  const place = async number => {
     const element = elements.get(number);
     if (!element || !element.isConnected) return null;
     let rect = element.getBoundingClientRect();
@@ -178,6 +179,7 @@
     };
     if (!inside(rect) || !reaches(rect)) {
       element.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
+      await frame(); // what listens to the scroll is told with the next frame
       rect = element.getBoundingClientRect();
     }
     let x = rect.x + rect.width / 2, y = rect.y + rect.height / 2;
@@ -240,7 +242,6 @@
     (target || document.scrollingElement || document.documentElement).scrollBy({ left: across, top: down, behavior: "instant" });
     return true;
   };
-  const frame = () => new Promise(done => realFrame(() => { realMessage.port1.onmessage = () => done(true); realMessage.port2.postMessage(0); }));
   const forgetAll = () => { numbers = new WeakMap(); elements = new Map(); count = 0; };
   // Back to how the page was when it had loaded, without loading it: its elements, its own plain variables, the clock,
   // the numbers, what listens to the page as a whole. Whether that is all depends on the page; tests say for which.

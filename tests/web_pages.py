@@ -1,0 +1,41 @@
+"""Pages of our own whose button does what a script says, and the tabs that show them."""
+
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from turngym.envs.web.tab import Tab
+from turngym.envs.web.thread import BrowserThread
+
+T = TypeVar("T")
+PAGE = """<!doctype html><title>t</title><body style="margin:0">
+<button id=b style="width:200px;height:100px">go</button>
+<p id=said>quiet</p><script>
+const act = () => { %s };
+document.getElementById("b").onclick = () => { document.getElementById("said").textContent = "loud"; act(); };
+</script>"""
+MIDDLE = (100.0, 50.0)
+
+
+class Pages:
+    """Opens pages whose button does what a script says."""
+
+    def __init__(self, thread: BrowserThread, folder: Path) -> None:
+        self.thread, self.folder = thread, folder / "site"
+        self.folder.mkdir()
+        self.tabs: list[Tab] = []
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.thread.run(work)
+
+    def open(self, script: str = "") -> Tab:
+        file = self.folder / f"page{len(self.tabs)}.html"
+        file.write_text(PAGE % script, "utf8")
+        tab = self.run(self.thread.pool.open([self.folder.as_uri() + "/"]))
+        self.tabs.append(tab)
+        self.run(tab.goto(file.as_uri()))
+        return tab
+
+    def said(self, tab: Tab) -> str:
+        told: str = self.run(tab.ask("document.getElementById('said').textContent"))
+        return told
