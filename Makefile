@@ -10,7 +10,7 @@ JOBS ?= 2
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools alfworld miniwob
+INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools miniwob
 
 .PHONY: quickstart test test-integration $(INTEGRATION:%=integration-%) peers vllm check format coverage clean
 

@@ -47,13 +47,21 @@ Result = dict[str, Any]
 
 
 def episodes(repeat: int, count: int) -> list[Episode]:
-    """Return the episodes of one repeat: task, seed, and where to click, low on the page where little ends a task."""
+    """Return the episodes of one repeat: task, seed, and where to click; those of a task follow one another.
+
+    The clicks are low on the page, where little ends a task.
+    """
     found: list[Episode] = []
     for number in range(count):
         choice = random.Random(f"{repeat} {number}")
         clicks = [(choice.randrange(100, 156), choice.randrange(150, 206)) for _ in range(TURNS)]
-        found.append((TASKS[number % len(TASKS)], 1000 * repeat + number, clicks))
+        found.append((TASKS[number * len(TASKS) // count], 1000 * repeat + number, clicks))
     return found
+
+
+def share(work: Sequence[Episode], slot: int, slots: int) -> Sequence[Episode]:
+    """Return the episodes of one slot, those of a task together."""
+    return work[slot * len(work) // slots : (slot + 1) * len(work) // slots]
 
 
 async def play(env: MiniWoB, work: Sequence[Episode], found: Result) -> None:
@@ -80,7 +88,7 @@ def ours(work: Sequence[Episode], slots: int, *, image: bool) -> Result:
     envs = [MiniWoB("all", image=image, marks=False, max_turns=100) for _ in range(slots)]
 
     async def run() -> None:
-        await asyncio.gather(*(play(env, work[slot::slots], found) for slot, env in enumerate(envs)))
+        await asyncio.gather(*(play(env, share(work, slot, slots), found) for slot, env in enumerate(envs)))
 
     try:
         for env in envs:
@@ -107,7 +115,7 @@ def theirs(work: Sequence[Episode], slots: int, python: Path) -> Result:
             "pages": f"{pages_folder().as_uri()}/miniwob/",
             "browser": find_browser("the benchmark"),
             "flags": flags,
-            "episodes": work[slot::slots],
+            "episodes": share(work, slot, slots),
         }
         _tell(side, json.dumps(task))
     for side in sides:
@@ -158,7 +166,7 @@ def main() -> None:
     """Measure, print a table, write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--episodes", type=int, default=16, help="episodes of a repeat")
+    parser.add_argument("--episodes", type=int, default=32, help="episodes of a repeat")
     parser.add_argument("--slots", type=int, default=4, help="slots of the second part")
     parser.add_argument("--peer", type=Path, default=PEER, help="Python with browsergym-miniwob 0.14.3")
     parser.add_argument("--out", type=Path, default=TARGET)
