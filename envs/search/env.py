@@ -201,6 +201,9 @@ class SearchQA(TextEnv[str]):
         worth = float(self._is_right()) if kind == "em" or self._question.choices else self._score()
         return worth * tool_efficiency(len(self._searches), self.max_turns - 1) if is_efficient else worth
 
+    def _progress(self) -> float:
+        return float(self._success == 1)  # nobody knows how far the way still is
+
     def _score(self) -> float:
         if self._answer is None:
             return 0.0

@@ -182,6 +182,9 @@ class MathPython(TextEnv[str]):
         is_next_to_last = self.turn + 2 == self.max_turns
         return "\n<warning>The next turn is the last: give your answer.</warning>" if is_next_to_last else ""
 
+    def _progress(self) -> float:
+        return float(self._success == 1)  # nobody knows how far the way still is
+
     def _anchor(self) -> str:
         shown = "\n".join(f"{code}\n{text}" for code, text in self._calls)
         return f"{self._problem.question}\n{shown}\n{self._answer or ''}"
