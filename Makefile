@@ -118,8 +118,8 @@ $(TOOLS_DONE): | $(VENV)/.dev$(TAG)
 		websockets==17.4 attrs==26.1.0 beartype==0.23.1 cachetools==8.0.1 exceptiongroup==1.3.1 fastmcp-slim==3.4.10 \
 		griffelib==2.4.1 httpcore==1.0.9 httpx==0.28.1 httpx-sse==0.4.3 jsonref==1.1.0 jsonschema==4.26.0 \
 		jsonschema-specifications==2025.9.1 mcp==1.30.0 opentelemetry-api==1.45.2 platformdirs==4.14.7 \
-		py-key-value-aio==0.4.6 pydantic-settings==2.16.3 python-dotenv==1.2.4 python-multipart==0.0.34 \
-		referencing==0.37.0 rpds-py==2026.9.1 sse-starlette==3.7.0 tomli==2.5.0 tomli_w==1.2.0 uncalled-for==0.6.1 \
+		py-key-value-aio==0.4.6 pydantic-settings==2.16.3 openai==2.54.0 sniffio jiter distro==1.9.0 \
+		python-dotenv==1.2.4 python-multipart==0.0.34 referencing==0.37.0 rpds-py==2026.9.1 sse-starlette==3.7.0 tomli==2.5.0 tomli_w==1.2.0 uncalled-for==0.6.1 \
 		watchfiles==1.3.0
 	mv $@.part $@
 
@@ -146,7 +146,7 @@ $(VLLM_DONE): | $(VENV)/.dev$(TAG)
 	$(PIP) --no-deps --target $@.part verifiers==0.4.0 aiofiles==25.1.0 aiohappyeyeballs==2.7.1 aiohttp==3.14.5 \
 		aiosignal==1.4.0 anthropic==2.12.0 antlr4-python3-runtime==4.13.2 attrs==26.1.0 cffi==2.1.1 connectrpc==0.11.1 \
 		cryptography==50.0.2 distro==1.9.0 frozenlist==1.8.0 httpcore==1.0.9 httpx==0.28.1 latex2sympy2_extended==1.11.0 \
-		loguru==0.7.3 math-verify==0.9.0 mcp==2.0.0 mcp-types==2.0.0 multidict==7.2.1 openai==2.54.0 \
+		loguru==0.7.3 math-verify==0.9.0 mcp==2.0.0 mcp-types==2.0.0 multidict==7.2.1 openai==2.54.0 sniffio jiter \
 		opentelemetry-api==1.45.2 prime-pydantic-config==0.4.3 prime-runs==0.1.4 prime-sandboxes==0.5.1 \
 		prime-traces==0.0.10 prime-tunnel==0.1.15 propcache==0.5.4 protobuf-py==0.1.1 protobuf-py-ext==0.1.1 \
 		pyqwest==0.12.0 python-multipart==0.0.34 renderers==0.1.12 sse-starlette==3.7.0 starlette==1.10.0 tenacity==9.2.1 \
