@@ -57,6 +57,7 @@ def test_the_first_pair_of_tags_decides() -> None:
         ('{"tool": "answer", "query": "x"}', "exactly tool and text"),
         ('{"tool": "answer", "text": "x", "more": 1}', "exactly tool and text"),
         ("{" * 5000, "there is no JSON object"),
+        ('{"a":' * 200_000, "there is no JSON object"),
     ],
 )
 def test_a_malformed_call_is_told_what_is_wrong(text: str, problem: str) -> None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from turngym.envs.json_text import first_object
 from turngym.envs.search.documents import Hit
 
 FORMS = ("tags", "json")
 SEARCH, ANSWER = "search", "answer"
 _TAGS = re.compile(r"<(search|answer)>(.*?)</\1>", re.DOTALL)
 _CONTROL = re.compile(r"<(\s*/?\s*)(think|search|information|answer|warning|verify)\b", re.IGNORECASE)
-_DECODER = json.JSONDecoder()
 
 
 class Move(NamedTuple):
@@ -54,7 +54,7 @@ def _read_tags(text: str) -> Move:
 
 def _read_json(text: str) -> Move:
     wanted = 'write {"tool": "search", "query": words} or {"tool": "answer", "text": answer}'
-    call = _first_object(text)
+    call = first_object(text)
     if call is None:
         return Move("", problem=f"there is no JSON object: {wanted}")
     field = {SEARCH: "query", ANSWER: "text"}.get(str(call.get("tool")))
@@ -63,18 +63,6 @@ def _read_json(text: str) -> Move:
     if not isinstance(call.get(field), str) or call.keys() - {"tool", field}:
         return Move("", problem=f"the call needs exactly tool and {field}, a text: {wanted}")
     return Move(str(call["tool"]), call[field].strip())
-
-
-def _first_object(text: str) -> dict[str, Any] | None:
-    start = text.find("{")
-    while start >= 0:
-        try:
-            found, _ = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            start = text.find("{", start + 1)
-            continue
-        return found if isinstance(found, dict) else None
-    return None
 
 
 def write(kind: str, content: str, form: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from turngym.envs import json_text
 from turngym.envs.multiagent.game import InvalidAction
 from turngym.envs.multiagent.speech import safe_speech
 
@@ -18,7 +18,6 @@ _ATTEMPTS = 8
 _BRACKETED = re.compile(r"\[([^\[\]]{1,200})\]")
 _KEYS = ("action", "move", "decision", "answer", "choice")
 _EDGES = " \t\r\n[]()<>{}\"'`*_.,;:!"
-_DECODER = json.JSONDecoder()
 _SAY = " | "
 
 
@@ -41,18 +40,7 @@ def first_object(text: str) -> dict[str, Any] | None:
     >>> first_object('I think {no} of {"decision": "accept"}')
     {'decision': 'accept'}
     """
-    start = -1
-    for _ in range(_ATTEMPTS):
-        start = text.find("{", start + 1)
-        if start < 0:
-            return None
-        try:
-            found, _end = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(found, dict):
-            return found
-    return None
+    return json_text.first_object(text, _ATTEMPTS)
 
 
 def read_choice(text: str, meanings: Mapping[str, str]) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from turngym.envs.json_text import first_object
 from turngym.envs.tools.sandbox import Result
 
 FORMS = ("tags", "json")
@@ -24,7 +25,6 @@ _CONTROL = re.compile(
 )
 _CHAT = re.compile(r"<\|")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")
-_DECODER = json.JSONDecoder()
 
 
 class Call(NamedTuple):
@@ -103,21 +103,6 @@ def _read_json(text: str) -> Call:
         return Call("", problem=f"the call needs exactly tool and {field}, a text: {wanted}")
     content = call[field]
     return Call(str(call["tool"]), code_in(content) if field == "code" else content.strip())
-
-
-def first_object(text: str) -> dict[str, Any] | None:
-    """Return the first JSON object in a text, None without one; at most a few hundred beginnings are tried."""
-    start = text.find("{")
-    for _ in range(256):
-        if start < 0:
-            return None
-        try:
-            found, _ = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            start = text.find("{", start + 1)
-            continue
-        return found if isinstance(found, dict) else None
-    return None
 
 
 def write(tool: str, content: str, form: str) -> str:

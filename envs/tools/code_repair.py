@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.json_text import first_object
 from turngym.envs.textgames.procedural import require_choice, require_running, require_whole
-from turngym.envs.tools.calls import code_in, cut, first_object, harmless
+from turngym.envs.tools.calls import code_in, cut, harmless
 from turngym.envs.tools.code_tests import CodeTask, read_code_tasks
 from turngym.envs.tools.data_files import data_file
 from turngym.envs.tools.faults import Fault, faults
