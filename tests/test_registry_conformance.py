@@ -35,9 +35,17 @@ def usable(env_id: str) -> bool:
 
 
 ALL_IDS = sorted(specs())
-IDS = [env_id for env_id in ALL_IDS if not specs()[env_id].extra or usable(env_id)]
+NEEDS_PROGRAM = "turngym.envs.tools."
+"""Environments that need a program, the sandbox, and no package."""
+IDS = [
+    env_id
+    for env_id, spec in sorted(specs().items())
+    if not (spec.extra or spec.entry_point.startswith(NEEDS_PROGRAM)) or usable(env_id)
+]
 EACH = [
-    pytest.param(env_id, marks=() if env_id in IDS else pytest.mark.skip(f"{env_id} needs a package or Java"))
+    pytest.param(
+        env_id, marks=() if env_id in IDS else pytest.mark.skip(f"{env_id} needs a package, Java or a sandbox")
+    )
     for env_id in ALL_IDS
 ]
 
