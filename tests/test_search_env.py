@@ -101,6 +101,12 @@ def test_step_rewards_are_gain_less_redundancy_and_snapshots_keep_them() -> None
     assert 0 < env.step(env.expert_action())[1] <= 0.6 - first + 1e-9
 
 
+def test_without_gold_passages_no_search_is_rewarded_or_punished(tmp_path: Path) -> None:
+    env = SearchQA("exam", str(write_set(tmp_path)), "small", split="test", step_reward=0.6)
+    env.reset(seed=0)
+    assert [env.step(write("search", "tea", "tags"))[1] for _ in range(3)] == [0.0, 0.0, 0.0]
+
+
 def test_fewer_searches_are_worth_more_with_efficiency() -> None:
     env = SearchQA(size=200, kind="1 hop", efficiency=True, max_turns=5)
     total, _ = play(env, 0)

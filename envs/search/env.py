@@ -183,8 +183,13 @@ class SearchQA(TextEnv[str]):
         hits = self._retriever.search([query], top_k)[0]
         self._searches.append(query)
         self._found.append(tuple(hit.document for hit in hits))
-        gain, redundancy = self._gains.add([hit.document.contents for hit in hits]) if weight else (0.0, 0.0)
+        gain, redundancy = self._gains.add([hit.document.contents for hit in hits]) if self._pays_steps else (0.0, 0.0)
         return Outcome(show(hits, most_words) + self._warning(), weight * (gain - redundancy))
+
+    @property
+    def _pays_steps(self) -> bool:
+        """Whether searches are rewarded: never where nobody knows which passages hold the answer (StepSearch)."""
+        return bool(self._options[4] and self._question.gold)
 
     def _warning(self) -> str:
         is_next_to_last = self.turn + 2 == self.max_turns
