@@ -1,0 +1,91 @@
+"""One learning curve of every training method, drawn on its page.
+
+    python benchmarks/learning/curves.py                # every method
+    python benchmarks/learning/curves.py gigpo hgpo     # these
+
+Written down before it ran: the command on the method's own page (for a modifier, the first one), the embedded model
+after one warm-up with seed 0 that all of them share, 30,000 environment turns, one torch thread, at most eight
+minutes, success on dev instances every five iterations. One seed: a curve shows what a run of the method looks
+like; which method is better is the matter of ``claims.py``, with three.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from run_queue import RESULTS, ROOT, RUNS, run_all, run_one, summary, write_results
+
+from turngym.errors import nearest
+from turngym.files import write_atomic
+from turngym.trainers.curve import curve_picture
+from turngym.trainers.findings import read_run
+
+PAGES = ROOT / "trainers" / "algorithms"
+CURVES = RESULTS / "curves"
+COMMON = ("--seed", "0", "--no-control", "--max-seconds", "480")
+LIMITS = ("--max-environment-turns", "30000", "--evaluation.every", "5")
+COMMAND = re.compile(r"^    turngym train (.*)$", re.MULTILINE)
+
+
+def names() -> list[str]:
+    """Return the methods that have a page."""
+    return sorted(path.stem for path in PAGES.glob("*.md") if path.stem != "README")
+
+
+def options(name: str) -> list[str]:
+    """Return the options of the first command on a method's page.
+
+    >>> options("gigpo")
+    ['--algorithm', 'gigpo', '--gigpo.omega', '0.8']
+    """
+    found = COMMAND.search((PAGES / f"{name}.md").read_text("utf8"))
+    if found is None:
+        raise SystemExit(f"the page {name}.md shows no command")
+    return found[1].split()
+
+
+def environment_of(arguments: list[str]) -> str:
+    """Return the environment that options name, or an empty text for the default."""
+    return arguments[arguments.index("--env") + 1] if "--env" in arguments else ""
+
+
+def warmed_up(environment: str) -> Path:
+    """Train the warm-up of an environment, once; returns the model folder."""
+    name = f"curve-warmup{environment.replace('turngym/', '-').replace('/', '-')}"
+    where = ["--env", environment] if environment else []
+    return run_one(name, ["--algorithm", "grpo", "--max-environment-turns", "1", *where, *COMMON]) / "warmup"
+
+
+def arms(wanted: list[str]) -> dict[str, list[str]]:
+    """Return the name of every run with its options."""
+    models = {environment: warmed_up(environment) for environment in {environment_of(options(n)) for n in wanted}}
+    return {
+        f"curve-{name}": [*options(name), "--model", str(models[environment_of(options(name))]), *LIMITS, *COMMON]
+        for name in wanted
+    }
+
+
+def main() -> int:
+    """Run the methods named, or all; draw each curve and write ``benchmarks/results/curves.json``."""
+    wanted = sys.argv[1:] or names()
+    for name in wanted:
+        if name not in names():
+            print(f"no method {name!r} has a page. {nearest(name, names())}", file=sys.stderr)
+            return 2
+    CURVES.mkdir(parents=True, exist_ok=True)
+    for run, folder in run_all(arms(wanted), at_once=2).items():
+        write_atomic(CURVES / f"{run.removeprefix('curve-')}.png", curve_picture(read_run(folder)))
+    found: dict[str, Any] = {name: summary(RUNS / f"curve-{name}") for name in names() if _is_there(name)}
+    write_results("curves", {"options": {name: options(name) for name in found}, "runs": found})
+    return 0
+
+
+def _is_there(name: str) -> bool:
+    return (RUNS / f"curve-{name}" / "done").exists()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
