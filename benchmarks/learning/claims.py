@@ -20,15 +20,18 @@ undecided otherwise. In (f) the two splits cost about the same time of one core.
 
 from __future__ import annotations
 
+import json
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from run_queue import RESULTS, mean_and_range, run_all, summary, write_results
 
-from turngym.files import write_json
+from turngym.files import write_atomic
 from turngym.trainers.curve import write_curves
+from turngym.trainers.run_folder import RunFolder
 
 SEEDS = (0, 1, 2)
 T_95 = 4.303
@@ -58,14 +61,14 @@ EXPERIMENTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "long-epo": (*LONG_MAZE, "--algorithm", "grpo+epo", *turns(100_000)),
     },
     "e": {
-        "grpo": (*DENSE, "--algorithm", "grpo", *turns(80_000)),
-        "rebn": (*DENSE, "--algorithm", "reinforce", *turns(80_000)),
+        "grpo": (*DENSE, "--algorithm", "grpo", *turns(60_000)),
+        "rebn": (*DENSE, "--algorithm", "reinforce", *turns(60_000)),
     },
     "f": {
         "sparse": ("--algorithm", "ppo", *turns(80_000)),
         "dense": (*DENSE, "--algorithm", "ppo", *turns(80_000)),
-        "rl-heavy": ("--algorithm", "ppo", "--warmup.epochs", "6", *turns(100_000)),
-        "sft-heavy": ("--algorithm", "ppo", "--warmup.epochs", "25", *turns(40_000)),
+        "rl-heavy": ("--algorithm", "ppo", "--warmup.epochs", "6", *turns(60_000)),
+        "sft-heavy": ("--algorithm", "ppo", "--warmup.epochs", "25", *turns(38_000)),
     },
 }
 """Experiment -> arm -> the options of ``turngym train``."""
@@ -110,38 +113,101 @@ def difference(better: Sequence[float], worse: Sequence[float]) -> dict[str, Any
     return {"mean": mean, "low": mean - half, "high": mean + half, "verdict": verdict}
 
 
+def stability(folder: Path) -> dict[str, float]:
+    """Return how steady a run was: best and last dev success, and the extremes of what shows a collapse coming."""
+    metrics = RunFolder(folder).metrics()
+
+    def all_of(key: str) -> list[float]:
+        return [float(record[key]) for record in metrics if key in record]
+
+    success, clipped, norms = all_of("eval/success"), all_of("loss/clip_fraction_token"), all_of("train/grad_norm")
+    return {
+        "best_dev_success": max(success),
+        "last_dev_success": success[-1],
+        "mean_clip_fraction": statistics.fmean(clipped),
+        "largest_clip_fraction": max(clipped),
+        "mean_grad_norm": statistics.fmean(norms),
+        "largest_grad_norm": max(norms),
+        "smallest_ess": min(all_of("policy/ess")),
+    }
+
+
 def run_experiment(experiment: str) -> dict[str, Any]:
-    """Run what is missing of an experiment; draw its curves, print and return its table."""
+    """Run what is missing of an experiment; draw its curves and return its figures."""
     folders = run_all(arms(experiment), at_once=2)
     runs = {name: summary(folder) for name, folder in folders.items()}
     by_arm = {arm: [folders[run_name(experiment, arm, seed)] for seed in SEEDS] for arm in EXPERIMENTS[experiment]}
     write_curves(by_arm, RESULTS / f"claims-{experiment}.png", f"claims ({experiment})")
-    found: dict[str, list[float]] = {}
-    for arm in EXPERIMENTS[experiment]:
-        mine = [runs[run_name(experiment, arm, seed)]["evaluations"] for seed in SEEDS]
-        found[arm] = [each["final-sampled"]["success"]["value"] for each in mine]
-        before = [each["warmup-sampled"]["success"]["value"] for each in mine]
-        print(
-            f"({experiment}) {arm:12} before {mean_and_range(before)}  after {mean_and_range(found[arm])}", flush=True
-        )
+    found = {arm: sampled(experiment, arm, runs, "final") for arm in EXPERIMENTS[experiment]}
     verdicts = {f"{first} > {second}": difference(found[first], found[second]) for first, second in CLAIMS[experiment]}
-    for claim, verdict in verdicts.items():
-        low, high = 100 * verdict["low"], 100 * verdict["high"]
-        print(
-            f"({experiment}) {claim}: {100 * verdict['mean']:+.1f} points [{low:.1f}, {high:.1f}] {verdict['verdict']}"
-        )
-    return {"arms": arms(experiment), "success": found, "claims": verdicts, "runs": runs}
+    steadiness = {name: stability(folder) for name, folder in folders.items()}
+    return {
+        "arms": arms(experiment),
+        "before": before_of(experiment, runs),
+        "success": found,
+        "claims": verdicts,
+        "stability": steadiness,
+        "runs": runs,
+    }
+
+
+def before_of(experiment: str, runs: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Return arm -> success on test instances after the warm-up, a value a seed."""
+    return {arm: sampled(experiment, arm, runs, "warmup") for arm in EXPERIMENTS[experiment]}
+
+
+def sampled(experiment: str, arm: str, runs: Mapping[str, Any], stage: str) -> list[float]:
+    """Return the success of sampled play on test instances at a stage of an arm's runs, a value a seed."""
+    mine = [runs[run_name(experiment, arm, seed)]["evaluations"] for seed in SEEDS]
+    return [each[f"{stage}-sampled"]["success"]["value"] for each in mine]
+
+
+def page(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return Markdown tables: the verdicts, the arms of all experiments, and how steady the runs of (c) were."""
+    lines = ["| claim | difference after training, points [95 %] | verdict |", "|---|---|---|"]
+    for experiment, result in results.items():
+        for claim, found in result["claims"].items():
+            mean, low, high = (100 * found[key] for key in ("mean", "low", "high"))
+            lines.append(f"| ({experiment}) {claim} | {mean:+.1f} [{low:.1f}, {high:.1f}] | {found['verdict']} |")
+    lines += ["", "| arm | after warm-up, % | after training, % |", "|---|---|---|"]
+    for experiment, result in results.items():
+        for arm, values in result["success"].items():
+            before = mean_and_range(result["before"][arm])
+            lines.append(f"| ({experiment}) {arm} | {before} | {mean_and_range(values)} |")
+    for experiment in set(results) & {"c"}:
+        lines += ["", *_steadiness(experiment, results[experiment]["stability"])]
+    return "\n".join(lines) + "\n"
+
+
+def _steadiness(experiment: str, runs: Mapping[str, Mapping[str, float]]) -> list[str]:
+    columns = list(next(iter(runs.values())))
+    head = [
+        f"| run of ({experiment}) | " + " | ".join(columns).replace("_", " ") + " |",
+        "|---" * (len(columns) + 1) + "|",
+    ]
+    return head + [
+        f"| {name.removeprefix('claim-')} | " + " | ".join(f"{run[key]:.3g}" for key in columns) + " |"
+        for name, run in runs.items()
+    ]
+
+
+def written_results() -> dict[str, dict[str, Any]]:
+    """Return what the result files of all experiments hold that have run."""
+    files = {name: RESULTS / f"claims-{name}.json" for name in EXPERIMENTS}
+    return {name: json.loads(path.read_text("utf8")) for name, path in files.items() if path.exists()}
 
 
 def main() -> int:
-    """Run the experiments named, or all; write ``benchmarks/results/claims-X.json`` for each."""
+    """Run the experiments named, or all; write ``claims-X.json`` for each and ``claims.md`` for all that ever ran."""
     wanted = sys.argv[1:] or list(EXPERIMENTS)
     unknown = [name for name in wanted if name not in EXPERIMENTS]
     if unknown:
         print(f"there is no experiment {unknown[0]!r}: take some of {' '.join(EXPERIMENTS)}", file=sys.stderr)
         return 2
-    written = {name: write_results(f"claims-{name}", run_experiment(name)) for name in wanted}
-    write_json(RESULTS / "claims.json", {"files": {name: path.name for name, path in written.items()}})
+    for name in wanted:
+        write_results(f"claims-{name}", run_experiment(name))
+        write_atomic(RESULTS / "claims.md", page(written_results()).encode())
+    print(page(written_results()))
     return 0
 
 

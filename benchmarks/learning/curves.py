@@ -4,7 +4,7 @@
     python benchmarks/learning/curves.py gigpo hgpo     # these
 
 Written down before it ran: the command on the method's own page (for a modifier, the first one), the embedded model
-after one warm-up with seed 0 that all of them share, 30,000 environment turns, one torch thread, at most eight
+after one warm-up with seed 0 that all of them share, 12,000 environment turns, one torch thread, at most eight
 minutes, success on dev instances every five iterations. One seed: a curve shows what a run of the method looks
 like; which method is better is the matter of ``claims.py``, with three.
 """
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from run_queue import RESULTS, ROOT, RUNS, run_all, run_one, summary, write_results
+from run_queue import RESULTS, ROOT, RUNS, is_finished, run_all, run_one, summary, write_results
 
 from turngym.errors import nearest
 from turngym.files import write_atomic
@@ -26,7 +26,7 @@ from turngym.trainers.findings import read_run
 PAGES = ROOT / "trainers" / "algorithms"
 CURVES = RESULTS / "curves"
 COMMON = ("--seed", "0", "--no-control", "--max-seconds", "480")
-LIMITS = ("--max-environment-turns", "30000", "--evaluation.every", "5")
+LIMITS = ("--max-environment-turns", "12000", "--evaluation.every", "5")
 COMMAND = re.compile(r"^    turngym train (.*)$", re.MULTILINE)
 
 
@@ -56,7 +56,8 @@ def warmed_up(environment: str) -> Path:
     """Train the warm-up of an environment, once; returns the model folder."""
     name = f"curve-warmup{environment.replace('turngym/', '-').replace('/', '-')}"
     where = ["--env", environment] if environment else []
-    return run_one(name, ["--algorithm", "grpo", "--max-environment-turns", "1", *where, *COMMON]) / "warmup"
+    folder: Path = run_one(name, ["--algorithm", "grpo", "--max-environment-turns", "1", *where, *COMMON])
+    return folder / "warmup"
 
 
 def arms(wanted: list[str]) -> dict[str, list[str]]:
@@ -78,13 +79,10 @@ def main() -> int:
     CURVES.mkdir(parents=True, exist_ok=True)
     for run, folder in run_all(arms(wanted), at_once=2).items():
         write_atomic(CURVES / f"{run.removeprefix('curve-')}.png", curve_picture(read_run(folder)))
-    found: dict[str, Any] = {name: summary(RUNS / f"curve-{name}") for name in names() if _is_there(name)}
+    done = [name for name in names() if is_finished(RUNS / f"curve-{name}")]
+    found: dict[str, Any] = {name: summary(RUNS / f"curve-{name}") for name in done}
     write_results("curves", {"options": {name: options(name) for name in found}, "runs": found})
     return 0
-
-
-def _is_there(name: str) -> bool:
-    return (RUNS / f"curve-{name}" / "done").exists()
 
 
 if __name__ == "__main__":

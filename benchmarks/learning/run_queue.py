@@ -73,7 +73,9 @@ def mean_and_range(values: Sequence[float]) -> str:
 
 
 def write_results(name: str, content: Mapping[str, Any]) -> Path:
-    """Write a result file with the machine described."""
+    """Write a result file with the machine described; ``script-part`` holds one part of a script's results."""
     target = RESULTS / f"{name}.json"
-    write_json(target, {"machine": machine("torch"), "command": f"python benchmarks/learning/{name}.py", **content})
+    script, _, part = name.partition("-")
+    command = f"python benchmarks/learning/{script}.py {part}".strip()
+    write_json(target, {"machine": machine("torch"), "command": command, **content})
     return target
