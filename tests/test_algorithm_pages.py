@@ -100,7 +100,7 @@ def test_the_metrics_and_settings_of_a_page_exist(name: str) -> None:
     """Metrics of the credit are those that the method gives; settings between backticks are fields or their values."""
     import dataclasses
 
-    import test_algorithm_properties as properties
+    import algorithm_batches as properties
 
     text = (FOLDER / f"{name}.md").read_text("utf8")
     algorithm = properties.made(name)

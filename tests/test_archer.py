@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_algorithm_properties import batch_of, episodes, reduced
+from algorithm_batches import batch_of, episodes, reduced
 from torch import Tensor, nn, tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn

@@ -1,7 +1,8 @@
 """Modifiers on every base method: a turn-level ratio, the clipping-bias correction, and EPO's regulariser on any."""
 
+import algorithm_batches as properties
 import pytest
-import test_algorithm_properties as properties
+import test_algorithm_properties as held
 import torch
 
 from turngym.errors import ConfigError
@@ -32,10 +33,10 @@ def pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 def test_a_composition_keeps_the_properties_of_a_loss(pair: str) -> None:
-    properties.test_padding_and_the_cut_into_rows_change_nothing(pair)
-    properties.test_micro_batches_sum_to_the_batch(pair, 3)
-    properties.test_zero_advantage_gives_zero_policy_gradient(pair)
-    properties.test_the_loss_reads_only_what_it_declares_and_logs_what_all_log(pair)
+    held.test_padding_and_the_cut_into_rows_change_nothing(pair)
+    held.test_micro_batches_sum_to_the_batch(pair, 3)
+    held.test_zero_advantage_gives_zero_policy_gradient(pair)
+    held.test_the_loss_reads_only_what_it_declares_and_logs_what_all_log(pair)
 
 
 def test_a_composition_credits_as_its_base_does(pair: str) -> None:

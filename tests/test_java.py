@@ -12,22 +12,28 @@ from pathlib import Path
 import pytest
 
 from turngym.envs.textworlds import java
-from turngym.envs.textworlds.java import JavaFailed, JavaGone, JavaProcess, find_java
-from turngym.errors import MissingExtra
+from turngym.envs.textworlds.java import JavaFailed, JavaGone, JavaObject, JavaProcess, find_java
+from turngym.envs.vector.engine_pool import EnginePool
+from turngym.errors import ConfigError, MissingExtra
 
 NEEDS_JAVA = pytest.mark.skipif(shutil.which("java") is None, reason="needs a Java runtime on the PATH")
 START = """
 from pathlib import Path
 from turngym.envs.textworlds.java import JavaProcess
-held = JavaProcess("a test", Path("."), "java.util.ArrayList")
+held = JavaProcess("a test", Path("."))
 print(held.pid, flush=True)
 """
 
 
-def new_list() -> JavaProcess:
-    """Return a process that serves a plain list of Java's own library."""
+def new_process() -> JavaProcess:
     pytest.importorskip("py4j", reason="needs py4j, which comes with textworld-express")
-    return JavaProcess("a test", Path("."), "java.util.ArrayList")
+    return JavaProcess("a test", Path("."))
+
+
+def new_list(seats: int = 1) -> tuple[EnginePool[JavaProcess], JavaObject]:
+    """Return a pool, and a plain list of Java's own library in it."""
+    pool = EnginePool(new_process, seats=seats)
+    return pool, JavaObject(pool, "java.util.ArrayList")
 
 
 def is_gone(pid: int, patience_seconds: float = 30.0) -> bool:
@@ -99,22 +105,56 @@ def test_importing_the_environment_loads_no_bridge_to_java() -> None:
 
 @NEEDS_JAVA
 def test_calls_reach_java_and_its_exceptions_come_back() -> None:
-    held = new_list()
+    pool, held = new_list()
     assert held.call("add", "first") is True
     assert held.call("size") == 1
     with pytest.raises(JavaFailed, match="out of bounds"):
         held.call("get", 5)
     assert held.call("get", 0) == "first"
-    held.close()
-    held.close()
+    assert held.call("subList", 0, 1) == ("first",)
+    assert held.call("subList", 0, 0) == ()
+    pool.close()
+    pool.close()
     with pytest.raises(JavaGone, match="a test has ended"):
         held.call("size")
+    held.close()
+
+
+@NEEDS_JAVA
+def test_objects_of_one_process_are_apart_and_the_process_is_used_again() -> None:
+    pool, first = new_list(seats=2)
+    second, third = JavaObject(pool, "java.util.ArrayList"), JavaObject(pool, "java.util.ArrayList")
+    first.call("add", "only here")
+    assert [each.call("size") for each in (first, second, third)] == [1, 0, 0]
+    assert first.process is second.process is not third.process
+    first.close()
+    assert second.call("size") == 0
+    again = JavaObject(pool, "java.util.ArrayList")
+    assert again.process is first.process
+    assert again.call("size") == 0
+    for each in (second, third, again):
+        each.close()
+    assert len(pool.engines) == 1, "one is kept warm, the other ended"
+    assert pool.memory_mib() > 10
+    pool.close()
+    assert is_gone(first.process.pid) and is_gone(third.process.pid)
+
+
+@NEEDS_JAVA
+def test_a_full_heap_ends_the_process_with_a_word() -> None:
+    pool, held = new_list()
+    with pytest.raises(JavaGone, match="the Java process of a test has ended with exit status 3"):
+        held.process.run(lambda java: java.new_array(java.jvm.long, 2**30))
+    held.close()
+    assert JavaObject(pool, "java.util.ArrayList").call("size") == 0
+    assert pool.counts == {"started": 2, "leased": 2, "lost": 1}
+    pool.close()
 
 
 @NEEDS_JAVA
 def test_the_heap_limit_reaches_java() -> None:
-    held = new_list()
-    limit = held.run(lambda java, _: java.jvm.java.lang.Runtime.getRuntime().maxMemory())
+    held = new_process()
+    limit = held.run(lambda java: java.jvm.java.lang.Runtime.getRuntime().maxMemory())
     assert 0.8 * java.HEAP_MEGABYTES < limit / 2**20 <= java.HEAP_MEGABYTES
     held.close()
 
@@ -122,15 +162,15 @@ def test_the_heap_limit_reaches_java() -> None:
 @NEEDS_JAVA
 def test_what_java_prints_never_blocks_it() -> None:
     """A pipe holds 64 KiB; Java would stop at the next line."""
-    held = new_list()
-    held.run(lambda java, _: java.jvm.java.lang.System.out.println("x" * 1_000_000))
-    assert held.call("size") == 0
+    held = new_process()
+    held.run(lambda java: java.jvm.java.lang.System.out.println("x" * 1_000_000))
+    assert held.run(lambda java: java.jvm.java.lang.Math.abs(-1)) == 1
     held.close()
 
 
 @NEEDS_JAVA
 def test_garbage_collection_ends_the_process() -> None:
-    held = new_list()
+    held = new_process()
     pid = held.pid
     del held
     gc.collect()
@@ -140,10 +180,23 @@ def test_garbage_collection_ends_the_process() -> None:
 
 @NEEDS_JAVA
 def test_a_copy_in_a_fork_does_not_end_the_owners_process() -> None:
-    held = new_list()
+    held = new_process()
     java._end(held._process, None, owner=os.getpid() + 1)
-    assert held.call("size") == 0
+    assert held.is_alive()
     held.close()
+
+
+@NEEDS_JAVA
+def test_how_many_share_a_process_is_told_by_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("0", "-1", "many"):
+        monkeypatch.setenv(java.SEATS_VARIABLE, text)
+        with pytest.raises(ConfigError, match=f"TURNGYM_ENVS_PER_JAVA must be a number of at least 1, got '{text}'"):
+            java.java_pool("another test", Path("."), 64)
+    monkeypatch.setenv(java.SEATS_VARIABLE, "3")
+    pool = java.java_pool("another test", Path("."), 64)
+    assert pool.seats == 3
+    assert pool is java.java_pool("another test", Path("."), 64)
+    java.close_java()
 
 
 @NEEDS_JAVA
@@ -166,4 +219,4 @@ def test_a_killed_interpreter_takes_its_process_along() -> None:
 def test_a_process_that_dies_while_it_starts_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_OPTIONS", ("-XX:NoSuchOption",))
     with pytest.raises(JavaGone, match=r"ended while it started \(exit status"):
-        new_list()
+        new_process()

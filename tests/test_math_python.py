@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turngym.envs.tools.calls import cut, harmless, read, show, write
+from turngym.envs.calls import cut, harmless
+from turngym.envs.tools.calls import read, show, write
 from turngym.envs.tools.math_answers import same_answer
 from turngym.envs.tools.math_python import MathPython
 from turngym.envs.tools.problems import KINDS, LEVELS, draw_problem

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import algorithm_batches as properties
 import pytest
-import test_algorithm_properties as properties
+import test_algorithm_properties as held
 import torch
 
 from turngym.__main__ import main
@@ -84,7 +85,7 @@ def test_it_computes_what_it_says(own: Path) -> None:
 
 TESTS = [
     name
-    for name, test in vars(properties).items()
+    for name, test in vars(held).items()
     if name.startswith("test_") and list(inspect.signature(test).parameters) == ["variant"]
 ]
 
@@ -92,7 +93,7 @@ TESTS = [
 @pytest.mark.parametrize("name", TESTS)
 def test_it_has_the_properties_of_every_method(name: str, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(properties.VARIANTS, "rank", (f"{own}:Rank", {}))
-    getattr(properties, name)("rank")
+    getattr(held, name)("rank")
 
 
 def test_the_properties_are_many() -> None:

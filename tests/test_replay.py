@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from algorithm_batches import batch_of
 from small import small_model
-from test_algorithm_properties import batch_of
 from test_metric_names import TINY, records
 
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
@@ -178,7 +178,7 @@ def _logprobs(learner: Learner, trajectory: Trajectory) -> tuple[float, ...]:
     return tuple(float(scores[start + k, token]) for k, token in enumerate(turn.completion_ids))
 
 
-def test_a_sampler_that_is_held_back_makes_known_stale_samples_and_survives_a_resume(tmp_path: Path) -> None:
+def test_a_sampler_that_is_held_back_makes_known_stale_samples(tmp_path: Path) -> None:
     config = replace(TINY, iterations=6, rollout=replace(TINY.rollout, refresh_every=3), algorithm="a3po")
     found = records(config, tmp_path / "run")
     assert [record["policy/staleness_max"] for record in found] == [0, 1, 2, 0, 1, 2]

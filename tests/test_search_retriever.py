@@ -2,15 +2,18 @@
 
 import gzip
 import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from turngym.envs.search.documents import Document, content_hash, read_documents
+from turngym.envs.search.engines.qdrant import read_address
+from turngym.envs.search.env import SearchQA
 from turngym.envs.search.retriever import RETRIEVERS, LocalRetriever, default_engine, make_retriever
 from turngym.envs.search.world import make_world
-from turngym.errors import ConfigError, UnknownName
+from turngym.errors import ConfigError, MissingExtra, UnknownName
 
 ENGINES = ("tantivy", "bm25s", "fts5")
 DOCUMENTS = make_world(300, 0).documents
@@ -103,6 +106,18 @@ def test_a_corpus_is_needed_and_an_unknown_engine_is_named() -> None:
         make_retriever(DOCUMENTS, "tantivi")
 
 
+@pytest.mark.parametrize("engine", ["tantivy", "bm25s"])
+def test_an_engine_that_is_not_installed_names_its_extra(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, engine, None)
+    with pytest.raises(MissingExtra, match=rf"needs the package {engine}.*turngym\[search\]"):
+        make_retriever(DOCUMENTS, engine)
+
+
+def test_engines_without_a_setting_take_nothing_after_a_colon() -> None:
+    with pytest.raises(ConfigError, match="takes nothing after a colon"):
+        make_retriever(DOCUMENTS, "fts5:fast")
+
+
 def test_both_forms_of_corpus_lines_are_read(tmp_path: Path) -> None:
     lines = [{"id": "1", "title": "A", "text": "b\nc"}, {"id": 2, "contents": '"A"\nb'}]
     for name, opener in (("c.jsonl", open), ("c.jsonl.gz", gzip.open)):
@@ -112,3 +127,23 @@ def test_both_forms_of_corpus_lines_are_read(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_text('{"id": 1}\n')
     with pytest.raises(ConfigError, match="is no corpus"):
         read_documents(tmp_path / "c.jsonl")
+
+
+def test_without_the_client_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    with pytest.raises(MissingExtra, match=r"turngym\[qdrant\]"):
+        SearchQA(size=100, url="qdrant+http://127.0.0.1:6333/wiki")
+
+
+@pytest.mark.parametrize(
+    "address", ["", "localhost", "http://x", "http://x/", "http://x/a/b", "ftp://x/a", "http://x/a?k=1", ":memory:?k=1"]
+)
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match="is named like"):
+        read_address(address)
+
+
+def test_an_address_may_name_a_model() -> None:
+    assert read_address("https://x:1/a?model=/m/n") == ("https://x:1", "a", "/m/n")
+    assert read_address(":memory:?model=/m") == (":memory:", "turngym", "/m")
+    assert read_address(":memory:") == (":memory:", "turngym", "")

@@ -10,10 +10,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from odd_server import Answer, Odd, odd_servers
 
 import turngym
 from turngym.envs.search.client import SearchClient, SearchUnavailable
@@ -37,52 +37,10 @@ def server() -> Iterator[SearchServer]:
         thread.join()
 
 
-class Odd(ThreadingHTTPServer):
-    """Answers with what a function of the number of the request says: status and body, or None to hang up."""
-
-    daemon_threads = True
-
-    def __init__(self, answer: Callable[[int], tuple[int, bytes] | None]) -> None:
-        super().__init__(("127.0.0.1", 0), OddHandler)
-        self.answer, self.requests = answer, 0
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing."""
-
-
-class OddHandler(BaseHTTPRequestHandler):
-    server: Odd
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.requests += 1
-        found = self.server.answer(self.server.requests)
-        if found is None:
-            self.close_connection = True
-            return
-        self.send_response(found[0])
-        self.send_header("Content-Length", str(len(found[1])))
-        self.end_headers()
-        self.wfile.write(found[1])
-
-
 @pytest.fixture
-def odd() -> Iterator[Callable[[Callable[[int], tuple[int, bytes] | None]], Odd]]:
-    made: list[Odd] = []
-
-    def make(answer: Callable[[int], tuple[int, bytes] | None]) -> Odd:
-        made.append(Odd(answer))
-        threading.Thread(target=made[-1].serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.shutdown()
-        each.server_close()
+def odd() -> Iterator[Callable[[Answer], Odd]]:
+    with odd_servers() as make:
+        yield make
 
 
 def test_a_server_finds_what_the_engine_behind_it_finds(server: SearchServer) -> None:

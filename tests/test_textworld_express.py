@@ -14,7 +14,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import turngym  # noqa: F401  (registers the environments)
-from turngym.envs.textworlds.java import JavaGone
+from turngym.envs.textworlds.java import JavaGone, close_java
 from turngym.envs.textworlds.textworld_express import UNKNOWN_ACTION, TextWorldExpress
 from turngym.envs.textworlds.textworld_express_games import (
     FIRST_SEED,
@@ -331,7 +331,7 @@ def test_a_killed_process_is_a_clear_error_and_reset_recovers() -> None:
     env = TextWorldExpress(game="simonsays")
     before = env.reset(seed=5)
     assert env._java is not None
-    os.kill(env._java.pid, signal.SIGKILL)
+    os.kill(env._java.process.pid, signal.SIGKILL)
     with pytest.raises(JavaGone, match=r"has ended with exit status -9: the episode is lost; reset\(\) starts"):
         env.step(before[1]["legal_actions"][0])
     with pytest.raises(JavaGone):
@@ -344,6 +344,7 @@ def test_a_killed_process_is_a_clear_error_and_reset_recovers() -> None:
 
 
 def test_one_process_serves_all_resets_and_nothing_is_left_after_close() -> None:
+    close_java()
     gc.collect()
     descriptors = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     env = gymnasium.make("turngym/TextWorldExpress-v0", game="simonsays")
@@ -351,9 +352,10 @@ def test_one_process_serves_all_resets_and_nothing_is_left_after_close() -> None
     for seed in range(3):
         env.reset(seed=seed)
         java = env.get_wrapper_attr("_java")
-        pids.add(java.pid)
+        pids.add(java.process.pid)
     assert len(pids) == 1
     env.close()
+    close_java()
     with pytest.raises(ProcessLookupError):
         os.kill(pids.pop(), 0)
     if descriptors:

@@ -80,10 +80,14 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(whole: Pat
     assert numbers(tmp_path / "other") != numbers(whole)
 
 
-@pytest.mark.parametrize("algorithm", ["gigpo", "ppo+epo"])
-def test_a_killed_run_goes_on_to_the_same_numbers(algorithm: str, tmp_path: Path) -> None:
-    """kill -9 in the middle of training; epo has a history and ppo a critic that must come back too."""
-    config = replace(SMALL, algorithm=algorithm, iterations=8, evaluation=EvaluationConfig(0, 0, 1))
+@pytest.mark.parametrize(("algorithm", "refresh_every"), [("gigpo", 1), ("ppo+epo", 1), ("a3po", 5)])
+def test_a_killed_run_goes_on_to_the_same_numbers(algorithm: str, refresh_every: int, tmp_path: Path) -> None:
+    """kill -9 in the middle of training; epo has a history and ppo a critic that must come back too.
+
+    Every checkpoint lies within a cycle of the sampler that is held back for five iterations.
+    """
+    rollout = replace(SMALL.rollout, refresh_every=refresh_every)
+    config = replace(SMALL, algorithm=algorithm, rollout=rollout, iterations=8, evaluation=EvaluationConfig(0, 0, 1))
     train(config, tmp_path / "whole")
     script = (
         "import json, sys; from pathlib import Path; from turngym.trainers.config import config_from_json;"
@@ -91,7 +95,7 @@ def test_a_killed_run_goes_on_to_the_same_numbers(algorithm: str, tmp_path: Path
     )
     killed = tmp_path / "killed"
     process = subprocess.Popen([sys.executable, "-c", script, json.dumps(config.as_json()), str(killed)])
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not all_checkpoints(killed / "checkpoints") and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)

@@ -1,0 +1,220 @@
+"""Random batches with awkward shapes in them, for every registered algorithm and for compositions of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, Need, Term
+from turngym.trainers.algorithms import ALGORITHMS, build
+from turngym.trainers.functional import NORMALISATIONS, loss_weights
+from turngym.trainers.turn_table import TurnTable, turn_table
+
+torch.set_num_threads(1)
+
+VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
+    **{name: (name, {}) for name in ALGORITHMS},
+    "dr_grpo": ("dr_grpo", {"dr_grpo": {"constant": 1.0}}),
+    **{
+        name: (name, {})
+        for name in (
+            "grpo+epo",
+            "gigpo+s_ppo",
+            "grpo+st_ppo",
+            "turn_ppo+epo+s_ppo",
+            "reinforce+turn_is",
+            "ppo+epo+turn_is",
+        )
+    },
+    "grpo nested, with divergence and entropy": (
+        "grpo",
+        {"grpo": {"normalisation": "nested", "kl_coef": 0.1, "entropy_coef": 0.01, "scale_by_std": False}},
+    ),
+    "gigpo over rows, by group": ("gigpo", {"gigpo": {"over": "rows", "normalisation": "group", "kl_coef": 0.1}}),
+    "ppo per row, by trajectory": ("ppo", {"ppo": {"per_row": True, "normalisation": "trajectory_sum"}}),
+    "ppo discounted": ("ppo", {"ppo": {"gamma": 0.9, "lam": 0.8, "whiten": False, "normalisation": "turn"}}),
+    "turn_ppo at turn ends": ("turn_ppo", {"turn_ppo": {"value_position": "turn_end", "dual_clip": 0.0}}),
+    "reinforce plain": ("reinforce", {"reinforce": {"objective": "plain", "ddof": 1}}),
+    "epo released": (
+        "ppo+epo",
+        {"epo": {"form": "released", "released_max_turns": 4, "kappa_low": 0.9, "kappa_high": 1.1}},
+    ),
+    "turn_is token": ("gigpo+turn_is", {"turn_is": {"gradient": "token"}}),
+    "gspo token": ("gspo", {"gspo": {"ratio": "turn_geometric_by_token"}}),
+    "cispo by turn": ("cispo", {"cispo": {"ratio": "turn_geometric_by_token", "normalisation": "nested"}}),
+    "hgpo with base": ("hgpo", {"hgpo": {"base_group": True, "mode": "mean_norm", "weight_offset": 0}}),
+    "gdpo by trajectory": ("gdpo", {"gdpo": {"whiten_over": "trajectory", "weights": "valid_actions=2"}}),
+    "dapo overlong": ("dapo", {"dapo": {"overlong_limit": 3, "overlong_buffer": 2}}),
+    "a3po by turn": ("a3po", {"a3po": {"ratio": "turn_geometric", "weight_cap": 0.0}}),
+    "poad by tokens": ("poad", {"poad": {"discount_tokens": True, "whiten": False}}),
+    "vc_ppo adaptive": ("vc_ppo", {"vc_ppo": {"alpha": 0.05, "pretrain_iterations": 0}}),
+    "t_ppo ended": ("t_ppo", {"t_ppo": {"bootstrap_truncated": False}}),
+    "vine_ppo discounted": ("vine_ppo", {"vine_ppo": {"gamma": 0.9, "whiten": False}}),
+    "archer clipped": ("archer", {"archer": {"objective": "clipped", "expectile": 0.9, "critic_iterations": 0}}),
+    "arpo+epo": ("arpo+epo", {}),
+}
+PLAIN = {"reinforce plain", "archer"}
+PRETRAINED = {"archer", "vc_ppo"}
+CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo")
+COLLECTING = {"dapo", "remax", "arpo", "vine_ppo"}
+EVERY = pytest.mark.parametrize("variant", sorted(VARIANTS))
+COMPARING = sorted(
+    variant for variant, (name, configs) in VARIANTS.items() if Need.GROUPS in build(name, configs).needs
+)
+GROUPED = pytest.mark.parametrize("variant", COMPARING)
+
+
+def made(variant: str) -> Algorithm[Any]:
+    """The algorithm, with some history for methods that keep one."""
+    name, configs = VARIANTS[variant]
+    algorithm = build(name, configs)
+    algorithm.begin_iteration(3, 10)
+    algorithm.observe({"entropy_nested": 0.5, "entropy_turn_0": 0.5, "entropy_turn_1": 0.6, "entropy_turn_2": 0.4})
+    return algorithm
+
+
+def episodes(seed: int = 0, **fixed: Any) -> list[Trajectory]:
+    """Three groups of four: one to four turns, zero to three tokens, few anchors, invalid actions, both ends."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(high: int) -> int:
+        return int(torch.randint(0, high, (1,), generator=generator))
+
+    def turn(number: int) -> Turn:
+        tokens = fixed.get("tokens", draw(4))
+        return Turn(
+            "",
+            f"state {draw(2)}" if number else "start",
+            "",
+            completion_ids=(1,) * tokens,
+            logprobs=(-1.0,) * tokens,
+            reward=fixed.get("reward", float(torch.randn(1, generator=generator, dtype=torch.float64))),
+            action_is_valid=bool(fixed.get("valid", draw(4) > 0)),
+            joint=f"everybody knows state {number % 2}",
+            staleness=2 * (number % 2),
+            sampled_value=number / 4,
+        )
+
+    return [
+        Trajectory(
+            EpisodeSpec(e, 0, group=fixed.get("group", e // 4)),
+            turns=[turn(k) for k in range(fixed.get("turns", 1 + draw(4)))],
+            terminated=(end := fixed.get("end", draw(2))) == 0,
+            truncated=end == 1,
+            final_joint="everybody knows the end",
+            greedy_return=0.25,
+        )
+        for e in range(fixed.get("count", 12))
+    ]
+
+
+def valued(table: TurnTable, seed: int = 1) -> TurnTable:
+    """The table with a critic's columns; the value of a turn with tokens is that of its first one."""
+    generator = torch.Generator().manual_seed(seed)
+    token = torch.randn(len(table.token_turn), generator=generator, dtype=torch.float64)
+    turn = torch.randn(table.num_turns, generator=generator, dtype=torch.float64)
+    first = table.first_tokens()
+    turn[table.token_turn[first]] = token[first]
+    return table.with_values(turn, token, torch.randn(table.num_episodes, generator=generator, dtype=torch.float64))
+
+
+@dataclass
+class Batch:
+    """Columns over sampled tokens, some of them leaves of the gradients."""
+
+    table: TurnTable
+    credit: Credit
+    leaves: dict[str, Tensor]
+    old_logprobs: Tensor
+
+    def inputs(self, rows: Sequence[Sequence[int]], width: int = 0, junk: float = 0.0) -> LossInputs:
+        """Lay turns out in rows with a token of observation before each, at least ``width`` wide, junk elsewhere."""
+        cells = [[cell for turn in row for cell in (-1, *self._tokens(turn))] for row in rows]
+        width = max([width, *map(len, cells)])
+        index = torch.tensor([row + [-1] * (width - len(row)) for row in cells], dtype=torch.long).reshape(-1, width)
+
+        def spread(flat: Tensor, fill: float) -> Tensor:
+            padded = torch.cat([flat, torch.full((1,), fill, dtype=flat.dtype)])
+            return padded[index]  # -1 reads the fill
+
+        returns = self.credit.returns
+        return LossInputs(
+            logprobs=spread(self.leaves["logprobs"], junk),
+            old_logprobs=spread(self.old_logprobs, junk),
+            advantages=spread(self.credit.advantages, 0.0),
+            action_mask=index >= 0,
+            turn_ids=spread(self.table.token_turn, -1),
+            weights={name: spread(loss_weights(self.table, name), 0.0) for name in NORMALISATIONS},
+            entropy=spread(self.leaves["entropy"], junk),
+            reference_logprobs=spread(self.old_logprobs + 0.3, junk),
+            values=spread(self.leaves["values"], junk),
+            old_values=None if self.table.token_value is None else spread(self.table.token_value, junk),
+            returns=None if returns is None else spread(returns, float("nan")),
+        )
+
+    def _tokens(self, turn: int) -> list[int]:
+        return torch.nonzero(self.table.token_turn == turn).flatten().tolist()
+
+    def by_turn(self) -> list[list[int]]:
+        return [[turn] for turn in range(self.table.num_turns)]
+
+    def by_episode(self) -> list[list[int]]:
+        return [torch.nonzero(self.table.episode == e).flatten().tolist() for e in range(self.table.num_episodes)]
+
+
+def batch_of(algorithm: Algorithm[Any], trajectories: Sequence[Trajectory], on_policy: bool = False) -> Batch:
+    table = valued(turn_table(trajectories))
+    credit = algorithm.advantages(table)
+    generator = torch.Generator().manual_seed(7)
+    count = len(table.token_turn)
+    old = -torch.rand(count, generator=generator, dtype=torch.float64) - 0.5
+    shift = torch.zeros_like(old) if on_policy else torch.randn(count, generator=generator, dtype=torch.float64) * 0.4
+    assert table.token_value is not None
+    leaves = {
+        "logprobs": old + shift,
+        "entropy": torch.rand(count, generator=generator, dtype=torch.float64),
+        "values": table.token_value + shift,
+    }
+    return Batch(table, credit, {name: leaf.requires_grad_() for name, leaf in leaves.items()}, old)
+
+
+def reduced(inputs: LossInputs, terms: Mapping[str, Term]) -> dict[str, Tensor]:
+    return {name: (inputs.weights[term.over] * term.values).sum() for name, term in terms.items()}
+
+
+def everything(algorithm: Algorithm[Any], batch: Batch, parts: Sequence[LossInputs]) -> dict[str, Tensor]:
+    """Summed terms, metrics and probes over micro-batches, and the gradients of the loss and of each probe."""
+    found: dict[str, Tensor] = {}
+    for inputs in parts:
+        output = algorithm.loss(inputs)
+        for kind in ("terms", "metrics", "probes"):
+            for name, value in reduced(inputs, getattr(output, kind)).items():
+                found[f"{kind}/{name}"] = found.get(f"{kind}/{name}", torch.zeros(())) + value
+    losses = {name: value for name, value in found.items() if name.startswith("probes/")}
+    losses["loss"] = torch.stack([value for name, value in found.items() if name.startswith("terms/")]).sum()
+    for key, loss in losses.items():
+        for leaf, tensor in batch.leaves.items():
+            gradient = None
+            if loss.requires_grad:
+                (gradient,) = torch.autograd.grad(loss, tensor, retain_graph=True, allow_unused=True)
+            found[f"gradient of {key} by {leaf}"] = torch.zeros_like(tensor) if gradient is None else gradient
+    return {name: value.detach() for name, value in found.items()}
+
+
+def assert_same(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in found.items():
+        assert torch.allclose(value, expected[name], atol=1e-9, rtol=1e-9), name
+
+
+def policy_gradient(algorithm: Algorithm[Any], batch: Batch) -> Tensor:
+    inputs = batch.inputs(batch.by_episode())
+    loss = reduced(inputs, algorithm.loss(inputs).terms)["policy"]
+    return torch.autograd.grad(loss, batch.leaves["logprobs"])[0]
+
+
+# The loss
