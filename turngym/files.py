@@ -25,6 +25,12 @@ def write_atomic(path: Path, content: bytes | str) -> None:
     temporary.replace(path)
 
 
+def cache_folder(name: str) -> Path:
+    """Return the folder for what a part of turngym works out once; it may not be there yet."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(base) / "turngym" / name
+
+
 def append_line(path: Path, line: str) -> None:
     """Add a line to a file, whole or not at all, as far as errors such as a full disk are concerned.
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
 
-from turngym.envs.tools.calls import cut, harmless
+from turngym.envs.calls import cut, harmless
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Played, TextWrapper

@@ -26,7 +26,7 @@ class Arguments:
         corpus: A file of JSON lines with id, title and text, gzipped or not; the generated world unless given.
         size: Things in the generated world.
         world_seed: Which generated world.
-        engine: Search engine: auto, tantivy, bm25s or fts5.
+        engine: Search engine: auto, tantivy, bm25s or fts5; dense (MiniLM) or hybrid (both); qdrant:URL.
         host: Address to listen on; anything but the loopback needs a token.
         port: Port to listen on; 0 for any that is free.
         token: What clients have to send as `Authorization: Bearer TOKEN`; the variable TURNGYM_TOKEN is safer.

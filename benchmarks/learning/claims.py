@@ -28,14 +28,12 @@ from pathlib import Path
 from typing import Any
 
 from run_queue import RESULTS, mean_and_range, run_all, summary, write_results
+from verdicts import SEEDS, difference, in_points
 
 from turngym.files import write_atomic
 from turngym.trainers.curve import write_curves
 from turngym.trainers.run_folder import RunFolder
 
-SEEDS = (0, 1, 2)
-T_95 = 4.303
-"""Student's t for two degrees of freedom: three seeds."""
 COMMON = ("--no-control", "--max-seconds", "480", "--evaluation.every", "5")
 DENSE = ("--wrapper", "progress_reward")
 MAZE = ("--env", "turngym/MazeEasy-v0", "--env-options", "max_turns=40")
@@ -100,19 +98,6 @@ def run_name(experiment: str, arm: str, seed: int) -> str:
     return f"claim-{experiment}-{arm}-seed{seed}"
 
 
-def difference(better: Sequence[float], worse: Sequence[float]) -> dict[str, Any]:
-    """Return the mean difference of paired values, its 95 % interval, and what that says of the claim.
-
-    >>> difference([0.5, 0.6, 0.7], [0.4, 0.5, 0.6])["verdict"]
-    'holds'
-    """
-    each = [first - second for first, second in zip(better, worse, strict=True)]
-    mean = statistics.fmean(each)
-    half = T_95 * statistics.stdev(each) / len(each) ** 0.5
-    verdict = "holds" if mean - half > 0 else "does not hold" if mean + half < 0 else "undecided"
-    return {"mean": mean, "low": mean - half, "high": mean + half, "verdict": verdict}
-
-
 def stability(folder: Path) -> dict[str, float]:
     """Return how steady a run was: best and last dev success, and the extremes of what shows a collapse coming."""
     metrics = RunFolder(folder).metrics()
@@ -167,8 +152,7 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     lines = ["| claim | difference after training, points [95 %] | verdict |", "|---|---|---|"]
     for experiment, result in results.items():
         for claim, found in result["claims"].items():
-            mean, low, high = (100 * found[key] for key in ("mean", "low", "high"))
-            lines.append(f"| ({experiment}) {claim} | {mean:+.1f} [{low:.1f}, {high:.1f}] | {found['verdict']} |")
+            lines.append(f"| ({experiment}) {claim} | {in_points(found)} | {found['verdict']} |")
     lines += ["", "| arm | after warm-up, % | after training, % |", "|---|---|---|"]
     for experiment, result in results.items():
         for arm, values in result["success"].items():

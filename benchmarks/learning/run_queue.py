@@ -15,6 +15,7 @@ from typing import Any
 
 from turngym.benchmarks.machine import machine
 from turngym.files import write_json
+from turngym.trainers.checkpoint import all_checkpoints
 from turngym.trainers.report import headline
 from turngym.trainers.run_folder import RunFolder
 
@@ -34,7 +35,7 @@ def run_one(name: str, arguments: Sequence[str]) -> Path:
     if is_finished(folder):
         return folder
     command = [sys.executable, "-m", "turngym", "train", *arguments, "--run-dir", str(folder)]
-    if (folder / "warmup" / "done").exists():
+    if (folder / "warmup" / "done").exists() or all_checkpoints(folder / "checkpoints"):
         command.append("--resume")
     else:
         shutil.rmtree(folder, ignore_errors=True)

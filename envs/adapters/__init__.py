@@ -3,6 +3,12 @@
 from turngym.envs.registration import Spec
 
 SPECS: dict[str, Spec] = {
+    "turngym/BrowserGym-v0": Spec(
+        "turngym.envs.adapters.browsergym:BrowserGym",
+        {},
+        "Any task of the package browsergym, by its id there.",
+        "browsergym",
+    ),
     "turngym/GEM-v0": Spec(
         "turngym.envs.adapters.gem:Gem", {}, "Any game of the package gem-llm, by its id there.", "gem"
     ),

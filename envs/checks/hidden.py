@@ -57,7 +57,8 @@ def swaps(case: Case) -> _Swaps:
 def _told(case: Case) -> dict[str, Any]:
     env = inner(case.env)
     told = {key: env._info()[key] for key in _TOLD}
-    return told | ({"picture": env._image()} if hasattr(env, "_image") else {})
+    has_picture = hasattr(env, "_image") and "rgb_array" in env.metadata["render_modes"]
+    return told | ({"picture": env._image()} if has_picture else {})
 
 
 def _swap(case: Case, episode: Episode, found: _Swaps) -> None:

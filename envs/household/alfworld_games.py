@@ -23,6 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from turngym import files
 from turngym.envs.household.pddl import read_problem
 from turngym.envs.household.world import KINDS, World
 from turngym.errors import ConfigError, MissingExtra
@@ -232,8 +233,7 @@ def _keep(path: Path, content: bytes) -> None:
 
 def cache_folder() -> Path:
     """Return the folder for what is worked out once."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    return Path(base) / "turngym" / "alfworld"
+    return files.cache_folder("alfworld")
 
 
 def find_data(folder: str) -> Path:

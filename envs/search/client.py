@@ -12,19 +12,43 @@ import random
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from turngym.envs.search.documents import Document, Hit
 from turngym.envs.search.retriever import Retriever
 from turngym.errors import ConfigError, TurngymError
 
+T = TypeVar("T")
 LARGEST_ANSWER = 16 * 2**20
 
 
 class SearchUnavailable(TurngymError, RuntimeError):
     """The search server gave no usable answer."""
+
+
+def tried(once: Callable[[], T], retries: int, url: str, passing: tuple[type[Exception], ...]) -> T:
+    """Return what a request returns, sent again after a while where it fails.
+
+    Args:
+        once: Sends it.
+        retries: How often it is sent again.
+        url: Whom it is sent to, for the message.
+        passing: Errors that may pass.
+
+    Raises:
+        SearchUnavailable: Every try failed.
+    """
+    problem = ""
+    for attempt in range(retries + 1):
+        if attempt:
+            time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**attempt)
+        try:
+            return once()
+        except passing as error:
+            problem = f"{type(error).__name__}: {error}"
+    raise SearchUnavailable(f"{url} gave no usable answer in {retries + 1} tries ({problem}).")
 
 
 class SearchClient(Retriever):
@@ -78,15 +102,8 @@ class SearchClient(Retriever):
         return found
 
     def _call(self, method: str, path: str, body: bytes | None) -> Mapping[str, Any]:
-        problem = ""
-        for attempt in range(self._retries + 1):
-            if attempt:
-                time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**attempt)
-            try:
-                return self._once(method, path, body)
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                problem = f"{type(error).__name__}: {error}"
-        raise SearchUnavailable(f"{self.url} gave no usable answer in {self._retries + 1} tries ({problem}).")
+        passing = (OSError, http.client.HTTPException, ValueError)
+        return tried(lambda: self._once(method, path, body), self._retries, self.url, passing)
 
     def _once(self, method: str, path: str, body: bytes | None) -> Mapping[str, Any]:
         connection = self._connection()
@@ -121,6 +138,23 @@ class SearchClient(Retriever):
         if not isinstance(found, dict):
             raise ValueError("the answer is no JSON object")
         return found
+
+
+def connect(url: str) -> Retriever:
+    """Return what searches at an address: Search-R1's protocol, or Qdrant's with ``qdrant+`` before the address.
+
+    Raises:
+        ConfigError: It is no address.
+        MissingExtra: A package for it is missing.
+
+    >>> type(connect("http://127.0.0.1:8000")).__name__
+    'SearchClient'
+    """
+    if not url.startswith("qdrant+"):
+        return SearchClient(url)
+    from turngym.envs.search.engines.qdrant import QdrantRetriever  # only those who want it need what it imports
+
+    return QdrantRetriever(url.removeprefix("qdrant+"))
 
 
 def _close_all(connections: deque[http.client.HTTPConnection]) -> None:

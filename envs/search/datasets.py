@@ -1,59 +1,71 @@
-"""Questions from a folder of JSON lines: ``NAME.train.jsonl``, ``NAME.dev.jsonl``, ``NAME.test.jsonl``, gzipped or not.
+"""Questions and passages from files.
 
-Each line has ``id``, ``question`` and ``answers``; where known ``supporting_ids`` (passages that hold the answer),
+A folder holds a set as JSON lines: ``NAME.train.jsonl``, ``NAME.dev.jsonl``, ``NAME.test.jsonl``, gzipped or not. Each
+line has ``id``, ``question`` and ``answers``; where known ``supporting_ids`` (passages that hold the answer),
 ``decomposition`` (sub-questions, ``#1`` standing for the first answer) and ``choices`` with ``answer_letter``.
 Passages lie beside them in ``corpus_NAME.jsonl``; which of them a set searches is an option.
+
+With ``hf:`` before it, a name is that of a data set that Hugging Face's ``datasets`` reads (:mod:`.hub`), with the same
+columns. Answers may also stand in ``golden_answers`` or ``answer``: a text, a list, SQuAD's or TriviaQA's form.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from turngym.envs.search.documents import Document, read_documents
+from turngym.envs.data_files import data_file, read_lines
+from turngym.envs.search.documents import Document, document_of, read_documents
+from turngym.envs.search.hub import PREFIX, read_rows
 from turngym.envs.search.questions import Question
 from turngym.envs.search.retriever import LocalRetriever, make_retriever
 from turngym.errors import ConfigError, nearest
 
 
-def questions_file(folder: Path, name: str, split: str) -> Path:
-    """Return the file of a set and split.
-
-    Raises:
-        ConfigError: It is not there.
-    """
-    for ending in ("", ".gz"):
-        if (path := folder / f"{name}.{split}.jsonl{ending}").is_file():
-            return path
-    known = sorted({path.name.split(".")[0] for path in folder.glob(f"*.{split}.jsonl*")})
-    raise ConfigError(f"{str(folder)!r} has no set {name!r} with the split {split!r}. {nearest(name, known)}")
-
-
 @lru_cache(maxsize=16)
-def read_questions(path: Path) -> tuple[Question, ...]:
-    """Return the questions of a file.
+def read_set(folder: str, name: str, split: str) -> tuple[Question, ...]:
+    """Return the questions of a set.
 
     Raises:
-        ConfigError: The file is damaged.
+        ConfigError: It is not there, or damaged.
+        MissingExtra: It is one for the package ``datasets``, which is not installed.
     """
+    if name.startswith(PREFIX):
+        return _questions(read_rows(name, split), name)
+    path = data_file(folder, name, split)
+    return _questions(read_lines(path), str(path))
+
+
+def _questions(rows: Iterable[Mapping[str, Any]], place: str) -> tuple[Question, ...]:
     try:
-        with gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file:
-            return tuple(_question(json.loads(line)) for line in file)
-    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-        raise ConfigError(f"{path} has no questions in JSON lines ({error!r}): id, question, answers.") from error
+        found = tuple(map(_question, rows))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{place} has no questions ({error!r}): they need id, question, answers.") from error
+    if not found:
+        raise ConfigError(f"{place} has no questions: it is empty.")
+    return found
+
+
+def _answers(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the accepted answers, in whichever of the usual forms they stand."""
+    known = [raw[key] for key in ("answers", "golden_answers", "answer") if raw.get(key) is not None]
+    if not known:
+        raise KeyError("answers")
+    found = known[0]
+    if isinstance(found, Mapping):
+        found = found["text"] if "text" in found else [found["value"], *found["aliases"]]
+    return (found,) if isinstance(found, str) else tuple(map(str, found))
 
 
 def _question(raw: Mapping[str, Any]) -> Question:
     steps = raw.get("decomposition") or ()
-    choices = _choices(raw.get("choices")) if "answer_letter" in raw else ()
+    choices = _choices(raw.get("choices")) if raw.get("answer_letter") else ()
     return Question(
         text=str(raw["question"]),
-        answers=(str(raw["answer_letter"]),) if choices else tuple(map(str, raw["answers"])),
+        answers=(str(raw["answer_letter"]),) if choices else _answers(raw),
         kind=str(raw.get("type") or raw.get("set") or ""),
         gold=tuple(raw.get("supporting_ids") or ()),
         queries=_filled(steps),
@@ -82,23 +94,39 @@ def _filled(steps: Sequence[Any]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=2)
-def by_id(path: Path) -> Mapping[str, Document]:
-    """Return the passages of a corpus by their ids.
+def read_corpus(folder: str, name: str) -> tuple[Document, ...]:
+    """Return the passages of a corpus.
 
     Raises:
-        ConfigError: The file is missing or damaged.
+        ConfigError: It is not there, or damaged.
+        MissingExtra: It is one for the package ``datasets``, which is not installed.
     """
-    return {document.id: document for document in read_documents(path)}
+    if not name.startswith(PREFIX):
+        return read_documents(corpus_file(Path(folder).expanduser(), name))
+    try:
+        return tuple(map(document_of, read_rows(name, "train")))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{name} is no corpus ({error!r}): it needs id, title and text.") from error
 
 
 @lru_cache(maxsize=2)
-def open_corpus(path: Path, engine: str) -> LocalRetriever:
+def by_id(folder: str, name: str) -> Mapping[str, Document]:
+    """Return the passages of a corpus by their ids.
+
+    Raises:
+        ConfigError: It is not there, or damaged.
+    """
+    return {document.id: document for document in read_corpus(folder, name)}
+
+
+@lru_cache(maxsize=2)
+def open_corpus(folder: str, name: str, engine: str) -> LocalRetriever:
     """Return a corpus with its index, made once in a process.
 
     Raises:
-        ConfigError: The file is missing or damaged.
+        ConfigError: It is not there, or damaged.
     """
-    return make_retriever(read_documents(path), engine)
+    return make_retriever(read_corpus(folder, name), engine)
 
 
 def corpus_file(folder: Path, name: str) -> Path:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from string import ascii_uppercase
+from typing import ClassVar
 
 import numpy as np
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.calls import FORMS, harmless
+from turngym.envs.core import Outcome
 from turngym.envs.search import datasets
 from turngym.envs.search.answers import chosen_letter, exact_match, f1, normalise
-from turngym.envs.search.client import SearchClient
+from turngym.envs.search.client import connect
 from turngym.envs.search.documents import Document, Hit
-from turngym.envs.search.protocol import ANSWER, FORMS, SEARCH, harmless, read, show, write
+from turngym.envs.search.protocol import ANSWER, SEARCH, read, show, write
 from turngym.envs.search.questions import KINDS, Question, draw_question
 from turngym.envs.search.retriever import Retriever
 from turngym.envs.search.step_rewards import SearchProgress, tool_efficiency
-from turngym.envs.search.world import World, make_world
+from turngym.envs.search.world import make_world
 from turngym.envs.search.worlds import world_retriever
+from turngym.envs.sets import PROCEDURAL, SetEnv
 from turngym.envs.textgames.procedural import require_choice, require_flag, require_running, require_whole
-from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
-PROCEDURAL = "procedural"
 _RULES = """Answer the question by searching. You may think first; then write one of:
 {search}
 {answer}
@@ -32,7 +32,7 @@ last one is for the answer."""
 _LONGEST = 1000
 
 
-class SearchQA(TextEnv[str]):
+class SearchQA(SetEnv[Question]):
     """A question, a corpus and a few turns to find the answer.
 
     The episode terminates with an answer, right or wrong, and is truncated at ``max_turns``; in the last turn a search
@@ -40,15 +40,18 @@ class SearchQA(TextEnv[str]):
     (for multiple choice: the right letter or the text of the right option). The score is the F1.
 
     Args:
-        dataset: ``"procedural"``, or the name of a set in ``folder``.
+        dataset: ``"procedural"``, the name of a set in ``folder``, or what Hugging Face's ``datasets`` reads: ``hf:``
+            and a folder or a name of the hub, as in ``hf:hotpotqa/hotpot_qa#distractor``.
         folder: Where sets and corpora lie (see :mod:`turngym.envs.search.datasets`).
-        corpus: Which corpus of the folder is searched.
+        corpus: Which corpus of the folder is searched, or ``hf:`` and a data set of passages.
         kind: Kind of procedural questions, such as ``"2 hops"``, or ``"mixed"``.
         size: Things in the generated world, 100 to 20,000; as many documents.
         world_seed: Which generated world.
         form: ``"tags"`` or ``"json"``.
-        engine: Search engine: ``"auto"``, ``"tantivy"``, ``"bm25s"`` or ``"fts5"``.
-        url: A server to search instead, such as that of ``turngym serve-search``; the corpus must be the same.
+        engine: Search engine: ``"auto"``, ``"tantivy"``, ``"bm25s"`` or ``"fts5"``; ``"dense"`` or ``"hybrid"`` (see
+            :func:`~turngym.envs.search.retriever.make_retriever`).
+        url: A server to search instead, such as that of ``turngym serve-search``, or a collection of Qdrant, as in
+            ``qdrant+http://127.0.0.1:6333/wiki``; the corpus must be the same.
         top_k: Passages per search, 1 to 20.
         passage_words: Words shown of a passage, 10 to 1,000.
         reward: ``"em"`` or ``"f1"``.
@@ -69,6 +72,8 @@ class SearchQA(TextEnv[str]):
     >>> reward, env.turn
     (1.0, 2)
     """
+
+    _noun: ClassVar[str] = "question"
 
     def __init__(
         self,
@@ -108,55 +113,38 @@ class SearchQA(TextEnv[str]):
         self._options = form, top_k, passage_words, reward, float(step_reward), efficiency
         self._kinds = KINDS if kind == "mixed" else (kind,)
         self._world = make_world(size, world_seed) if dataset == PROCEDURAL else None
-        place = Path(folder).expanduser()
-        self._file: tuple[Question, ...] = ()
-        if self._world is None:
-            self._file = datasets.read_questions(datasets.questions_file(place, dataset, split))
+        self._items = None if self._world else datasets.read_set(folder, dataset, split)
         self._gold_texts: Mapping[str, Document] = {}
-        if url:
-            self._retriever: Retriever = SearchClient(url)
-        else:
+        if not url:
             local = (
-                datasets.open_corpus(datasets.corpus_file(place, corpus), engine)
-                if self._world is None
-                else world_retriever(size, world_seed, engine)
+                world_retriever(size, world_seed, engine)
+                if self._world
+                else datasets.open_corpus(folder, corpus, engine)
             )
-            self._retriever, self._gold_texts = local, local.by_id
-        if url and step_reward:
-            self._gold_texts = (
-                datasets.by_id(datasets.corpus_file(place, corpus)) if self._world is None else self._world.by_id
-            )
+            self._retriever: Retriever = local
+            self._gold_texts = local.by_id
+        else:
+            self._retriever = connect(url)
+            if step_reward:
+                self._gold_texts = self._world.by_id if self._world else datasets.by_id(folder, corpus)
         self.instructions = _RULES.format(
             search=write(SEARCH, "words", form), answer=write(ANSWER, "text", form), top_k=top_k, turns=max_turns
         )
 
-    def tasks(self) -> tuple[str, ...]:
-        """Return the numbers of the questions of a data set."""
-        return tuple(map(str, range(len(self._file))))
-
     def _begin(self, task: str | int | None) -> str:
-        if self._world is not None:
-            if task is not None:
-                raise ConfigError(f"{self.env_id} has no named tasks, got {task!r}: pick a question by seed.")
-            world = self._world
-            self._question = self._draw(lambda generator: self._one_of(world, generator), lambda one: one.text)
-        else:
-            number = int(self.np_random.integers(len(self._file))) if task is None else self._number(task)
-            self._question = self._file[number]
-            self.instance = self._question.text
+        self._question = self._next_item(task)
         self._clear()
         letters = "".join(
             f"\n{letter}. {each}" for letter, each in zip(ascii_uppercase, self._question.choices, strict=False)
         )
         return f"Question: {harmless(self._question.text)}{harmless(letters)}"
 
-    def _one_of(self, world: World, generator: np.random.Generator) -> Question:
-        return draw_question(world, self._kinds[int(generator.integers(len(self._kinds)))], generator)
+    def _drawn(self, generator: np.random.Generator) -> Question:
+        assert self._world is not None
+        return draw_question(self._world, self._kinds[int(generator.integers(len(self._kinds)))], generator)
 
-    def _number(self, task: str | int) -> int:
-        if not str(task).isdecimal() or int(task) >= len(self._file):
-            raise ConfigError(f"{self.env_id} has the tasks 0 to {len(self._file) - 1}, got {task!r}.")
-        return int(task)
+    def _text_of(self, item: Question) -> str:
+        return item.text
 
     def _clear(self) -> None:
         self._searches: list[str] = []
@@ -168,10 +156,10 @@ class SearchQA(TextEnv[str]):
     def _advance(self, action: str) -> Outcome[str]:
         form = self._options[0]
         move = read(action, form)
-        if move.kind == ANSWER:
+        if move.tool == ANSWER:
             self._answer = move.content[:_LONGEST]
             return Outcome("Your answer is taken.", self._final_reward(), True, self._is_right())
-        if move.kind == SEARCH and move.content:
+        if move.tool == SEARCH and move.content:
             return self._search(move.content[:_LONGEST])
         problem = move.problem or "the search is empty: name words"
         return Outcome(f"That is no action; {problem}.{self._warning()}", action_is_valid=False)

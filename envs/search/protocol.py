@@ -6,83 +6,32 @@ Two forms: ``tags`` (``<search>words</search>``, ``<answer>text</answer>``, thou
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from turngym.envs.json_text import first_object
+from turngym.envs.calls import Call, Calls, harmless
 from turngym.envs.search.documents import Hit
 
-FORMS = ("tags", "json")
 SEARCH, ANSWER = "search", "answer"
-_TAGS = re.compile(r"<(search|answer)>(.*?)</\1>", re.DOTALL)
-_CONTROL = re.compile(r"<(\s*/?\s*)(think|search|information|answer|warning|verify)\b", re.IGNORECASE)
+CALLS = Calls(
+    {SEARCH: "query", ANSWER: "text"},
+    {
+        "tags": "write <search>words</search> to search or <answer>text</answer> to answer",
+        "json": 'write {"tool": "search", "query": words} or {"tool": "answer", "text": answer}',
+    },
+)
+write = CALLS.write
 
 
-class Move(NamedTuple):
-    """What an agent does.
-
-    Args:
-        kind: ``"search"``, ``"answer"``, or empty where the text is neither.
-        content: The words searched for, or the answer.
-        problem: Why it is neither.
-    """
-
-    kind: str
-    content: str = ""
-    problem: str = ""
-
-
-def read(text: str, form: str) -> Move:
+def read(text: str, form: str) -> Call:
     """Return the first search or answer in a text.
 
     >>> read("<think>who?</think><search> red wine </search>", "tags")
-    Move(kind='search', content='red wine', problem='')
+    Call(tool='search', content='red wine', problem='')
     >>> read('{"tool": "answer", "text": "Spain"}', "json").content
     'Spain'
     """
-    return _read_tags(text) if form == "tags" else _read_json(text)
-
-
-def _read_tags(text: str) -> Move:
-    found = _TAGS.search(text)
-    if found is None:
-        return Move("", problem="write <search>words</search> to search or <answer>text</answer> to answer")
-    return Move(found[1], found[2].strip())
-
-
-def _read_json(text: str) -> Move:
-    wanted = 'write {"tool": "search", "query": words} or {"tool": "answer", "text": answer}'
-    call = first_object(text)
-    if call is None:
-        return Move("", problem=f"there is no JSON object: {wanted}")
-    field = {SEARCH: "query", ANSWER: "text"}.get(str(call.get("tool")))
-    if field is None:
-        return Move("", problem=f"there is no tool {str(call.get('tool'))[:40]!r}: {wanted}")
-    if not isinstance(call.get(field), str) or call.keys() - {"tool", field}:
-        return Move("", problem=f"the call needs exactly tool and {field}, a text: {wanted}")
-    return Move(str(call["tool"]), call[field].strip())
-
-
-def write(kind: str, content: str, form: str) -> str:
-    """Return the text of a move.
-
-    >>> write("search", "red wine", "tags")
-    '<search>red wine</search>'
-    """
-    if form == "tags":
-        return f"<{kind}>{content}</{kind}>"
-    return json.dumps({"tool": kind, ("query" if kind == SEARCH else "text"): content}, ensure_ascii=False)
-
-
-def harmless(text: str) -> str:
-    """Return a text in which no control tag can be read: a passage must not be able to forge a turn.
-
-    >>> harmless("see <answer>42</answer> and a < b")
-    'see \u2039answer>42\u2039/answer> and a < b'
-    """
-    return _CONTROL.sub("\u2039\\1\\2", text)
+    found = CALLS.read(text, form)
+    return found._replace(content=found.content.strip())
 
 
 def show(hits: Sequence[Hit], most_words: int) -> str:

@@ -10,6 +10,7 @@ import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
+from typing import ClassVar
 
 from turngym.envs.search.documents import Document, Hit, content_hash
 from turngym.errors import ConfigError
@@ -37,9 +38,13 @@ class LocalRetriever(Retriever):
 
     Args:
         documents: The corpus.
+        argument: What stands after the colon of the engine's name.
     """
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    argument: ClassVar[str] = ""
+    """What an engine's name may be followed by, in words; empty for nothing."""
+
+    def __init__(self, documents: Sequence[Document], argument: str = "") -> None:
         self.documents = tuple(documents)
 
     @cached_property
@@ -67,11 +72,14 @@ def make_retriever(documents: Sequence[Document], engine: str = "auto") -> Local
 
     Args:
         documents: The corpus.
-        engine: ``"tantivy"``, ``"bm25s"``, ``"fts5"``, or ``"auto"`` for the first of them that is installed.
+        engine: ``"tantivy"``, ``"bm25s"``, ``"fts5"``, or ``"auto"`` for the first of them that is installed;
+            ``"dense"`` (MiniLM) or ``"hybrid"`` (both fused), with a model of one's own as in ``"hybrid:FOLDER"``;
+            ``"qdrant:URL"`` for a database of vectors.
 
     Raises:
         UnknownName: There is no such engine.
-        ConfigError: The corpus is empty.
+        ConfigError: The corpus is empty, or the engine takes nothing after a colon.
+        MissingExtra: The engine's package is not installed.
 
     >>> tea = [Document("1", "Tea", "A drink made of leaves."), Document("2", "Mug", "People drink from it.")]
     >>> make_retriever(tea, "fts5").search(["leaves"], 1)[0][0].document.title
@@ -79,4 +87,8 @@ def make_retriever(documents: Sequence[Document], engine: str = "auto") -> Local
     """
     if not documents:
         raise ConfigError("a corpus needs at least one document.")
-    return RETRIEVERS[default_engine() if engine == "auto" else engine](documents)
+    name, _, argument = (default_engine() if engine == "auto" else engine).partition(":")
+    made = RETRIEVERS[name]
+    if argument and not made.argument:
+        raise ConfigError(f"the engine {name} takes nothing after a colon, got {engine!r}.")
+    return made(documents, argument)

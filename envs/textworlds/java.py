@@ -1,27 +1,34 @@
-"""Finding Java, and one Java process per environment: started late, capped in memory, never left behind."""
+"""Java processes that environments share: started late, capped in memory, used again, never left behind."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import shutil
 import subprocess
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from turngym.errors import MissingExtra, TurngymError
+from turngym.envs.vector.engine_pool import EnginePool
+from turngym.errors import ConfigError, MissingExtra, TurngymError
+from turngym.processes import own_memory_mib
 
 T = TypeVar("T")
 HEAP_MEGABYTES = 128
+SEATS = 8
+SEATS_VARIABLE = "TURNGYM_ENVS_PER_JAVA"
 CALL_TIMEOUT_SECONDS = 120.0
 _OPTIONS = (
     "-XX:+UseSerialGC",  # one collector thread: many environments share a machine
     "-XX:TieredStopAtLevel=1",  # the quick compiler: twice the speed of the default in runs of a few minutes
     "-XX:-UsePerfData",  # no file in /tmp that a killed process would leave behind
     "-Xshare:auto",
+    "-XX:+ExitOnOutOfMemoryError",  # a full heap ends the process, which is noticed; half a process would not be
 )
 
 
@@ -54,7 +61,7 @@ def find_java(feature: str) -> str:
 
 
 class JavaProcess:
-    """One Java process that serves one object over py4j, bound to loopback and guarded by a token.
+    """A Java process that serves objects over py4j, bound to loopback and guarded by a token.
 
     The process ends with ``close``, with the garbage collection of this object, at interpreter exit, and (since its
     standard input closes) with the death of this process by any cause.
@@ -62,19 +69,25 @@ class JavaProcess:
     Args:
         feature: What needs Java, for error messages.
         jar: The class archive; its folder becomes the working directory.
-        entry: Dotted name of the class to construct and serve.
         heap_megabytes: Upper limit of Java's heap.
+        options: Further options of the ``java`` program.
 
     Raises:
         MissingExtra: There is no Java runtime.
         JavaGone: The process ended while it started.
     """
 
-    def __init__(self, feature: str, jar: Path, entry: str, heap_megabytes: int = HEAP_MEGABYTES) -> None:
+    def __init__(
+        self, feature: str, jar: Path, heap_megabytes: int = HEAP_MEGABYTES, options: tuple[str, ...] = ()
+    ) -> None:
         from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path
 
         self.feature = feature
-        command = [find_java(feature), f"-Xmx{heap_megabytes}m", *_OPTIONS]
+        self.lock = threading.RLock()
+        """For those whose objects share something in there, and must take turns."""
+        self.shared: dict[str, Any] = {}
+        """What those keep here, for the holder of the lock."""
+        command = [find_java(feature), f"-Xmx{heap_megabytes}m", *_OPTIONS, *options]
         command += ["-classpath", os.pathsep.join((find_jar_path(), str(jar)))]
         command += ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]
         self._process = subprocess.Popen(
@@ -102,11 +115,9 @@ class JavaProcess:
         end.detach()
         self._end = weakref.finalize(self, _end, self._process, gateway, os.getpid())
         self._gateway = gateway
-        self._entry: Any = None
         # What Java prints goes to nowhere, so that nobody has to drain a pipe.
-        self.run(lambda java, _: java.jvm.java.lang.System.setOut(java.jvm.java.io.PrintStream(os.devnull)))
+        self.run(lambda java: java.jvm.java.lang.System.setOut(java.jvm.java.io.PrintStream(os.devnull)))
         self._process.stdout.close()
-        self._entry = self.run(lambda java, _: functools.reduce(getattr, entry.split("."), java.jvm)())
 
     @property
     def pid(self) -> int:
@@ -117,22 +128,12 @@ class JavaProcess:
         """Return whether the process runs."""
         return self._end.alive and self._process.poll() is None
 
-    def call(self, method: str, *arguments: str | int | bool) -> Any:
-        """Call a method of the served object; return its answer, a Java list as a tuple. Errors as in :meth:`run`."""
-        from py4j.java_collections import JavaList
+    def memory_mib(self) -> float:
+        """Return the memory that the process uses."""
+        return own_memory_mib(self.pid)
 
-        def ask(java: Any, entry: Any) -> Any:
-            answer = getattr(entry, method)(*arguments)
-            if not isinstance(answer, JavaList):
-                return answer
-            items = tuple(answer)
-            java.detach(answer)
-            return items
-
-        return self.run(ask)
-
-    def run(self, function: Callable[[Any, Any], T]) -> T:
-        """Return ``function(java, entry)``: py4j's gateway and the served object.
+    def run(self, function: Callable[[Any], T]) -> T:
+        """Return ``function(java)``, where ``java`` is py4j's gateway.
 
         Java keeps every object that it hands out until ``java.detach(it)``: the function lets go of what it asked for.
 
@@ -145,7 +146,7 @@ class JavaProcess:
         if not self.is_alive():
             raise self._gone()
         try:
-            return function(self._gateway, self._entry)
+            return function(self._gateway)
         except Py4JJavaError as error:
             message = str(error.java_exception.getMessage())
             self._gateway.detach(error.java_exception)
@@ -164,6 +165,103 @@ class JavaProcess:
     def close(self) -> None:
         """End the process and wait for it; doing it twice is harmless."""
         self._end()
+
+
+class JavaObject:
+    """An object that a Java process of a pool serves, as one of several there.
+
+    Args:
+        pool: The pool.
+        entry: Dotted name of the class to construct.
+
+    Raises:
+        MissingExtra: There is no Java runtime.
+        JavaGone: The process ended while it started.
+    """
+
+    def __init__(self, pool: EnginePool[JavaProcess], entry: str) -> None:
+        self._lease = pool.lease()
+        self.process = self._lease.engine
+        """The process that it lives in."""
+        self.entry: Any = self.process.run(lambda java: functools.reduce(getattr, entry.split("."), java.jvm)())
+        """The object as py4j shows it; ask it within :meth:`JavaProcess.run`."""
+
+    def is_alive(self) -> bool:
+        """Return whether its process runs."""
+        return self.process.is_alive()
+
+    def call(self, method: str, *arguments: str | int | bool) -> Any:
+        """Call a method; return its answer, a Java list of texts or of numbers as a tuple.
+
+        Raises:
+            JavaFailed: The method raised an exception.
+            JavaGone: The process has ended, or did not answer in time.
+        """
+        return self.process.run(lambda java: read(java, getattr(self.entry, method)(*arguments)))
+
+    def close(self) -> None:
+        """Let go of the object, and give back the seat in the process."""
+        with contextlib.suppress(JavaGone):
+            if self.is_alive():
+                self.process.run(lambda java: java.detach(self.entry))
+        self._lease.release()
+
+
+def read(java: Any, answer: Any) -> Any:
+    """Return what Java answered; a list as a tuple, in one piece instead of item by item over the wire."""
+    from py4j.java_collections import JavaList
+
+    if not isinstance(answer, JavaList):
+        return answer
+    if answer.isEmpty() or not isinstance(answer.get(0), str):
+        items = tuple(json.loads(answer.toString()))  # numbers
+    else:
+        items = tuple(java.jvm.java.lang.String.join("\n", answer).split("\n"))
+    java.detach(answer)
+    return items
+
+
+_pools: dict[tuple[str, bool], EnginePool[JavaProcess]] = {}
+_guard = threading.Lock()
+
+
+def java_pool(
+    feature: str, jar: Path, heap_megabytes: int, options: tuple[str, ...] = (), *, shares: bool = True
+) -> EnginePool[JavaProcess]:
+    """Return the pool of Java processes with a class archive, one of each kind for all environments of this process.
+
+    One process serves 8 environments, or as many as the variable ``TURNGYM_ENVS_PER_JAVA`` says, within one heap.
+    One that nobody uses is kept until the interpreter ends, or until :func:`close_java`.
+
+    Args:
+        feature: What needs Java, for error messages.
+        jar: The class archive.
+        heap_megabytes: Upper limit of the heap of one process.
+        options: Further options of the ``java`` program.
+        shares: Whether environments may share a process; else there is one for each.
+
+    Raises:
+        ConfigError: The variable holds no number above 0.
+    """
+    key = feature, shares
+    with _guard:
+        pool = _pools.get(key)
+        if pool is None or pool.process != os.getpid():
+            seats = os.environ.get(SEATS_VARIABLE, str(SEATS))
+            if not seats.isdecimal() or int(seats) < 1:
+                raise ConfigError(f"{SEATS_VARIABLE} must be a number of at least 1, got {seats!r}.")
+            start = functools.partial(JavaProcess, feature, jar, heap_megabytes, options)
+            pool = _pools[key] = EnginePool(start, seats=int(seats) if shares else 1)
+        return pool
+
+
+def close_java() -> None:
+    """End all Java processes of this process; environments that still use one find it gone."""
+    with _guard:
+        pools = [pool for pool in _pools.values() if pool.process == os.getpid()]
+        _pools.clear()
+    for pool in pools:
+        pool.close()
 
 
 def _end(process: subprocess.Popen[bytes], gateway: Any, owner: int) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.envs.core import Outcome, TextEnv
-from turngym.envs.textworlds.java import JavaFailed, JavaGone, JavaProcess, find_java
+from turngym.envs.textworlds.java import JavaFailed, JavaGone, JavaObject, find_java, java_pool
 from turngym.envs.textworlds.textworld_express_games import (
     FIRST_SEED,
     GAMES,
@@ -31,6 +31,7 @@ from turngym.types import JSONValue
 
 UNKNOWN_ACTION = "That is no action you can take now."
 _ENTRY = "textworldexpress.runtime.PythonInterface"
+_HEAP_MEGABYTES = 192
 _GOLD_ATTEMPTS = 50
 
 
@@ -42,7 +43,7 @@ def _find_jar() -> Path:
     return Path(JAR_PATH)
 
 
-def _run_gold_agent(agent: str, seed: int, java: Any, entry: Any) -> tuple[bool, tuple[str, ...]]:
+def _run_gold_agent(agent: str, seed: int, entry: Any, java: Any) -> tuple[bool, tuple[str, ...]]:
     """Let a gold agent play the current game to its end; return whether it won, and its actions."""
     game = entry.game()
     walker = getattr(java.jvm.textworldexpress.goldagent, agent)(game)
@@ -57,7 +58,7 @@ def _run_gold_agent(agent: str, seed: int, java: Any, entry: Any) -> tuple[bool,
 
 
 class TextWorldExpress(TextEnv[str]):
-    """One of the eight games of TextWorldExpress; a new task at every reset, in one Java process per environment.
+    """One of the eight games of TextWorldExpress; a new task at every reset, in a Java process that several share.
 
     Every split has the package's own 1,000 seeds, named ``"train/0"`` to ``"train/999"``. Small parameters make few
     different worlds, so that two seeds may show the same one, in mapreader with two rooms even across folds.
@@ -97,7 +98,7 @@ class TextWorldExpress(TextEnv[str]):
         self.instructions = describe(game)
         self._jar = _find_jar()
         find_java(self.env_id)
-        self._java: JavaProcess | None = None
+        self._java: JavaObject | None = None
         self._task = 0
         self._clear()
 
@@ -129,10 +130,11 @@ class TextWorldExpress(TextEnv[str]):
 
     # Talking to the game.
 
-    def _start(self) -> JavaProcess:
+    def _start(self) -> JavaObject:
         if self._java is None or not self._java.is_alive():
             self.close()
-            self._java = JavaProcess(self.env_id, self._jar, _ENTRY)
+            shares = not GAMES[self.game].is_lonely
+            self._java = JavaObject(java_pool("TextWorldExpress", self._jar, _HEAP_MEGABYTES, shares=shares), _ENTRY)
             problem = self._ask("load", self.game, self.params)  # reads the word lists: far slower than a reset
             if problem:
                 self.close()
@@ -257,7 +259,8 @@ class TextWorldExpress(TextEnv[str]):
         """Run the package's own gold agent, a random walk, with seeds of ours, so that a task has one gold path."""
         for attempt in range(_GOLD_ATTEMPTS):
             self._generate()
-            found, path = self._start().run(partial(_run_gold_agent, agent, attempt))
+            java = self._start()
+            found, path = java.process.run(partial(_run_gold_agent, agent, attempt, java.entry))
             if found:
                 return path
         return ()
@@ -281,7 +284,7 @@ class TextWorldExpress(TextEnv[str]):
             )
 
     def close(self) -> None:
-        """End the Java process; a later reset starts a new one."""
+        """Leave the Java process; a later reset joins one again."""
         if self._java is not None:
             self._java.close()
             self._java = None

@@ -18,12 +18,14 @@ class Game(NamedTuple):
         rules: The goal, for the instructions.
         actions: The forms of its actions; words in capitals stand for what the observations name.
         gold_agent: The Java class that finds the gold path, where the package gives it a generator without a seed.
+        is_lonely: Whether two games of the same task must not run in one Java process, since they share their objects.
     """
 
     parameters: Mapping[str, tuple[int, int]]
     rules: str
     actions: tuple[str, ...]
     gold_agent: str = ""
+    is_lonely: bool = False
 
 
 _LOOK = ("look around", "inventory")
@@ -40,6 +42,7 @@ GAMES: dict[str, Game] = {
         "Read the math problem, work out the answer, and put the objects whose number is the answer into the box. "
         "Any other objects in the box lose the game.",
         (*_LOOK, "read OBJECT", *_CARRY),
+        is_lonely=True,
     ),
     "coin": Game(
         {"numLocations": (1, 11), "numDistractorItems": (0, 10), "includeDoors": _FLAG, "limitInventorySize": _FLAG},
@@ -89,6 +92,7 @@ GAMES: dict[str, Game] = {
         "Put the objects into the box one by one, from the smallest quantity to the largest. Mind the units. "
         "A wrong order loses the game.",
         (*_LOOK, *_CARRY),
+        is_lonely=True,
     ),
     "twc": Game(
         {"numLocations": (1, 3), "numItemsToPutAway": (1, 4), "includeDoors": _FLAG, "limitInventorySize": _FLAG},

@@ -6,39 +6,23 @@ them) and ``json`` (``{"tool": "python", "code": "..."}``, ``{"tool": "answer", 
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
 
-from turngym.envs.json_text import first_object
+from turngym.envs.calls import Call, Calls, cut, harmless
 from turngym.envs.tools.sandbox import Result
 
-FORMS = ("tags", "json")
 PYTHON, ANSWER = "python", "answer"
-FIELDS: Mapping[str, str] = {PYTHON: "code", ANSWER: "text"}
-_TAGS = re.compile(r"<(python|answer)>(.*?)</\1>", re.DOTALL)
+CALLS = Calls(
+    {PYTHON: "code", ANSWER: "text"},
+    {
+        "tags": "write <python>code</python> to run code or <answer>text</answer> to answer",
+        "json": 'write {"tool": "python", "code": "..."} or {"tool": "answer", "text": "..."}',
+    },
+)
+write = CALLS.write
 _BOXED = re.compile(r"\\boxed\s*\{")
 _FENCE = re.compile(r"^\s*```(?:python|py)?[ \t]*\n(.*?)\n?\s*```\s*$", re.DOTALL)
-_CONTROL = re.compile(
-    r"<(\s*/?\s*)(think|python|answer|output|code|tool|tool_call|tool_response|warning|action|im_start|im_end)\b", re.I
-)
-_CHAT = re.compile(r"<\|")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")
-
-
-class Call(NamedTuple):
-    """What an agent does.
-
-    Args:
-        tool: ``"python"``, ``"answer"``, or empty where the text is neither.
-        content: The code, or the answer.
-        problem: Why it is neither.
-    """
-
-    tool: str
-    content: str = ""
-    problem: str = ""
 
 
 def read(text: str, form: str) -> Call:
@@ -51,24 +35,22 @@ def read(text: str, form: str) -> Call:
     >>> read('{"tool": "answer", "text": "7"}', "json").content
     '7'
     """
-    return _read_tags(text) if form == "tags" else _read_json(text)
+    boxed = _BOXED.search(text) if form == "tags" else None
+    inside = inside_braces(text, boxed.end() - 1) if boxed else None
+    tag = CALLS.tags.search(text) if boxed and inside is not None else None
+    if boxed and inside is not None and (tag is None or boxed.start() < tag.start()):
+        return Call(ANSWER, inside.strip())
+    found = CALLS.read(text, form)
+    if found.tool == PYTHON:
+        return found._replace(content=code_in(found.content))
+    return found._replace(content=(_unboxed(found.content) if form == "tags" else found.content).strip())
 
 
-def _read_tags(text: str) -> Call:
-    found = _TAGS.search(text)
+def _unboxed(text: str) -> str:
+    """Return what a box in a text holds, the text itself without one."""
     boxed = _BOXED.search(text)
-    if boxed is not None and (found is None or boxed.start() < found.start()):
-        inside = inside_braces(text, boxed.end() - 1)
-        if inside is not None:
-            return Call(ANSWER, inside.strip())
-    if found is None:
-        return Call("", problem="write <python>code</python> to run code or <answer>text</answer> to answer")
-    content = found[2]
-    if found[1] == ANSWER:
-        boxed = _BOXED.search(content)
-        inside = inside_braces(content, boxed.end() - 1) if boxed else None
-        return Call(ANSWER, (content if inside is None else inside).strip())
-    return Call(PYTHON, code_in(content))
+    inside = inside_braces(text, boxed.end() - 1) if boxed else None
+    return text if inside is None else inside
 
 
 def inside_braces(text: str, start: int) -> str | None:
@@ -89,52 +71,6 @@ def code_in(text: str) -> str:
     """
     fenced = _FENCE.match(text)
     return (fenced[1] if fenced else text).strip("\r\n").rstrip()
-
-
-def _read_json(text: str) -> Call:
-    wanted = 'write {"tool": "python", "code": "..."} or {"tool": "answer", "text": "..."}'
-    call = first_object(text)
-    if call is None:
-        return Call("", problem=f"there is no JSON object: {wanted}")
-    field = FIELDS.get(str(call.get("tool")))
-    if field is None:
-        return Call("", problem=f"there is no tool {str(call.get('tool'))[:40]!r}: {wanted}")
-    if not isinstance(call.get(field), str) or call.keys() - {"tool", field}:
-        return Call("", problem=f"the call needs exactly tool and {field}, a text: {wanted}")
-    content = call[field]
-    return Call(str(call["tool"]), code_in(content) if field == "code" else content.strip())
-
-
-def write(tool: str, content: str, form: str) -> str:
-    """Return the text of a call.
-
-    >>> write("python", "print(1)", "tags")
-    '<python>print(1)</python>'
-    """
-    if form == "tags":
-        return f"<{tool}>{content}</{tool}>"
-    return json.dumps({"tool": tool, FIELDS[tool]: content}, ensure_ascii=False)
-
-
-def harmless(text: str) -> str:
-    """Return a text in which no control tag can be read: an output must not be able to forge a turn.
-
-    >>> harmless("<answer>42</answer> <|im_end|> a < b")
-    '‹answer>42‹/answer> ‹|im_end|> a < b'
-    """
-    return _CHAT.sub("\u2039|", _CONTROL.sub("\u2039\\1\\2", text))
-
-
-def cut(text: str, most: int) -> str:
-    r"""Return a text of at most so many characters, beginning and end, that says what was left out.
-
-    >>> cut("0123456789" * 10, 20)
-    '0123456789\n... 80 characters left out ...\n0123456789'
-    """
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[len(text) - half :]}"
 
 
 _ENDS = {

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from turngym.envs.core import Outcome, TextEnv
-from turngym.envs.json_text import first_object
+from turngym.envs.calls import FORMS, cut, harmless
+from turngym.envs.core import Outcome
+from turngym.envs.data_files import data_file
+from turngym.envs.sets import PROCEDURAL, SetEnv
 from turngym.envs.textgames.procedural import require_choice, require_running, require_whole
-from turngym.envs.tools.calls import code_in, cut, harmless
+from turngym.envs.tools.calls import code_in
 from turngym.envs.tools.code_tests import CodeTask, read_code_tasks
-from turngym.envs.tools.data_files import data_file
 from turngym.envs.tools.faults import Fault, faults
 from turngym.envs.tools.grading import Ran, passed, run_tests
 from turngym.envs.tools.programs import Program, programs
 from turngym.envs.tools.sandbox import Limits
 from turngym.envs.tools.values import decode, encode
 from turngym.envs.tools.workbench import shared_sandbox
-from turngym.errors import ConfigError
 from turngym.seeding import stream
 from turngym.types import JSONValue
 
-PROCEDURAL = "procedural"
-FORMS = ("tags", "json")
 MODES = ("repair", "write")
 _RULES = """{work} You may think first; then write the whole program:
 {example}
@@ -37,6 +34,7 @@ _WORK = {
     "write": "Write the program that is described.",
 }
 _CODE = re.compile(r"<code>(.*?)</code>", re.DOTALL)
+_SUBMIT = Calls({"submit": "code"}, {"json": ""})
 _LONGEST = 20_000
 _HIDDEN, _VISIBLE = 12, 3
 
@@ -50,19 +48,18 @@ def program_in(action: str, form: str) -> str | None:
     if form == "tags":
         found = _CODE.search(action)
         return None if found is None else code_in(found[1])
-    call = first_object(action)
-    is_call = call is not None and call.keys() == {"tool", "code"} and call["tool"] == "submit"
-    return code_in(call["code"]) if call and is_call and isinstance(call["code"], str) else None
+    call = _SUBMIT.read(action, form)
+    return code_in(call.content) if call.tool else None
 
 
 def written(program: str, form: str) -> str:
     """Return the action that hands in a program."""
     if form == "tags":
         return f"<code>\n{program.rstrip()}\n</code>"
-    return json.dumps({"tool": "submit", "code": program.rstrip()}, ensure_ascii=False)
+    return _SUBMIT.write("submit", program.rstrip(), form)
 
 
-class CodeRepair(TextEnv[str]):
+class CodeRepair(SetEnv[CodeTask]):
     """A faulty or missing program, examples, hidden tests, and a few attempts.
 
     The reward of an attempt is the rise of the best share of hidden tests passed so far; the episode terminates when
@@ -90,6 +87,8 @@ class CodeRepair(TextEnv[str]):
         ConfigError: An option is out of its range, or a file is missing.
         MissingExtra: There is no sandbox here.
     """
+
+    _noun: ClassVar[str] = "program"
 
     def __init__(
         self,
@@ -119,28 +118,15 @@ class CodeRepair(TextEnv[str]):
         self._require("format_penalty", format_penalty, 0, 1e6)
         self._form, self._seconds, self._penalty, self._faults = form, float(seconds), format_penalty, faults
         self._mode = mode if dataset == PROCEDURAL else "write"
-        self._is_procedural = dataset == PROCEDURAL
-        self._file = () if self._is_procedural else read_code_tasks(data_file(folder, dataset, split), examples)
+        if dataset != PROCEDURAL:
+            self._items = read_code_tasks(data_file(folder, dataset, split), examples)
         self._sandbox = shared_sandbox(sandbox, Limits(wall_seconds=float(seconds), memory_mib=memory_mib))
         self.instructions = _RULES.format(
             work=_WORK[self._mode], example=written("...", form), seconds=seconds, turns=max_turns
         )
 
-    def tasks(self) -> tuple[str, ...]:
-        """Return the numbers of the tasks of a data set."""
-        return tuple(map(str, range(len(self._file))))
-
     def _begin(self, task: str | int | None) -> str:
-        if self._is_procedural:
-            if task is not None:
-                raise ConfigError(f"{self.env_id} has no named tasks, got {task!r}: pick a program by seed.")
-            self._task = self._draw(self._drawn, lambda one: f"{one.text}\n{one.start}")
-        else:
-            if task is not None and (not str(task).isdecimal() or int(task) >= len(self._file)):
-                raise ConfigError(f"{self.env_id} has the tasks 0 to {len(self._file) - 1}, got {task!r}.")
-            number = int(self.np_random.integers(len(self._file))) if task is None else int(task)
-            self._task = self._file[number]
-            self.instance = f"{self._task.name}\n{self._task.text}\n{self._task.start}"
+        self._task = self._next_item(task)
         self._best, self._last, self._report = self._task.share, "", ""
         return self._first_words()
 
@@ -150,6 +136,10 @@ class CodeRepair(TextEnv[str]):
             return faulty_task(known[int(generator.integers(len(known)))])
         names = tuple(programs())
         return blank_task(programs()[names[int(generator.integers(len(names)))]])
+
+    def _text_of(self, item: CodeTask) -> str:
+        text = f"{item.text}\n{item.start}"
+        return text if self._items is None else f"{item.name}\n{text}"  # programs of a set may be described alike
 
     def _first_words(self) -> str:
         task = self._task

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from turngym.envs.tools.data_files import read_lines
+from turngym.envs.data_files import read_lines
 from turngym.errors import ConfigError
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
-from turngym.envs.core import Outcome, TextEnv
+import numpy as np
+
+from turngym.envs.calls import FORMS, harmless
+from turngym.envs.core import Outcome
+from turngym.envs.data_files import data_file, read_lines
 from turngym.envs.search.step_rewards import tool_efficiency
+from turngym.envs.sets import PROCEDURAL, SetEnv
 from turngym.envs.textgames.procedural import require_choice, require_flag, require_running, require_whole
-from turngym.envs.tools.calls import ANSWER, FORMS, PYTHON, harmless, read, show, write
-from turngym.envs.tools.data_files import data_file, read_lines
+from turngym.envs.tools.calls import ANSWER, PYTHON, read, show, write
 from turngym.envs.tools.math_answers import require_comparison, same_answer
 from turngym.envs.tools.problems import KINDS, LEVELS, Problem, draw_problem
 from turngym.envs.tools.sandbox import Limits
@@ -16,7 +21,6 @@ from turngym.envs.tools.workbench import Workbench, shared_sandbox
 from turngym.errors import ConfigError, MissingExtra
 from turngym.types import JSONValue
 
-PROCEDURAL = "procedural"
 _TOOL_RULES = """Solve the problem. You may think first; then write one of:
 {python}
 {answer}
@@ -30,7 +34,7 @@ _LONGEST_ANSWER = 1000
 _LONGEST_CODE = 20_000
 
 
-class MathPython(TextEnv[str]):
+class MathPython(SetEnv[Problem]):
     r"""A mathematical problem and a few turns to compute and answer.
 
     The episode terminates with an answer, right or wrong, and is truncated at ``max_turns``; in the last turn no code
@@ -67,6 +71,8 @@ class MathPython(TextEnv[str]):
     1.0
     """
 
+    _noun: ClassVar[str] = "problem"
+
     def __init__(
         self,
         dataset: str = PROCEDURAL,
@@ -101,8 +107,7 @@ class MathPython(TextEnv[str]):
             self._require(name, cost, 0, 1e6)
         self._costs = tool_cost, error_cost, format_penalty
         self._form, self._kind, self._level, self._most, self._is_efficient = form, kind, level, output, efficiency
-        self._file = () if dataset == PROCEDURAL else _read_problems(data_file(folder, dataset, split))
-        self._is_procedural = dataset == PROCEDURAL
+        self._items = None if dataset == PROCEDURAL else _read_problems(data_file(folder, dataset, split))
         self._bench = self._workbench(sandbox, seconds) if tool else None
         told = {"python": write(PYTHON, "code", form), "answer": write(ANSWER, "text", form), "turns": max_turns}
         rules = _TOOL_RULES if tool else _PLAIN_RULES
@@ -115,28 +120,16 @@ class MathPython(TextEnv[str]):
         except MissingExtra as error:
             raise MissingExtra(f"{self.env_id}: {error} Or pass tool=False to play without code.") from error
 
-    def tasks(self) -> tuple[str, ...]:
-        """Return the numbers of the problems of a data set."""
-        return tuple(map(str, range(len(self._file))))
-
     def _begin(self, task: str | int | None) -> str:
-        if self._is_procedural:
-            if task is not None:
-                raise ConfigError(f"{self.env_id} has no named tasks, got {task!r}: pick a problem by seed.")
-            self._problem = self._draw(
-                lambda generator: draw_problem(self._kind, self._level, generator), lambda one: one.question
-            )
-        else:
-            number = int(self.np_random.integers(len(self._file))) if task is None else self._number(task)
-            self._problem = self._file[number]
-            self.instance = self._problem.question
+        self._problem = self._next_item(task)
         self._clear()
         return f"Problem: {harmless(self._problem.question)}"
 
-    def _number(self, task: str | int) -> int:
-        if not str(task).isdecimal() or int(task) >= len(self._file):
-            raise ConfigError(f"{self.env_id} has the tasks 0 to {len(self._file) - 1}, got {task!r}.")
-        return int(task)
+    def _drawn(self, generator: np.random.Generator) -> Problem:
+        return draw_problem(self._kind, self._level, generator)
+
+    def _text_of(self, item: Problem) -> str:
+        return item.question
 
     def _clear(self) -> None:
         self._calls: list[tuple[str, str]] = []

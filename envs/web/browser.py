@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from turngym.envs.web.chromium import FLAGS, Chromium, descendants, find_browser, require_playwright
+from turngym.envs.web.frames import STEERED_FLAGS, Frames, can_be_steered, contexts, open_steered
 from turngym.envs.web.tab import CLOSE_SECONDS, SCRIPT, BrowserFault, Tab
 from turngym.errors import ConfigError
 
@@ -71,18 +72,23 @@ class BrowserPool:
         self._driver: Playwright | None = None
         self._lock = asyncio.Lock()
 
-    async def open(self, allowed: Sequence[str], viewport: tuple[int, int] = VIEWPORT) -> Tab:
+    async def open(
+        self, allowed: Sequence[str], viewport: tuple[int, int] = VIEWPORT, *, is_steered: bool = False
+    ) -> Tab:
         """Return a new tab that may show addresses with one of these starts, and reach nothing else.
 
         Args:
             allowed: Starts of addresses, such as ``file:///srv/pages/`` or ``http://127.0.0.1:8000/``.
             viewport: Width and height of the page in pixels.
+            is_steered: Whether the page draws only when told to, where the browser can do that: pictures are had
+                sooner, and the mouse need not wait for the next frame.
 
         Raises:
             BrowserFault: There are too many tabs already, or no browser can be started.
         """
+        is_steered = is_steered and can_be_steered(self.executable)
         for attempt in range(3):
-            host = await self._host()
+            host = await self._host(is_steered)
             try:
                 return await asyncio.wait_for(self._open(host, allowed, viewport), self.timeout_seconds * 2)
             except Exception as error:  # whatever a dying browser does: another one gets the tab
@@ -124,7 +130,7 @@ class BrowserPool:
 
     # Browsers.
 
-    async def _host(self) -> Chromium:
+    async def _host(self, is_steered: bool) -> Chromium:
         """Return a browser with room for one more tab, counted as opening there."""
         async with self._lock:
             for host in list(self.browsers):
@@ -132,15 +138,16 @@ class BrowserPool:
                     await self._lose(host)
             if sum(host.load for host in self.browsers) >= self.max_tabs:
                 raise BrowserFault(f"{self.max_tabs} tabs are open already: close environments, or raise max_tabs")
-            free = [host for host in self.browsers if not host.is_retired and host.load < self.tabs_per_browser]
-            host = free[0] if free else await self._launch()
+            fitting = [host for host in self.browsers if host.is_steered == is_steered and not host.is_retired]
+            free = [host for host in fitting if host.load < self.tabs_per_browser]
+            host = free[0] if free else await self._launch(is_steered)
             host.opening += 1
             return host
 
-    async def _launch(self) -> Chromium:
+    async def _launch(self, is_steered: bool) -> Chromium:
         for attempt in range(2):
             try:
-                browser = await asyncio.wait_for(self._start(), _START_SECONDS)
+                browser = await asyncio.wait_for(self._start(is_steered), _START_SECONDS)
                 session = await browser.new_browser_cdp_session()
                 told = await asyncio.wait_for(session.send("SystemInfo.getProcessInfo"), self.timeout_seconds)
                 break
@@ -149,17 +156,18 @@ class BrowserPool:
                 if attempt:
                     raise BrowserFault(f"{self.executable} does not start: {error}") from error
         process = next(each["id"] for each in told["processInfo"] if each["type"] == "browser")
-        host = Chromium(browser, process)
+        host = Chromium(browser, process, session, is_steered=is_steered)
         self.browsers.append(host)
         self.counts["launched"] += 1
         return host
 
-    async def _start(self) -> Browser:
+    async def _start(self, is_steered: bool) -> Browser:
         from playwright.async_api import async_playwright
 
         if self._driver is None:
             self._driver = await async_playwright().start()
         flags = [*FLAGS, "--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else list(FLAGS)
+        flags += STEERED_FLAGS if is_steered else ()
         return await self._driver.chromium.launch(
             executable_path=self.executable, headless=True, args=flags, handle_sigint=False, handle_sigterm=False
         )
@@ -183,26 +191,34 @@ class BrowserPool:
     # Tabs.
 
     async def _open(self, host: Chromium, allowed: Sequence[str], viewport: tuple[int, int]) -> Tab:
-        is_local = all(start.startswith("file:") for start in allowed)
-        context = await host.browser.new_context(
-            viewport={"width": viewport[0], "height": viewport[1]},
-            locale="en-US",
-            timezone_id="UTC",
-            color_scheme="light",
-            reduced_motion="reduce",
-            accept_downloads=False,
-            service_workers="block",
-            offline=is_local,
-        )
-        await context.add_init_script(SCRIPT)
-        if not is_local:
-            await _block_others(context, allowed)
-        page = await context.new_page()
+        async with host.naming:  # a context is told from the others by being new
+            known = await contexts(host.session) if host.is_steered else set()
+            context = await _new_context(host.browser, allowed, viewport)
+            page = await (open_steered(host.session, context, known) if host.is_steered else context.new_page())
         session = await context.new_cdp_session(page)
-        tab = Tab(context, page, session, allowed, self.timeout_seconds, self.counts, host.is_alive)
+        frames = Frames(session) if host.is_steered else None
+        tab = Tab(context, page, session, allowed, self.timeout_seconds, self.counts, host.is_alive, frames)
         host.tabs.add(tab)
         self.counts["opened"] += 1
         return tab
+
+
+async def _new_context(browser: Browser, allowed: Sequence[str], viewport: tuple[int, int]) -> BrowserContext:
+    is_local = all(start.startswith("file:") for start in allowed)
+    context = await browser.new_context(
+        viewport={"width": viewport[0], "height": viewport[1]},
+        locale="en-US",
+        timezone_id="UTC",
+        color_scheme="light",
+        reduced_motion="reduce",
+        accept_downloads=False,
+        service_workers="block",
+        offline=is_local,
+    )
+    await context.add_init_script(SCRIPT)
+    if not is_local:
+        await _block_others(context, allowed)
+    return context
 
 
 async def _block_others(context: BrowserContext, allowed: Sequence[str]) -> None:

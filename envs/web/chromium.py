@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib.util
 import os
@@ -15,7 +16,7 @@ from turngym.envs.web.tab import Tab
 from turngym.errors import MissingExtra, missing_extra
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser
+    from playwright.async_api import Browser, CDPSession
 
 PROGRAMS = ("chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -32,6 +33,7 @@ FLAGS = (
     "--font-render-hinting=none",
     "--js-flags=--max-old-space-size=256",
     "--force-color-profile=srgb",
+    "--disable-partial-raster",  # a picture must not depend on what was painted anew since the last one
 )
 
 
@@ -69,14 +71,20 @@ class Chromium:
 
     Args:
         browser: Playwright's handle.
-        processes: Process ids at the time it started, the browser's own first.
+        process: Its process id.
+        session: A CDP session to it.
+        is_steered: Whether its pages draw only when told to.
     """
 
-    def __init__(self, browser: Browser, process: int) -> None:
+    def __init__(self, browser: Browser, process: int, session: CDPSession, *, is_steered: bool = False) -> None:
         self.browser = browser
+        self.session = session
+        self.is_steered = is_steered
         self.process = process
         self.tabs: set[Tab] = set()
         self.opening = 0
+        self.naming = asyncio.Lock()
+        """Held while a context is made and then recognised."""
         self.is_retired = False
         """Whether no new tab is opened in it."""
 

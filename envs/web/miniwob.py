@@ -20,13 +20,15 @@ from turngym.envs.web.actions import FORMAT, read
 from turngym.envs.web.browser import VIEWPORT
 from turngym.envs.web.chromium import find_browser, require_playwright
 from turngym.envs.web.miniwob_oracles import ORACLES, WITHOUT_ORACLE
-from turngym.envs.web.miniwob_page import BLANK, MiniWoBPage, Screen
+from turngym.envs.web.miniwob_page import MiniWoBPage
+from turngym.envs.web.miniwob_screen import BLANK, Screen
 from turngym.envs.web.miniwob_tasks import TASKS, pages_folder
 from turngym.envs.web.oracle import View
-from turngym.envs.web.page import listed_actions, normalised, page_text
+from turngym.envs.web.page import listed_actions
 from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName, nearest
 from turngym.types import JSONValue
 
+OBSERVATIONS = ("page", "tree")
 _RULES = """You see a web page as a list of its elements, each with its number in brackets. Do what the task asks.
 Answer with one action:
 {format}
@@ -48,6 +50,9 @@ class MiniWoB(PictureEnv):
     Args:
         task: Name of a task, a sequence of names, or ``"all"``.
         time_decay: Whether the reward shrinks linearly with the turns, as the original's does with seconds.
+        observation: What the text shows: ``"page"``, the visible elements of the document with what can be read off
+            them, or ``"tree"``, Chromium's accessibility tree, which leaves out places and colours. Both give the
+            elements the same numbers.
         turn_ms: How far a turn moves the page's clock, in milliseconds.
         image: Whether the observation holds a screenshot beside the text.
         marks: Whether the screenshot shows the numbers of the elements.
@@ -71,6 +76,7 @@ class MiniWoB(PictureEnv):
         self,
         task: str | Sequence[str] = "click-button",
         *,
+        observation: str = "page",
         time_decay: bool = False,
         turn_ms: int = 1000,
         image: bool = False,
@@ -86,6 +92,8 @@ class MiniWoB(PictureEnv):
         self.names = _task_names(self.env_id, task)
         if isinstance(self.settings.get("task"), tuple):
             self.settings = {**self.settings, "task": list(self.names)}
+        if observation not in OBSERVATIONS:
+            raise ConfigError(f"{self.env_id} has no observation {observation!r}. {nearest(observation, OBSERVATIONS)}")
         require_whole(self.env_id, "turn_ms", turn_ms, 0, 60_000)
         require_whole(self.env_id, "width", width, 332, 2000)
         require_whole(self.env_id, "height", height, 210, 2000)
@@ -97,7 +105,8 @@ class MiniWoB(PictureEnv):
         self._time_decay = bool(time_decay)
         self._marks = bool(marks)
         limit_ms = (max_turns + 1) * max(turn_ms, 1) if time_decay else 10**9
-        self._page = MiniWoBPage((width, height), turn_ms, limit_ms, with_image=image)
+        with_tree = observation == "tree"
+        self._page = MiniWoBPage((width, height), turn_ms, limit_ms, with_image=image, with_tree=with_tree)
         weakref.finalize(self, MiniWoBPage.let_go, self._page)
         self._task, self._seed = self.names[0], 0
         self._screen: Screen = BLANK
@@ -138,7 +147,7 @@ class MiniWoB(PictureEnv):
         return self._first()
 
     def _first(self) -> str:
-        return f"Task: {self._screen.goal}\n{page_text(self._screen.nodes)}"
+        return f"Task: {self._screen.goal}\n{self._screen.page}"
 
     def _advance(self, action: str) -> Outcome[str]:
         if read(action) is None:
@@ -151,7 +160,7 @@ class MiniWoB(PictureEnv):
         self._actions.append(action)
         before, self._screen = self._screen, screen
         reward = screen.decayed_reward if self._time_decay else screen.raw_reward
-        shown = page_text(screen.nodes)
+        shown = screen.page
         if screen.goal != before.goal:
             shown = f"Task: {screen.goal}\n{shown}"
         if screen.problem:
@@ -162,7 +171,7 @@ class MiniWoB(PictureEnv):
         return Outcome(shown, reward, screen.is_done, screen.raw_reward >= SUCCESS, not screen.problem)
 
     def _anchor(self) -> str:
-        return f"{self._screen.goal}\n{normalised(self._screen.nodes)}"
+        return f"{self._screen.goal}\n{self._screen.canonical}"
 
     def _legal_actions(self) -> tuple[str, ...]:
         return listed_actions(self._screen.goal, self._screen.nodes)
@@ -177,13 +186,17 @@ class MiniWoB(PictureEnv):
         """Return the next action of the task's oracle, which reads the task and the page, nothing else.
 
         Raises:
-            ConfigError: The task has no oracle, or no episode is under way.
+            ConfigError: The task has no oracle, the oracle does not understand the page, or no episode is under way.
         """
         require_running(self)
         if self._task not in ORACLES:
             why = WITHOUT_ORACLE.get(self._task, "nobody wrote one")
             raise ConfigError(f"the task {self._task!r} of {self.env_id} has no oracle ({why}), so no expert action.")
-        return ORACLES[self._task](View(self._screen.goal, self._screen.nodes, tuple(self._actions)))
+        view = View(self._screen.goal, self._screen.nodes, tuple(self._actions))
+        try:
+            return ORACLES[self._task](view)
+        except (LookupError, StopIteration, ValueError, AssertionError) as error:
+            raise ConfigError(f"the oracle of {self._task} does not understand the page for {view.goal!r}.") from error
 
     # Coroutines, for the vector backend asyncio.
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from turngym.envs.web.actions import read
 from turngym.envs.web.hands import act
+from turngym.envs.web.miniwob_screen import Screen
 from turngym.envs.web.miniwob_tasks import REWOUND, address, pages_folder, style_images
-from turngym.envs.web.page import Node, page_text, read_nodes
+from turngym.envs.web.page import Node, read_nodes
 from turngym.envs.web.tab import BrowserFault, BrowserGone, Tab
 from turngym.envs.web.thread import BrowserThread, shared_pool
+from turngym.envs.web.tree import Tree
 
 T = TypeVar("T")
 RECYCLED_AFTER = 200
@@ -54,35 +57,6 @@ LOOK = _LOOK % json.dumps(HIDDEN)
 _SETTLE_MS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """What a page shows and says.
-
-    Args:
-        goal: The task in words.
-        nodes: The elements.
-        is_done: Whether the page has ended the episode.
-        raw_reward: Its reward without regard to time.
-        decayed_reward: Its reward, less for the time taken.
-        problem: Why the last action could not be done; empty if it was.
-        notice: What the page tried and was kept from; empty for nothing.
-    """
-
-    goal: str
-    nodes: tuple[Node, ...]
-    is_done: bool = False
-    raw_reward: float = 0.0
-    decayed_reward: float = 0.0
-    problem: str = ""
-    notice: str = ""
-
-    @property
-    def text(self) -> str:
-        """Goal, page and reward as one text."""
-        return f"{self.goal}\n{page_text(self.nodes)}\n{self.is_done} {self.raw_reward} {self.decayed_reward}"
-
-
-BLANK = Screen("", ())
 _TOLD = {"dialog": "dialog was dismissed", "popup": "window was closed", "download": "download was cancelled"}
 
 
@@ -96,16 +70,22 @@ class MiniWoBPage:
         turn_ms: How far a turn moves the page's clock.
         limit_ms: When the page's clock ends the episode.
         with_image: Whether every turn takes a screenshot.
+        with_tree: Whether every turn reads the accessibility tree.
     """
 
-    def __init__(self, viewport: tuple[int, int], turn_ms: int, limit_ms: int, *, with_image: bool) -> None:
+    def __init__(
+        self, viewport: tuple[int, int], turn_ms: int, limit_ms: int, *, with_image: bool, with_tree: bool = False
+    ) -> None:
         self.viewport, self.turn_ms, self.limit_ms, self.with_image = viewport, turn_ms, limit_ms, with_image
+        self._tree = Tree(HIDDEN) if with_tree else None
         self.events: Counter[str] = Counter()
         self._thread: BrowserThread | None = None
         self._tab: Tab | None = None
         self._task, self._seed = "", 0
         self._nodes: tuple[Node, ...] = ()
         self._shot = b""
+        self.is_steered = True
+        """Whether the page draws only when told to, where the browser can do that."""
         self.rewound = REWOUND
         """Tasks whose page is rewound instead of loaded."""
         self._loaded: tuple[Tab, str] | None = None
@@ -202,9 +182,13 @@ class MiniWoBPage:
             await self.close()
         if self._tab is None:
             assert self._thread is not None
-            self._tab = await self._thread.pool.open([f"{pages_folder().as_uri()}/"], self.viewport)
+            self._tab = await self._thread.pool.open(
+                [f"{pages_folder().as_uri()}/"], self.viewport, is_steered=self.is_steered
+            )
         tab = self._tab
         tab.resets += 1
+        if self._tree:
+            self._tree.forget()
         await tab.mouse("mouseMoved", self.viewport[0] - 1, self.viewport[1] - 1)
         if not await self._rewind(tab):
             await self._load(tab)
@@ -247,15 +231,7 @@ class MiniWoBPage:
         if new:
             self.events.update(new)
             told = ", a ".join(_TOLD[kind] for kind in sorted(new) if kind in _TOLD)
-            return Screen(
-                screen.goal,
-                screen.nodes,
-                screen.is_done,
-                screen.raw_reward,
-                screen.decayed_reward,
-                problem,
-                f"A {told}.",
-            )
+            return replace(screen, notice=f"A {told}.")
         return screen
 
     async def _look(self, tab: Tab, problem: str) -> Screen:
@@ -276,15 +252,20 @@ class MiniWoBPage:
         return await self._screen(tab, told, problem)
 
     async def _screen(self, tab: Tab, told: dict[str, Any], problem: str = "") -> Screen:
-        if self.with_image:
-            self._shot = await tab.screenshot()
-        self._nodes = read_nodes(told["page"]["nodes"])
+        nodes = read_nodes(told["page"]["nodes"])
+        tree = asyncio.ensure_future(self._tree.read(tab, nodes)) if self._tree else None
+        try:
+            if self.with_image:
+                self._shot = await tab.screenshot()
+        finally:
+            branches = await tree if tree else None
+        self._nodes = nodes
         goal = told["goal"]
         if isinstance(goal, dict):  # tasks in people's own words also name their parts
             goal = goal["utterance"]
         if not told["started"]:  # the page has loaded itself anew: whatever was done in it is lost
             self._loaded = None
-            return Screen(goal, self._nodes, True, -1.0, -1.0, problem, "The page was left.")
+            return Screen(goal, nodes, True, -1.0, -1.0, problem, "The page was left.", branches)
         is_done = bool(told["done"])
         raw, decayed = (float(told["raw"]), float(told["decayed"])) if is_done else (0.0, 0.0)
-        return Screen(goal, self._nodes, is_done, raw, decayed, problem)
+        return Screen(goal, nodes, is_done, raw, decayed, problem, "", branches)

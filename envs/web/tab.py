@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from turngym.envs.web.frames import Frames
 from turngym.errors import TurngymError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SCRIPT = (Path(__file__).parent / "data" / "page.js").read_text("utf8")
 CLOSE_SECONDS = 3.0
+_FRAMED = ("frame", "place")
 _KEYS = {"ctrl": "Control", "control": "Control", "alt": "Alt", "shift": "Shift", "meta": "Meta"}
 
 
@@ -45,6 +47,7 @@ class Tab:
         timeout_seconds: How long one operation may take.
         total: A counter of all tabs, where events are counted too.
         is_browser_alive: Tells whether the browser process still runs.
+        frames: Draws the page, where it does not draw by itself.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Tab:
         timeout_seconds: float,
         total: Counter[str],
         is_browser_alive: Callable[[], bool],
+        frames: Frames | None = None,
     ) -> None:
         self.context = context
         self.page = page
@@ -68,6 +72,7 @@ class Tab:
         self._timeout = timeout_seconds
         self._total = total
         self._is_browser_alive = is_browser_alive
+        self._frames = frames
         self._left = ""
         self._gone = asyncio.Event()
         self._entry = 0
@@ -117,8 +122,14 @@ class Tab:
 
     # Limits.
 
-    async def limited(self, work: Awaitable[T], what: str) -> T:
+    async def limited(self, work: Awaitable[T], what: str, *, needs_frames: bool = False, is_frame: bool = False) -> T:
         """Await something that the browser does.
+
+        Args:
+            work: What is awaited.
+            what: What it is, for the error message.
+            needs_frames: Whether it goes on only as the page is drawn.
+            is_frame: Whether it draws the page itself.
 
         Raises:
             BrowserFault: It takes too long, or the page is gone.
@@ -131,6 +142,8 @@ class Tab:
             raise self._error(self.fault)
         doing = asyncio.ensure_future(work)
         gone = asyncio.ensure_future(self._gone.wait())
+        frames = self._frames
+        drawing = asyncio.ensure_future(frames.until(doing, at_once=needs_frames)) if frames and not is_frame else None
         try:
             await asyncio.wait({doing, gone}, timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
             if doing.done():
@@ -140,6 +153,8 @@ class Tab:
             raise self._error(self.fault) from error
         finally:
             gone.cancel()
+            if drawing is not None:
+                drawing.cancel()
             if not doing.done():
                 doing.cancel()
         if not self.fault:
@@ -163,14 +178,16 @@ class Tab:
             self.count("navigation")
             raise self._error(self.fault)
 
-    async def send(self, method: str, **values: Any) -> dict[str, Any]:
-        """Send one command of the Chrome DevTools Protocol."""
-        answer: dict[str, Any] = await self.limited(self._session.send(method, values), method)
+    async def send(self, method: str, *, needs_frames: bool = False, **values: Any) -> dict[str, Any]:
+        """Send one command of the Chrome DevTools Protocol; see :meth:`limited` for the option."""
+        work = self._session.send(method, values)
+        answer: dict[str, Any] = await self.limited(work, method, needs_frames=needs_frames)
         return answer
 
-    async def ask(self, expression: str) -> Any:
+    async def ask(self, expression: str, *, needs_frames: bool = False) -> Any:
         """Return the value of an expression of ours, promises awaited; the agent never has a say in it."""
-        answer = await self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        values = {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        answer = await self.send("Runtime.evaluate", needs_frames=needs_frames, **values)
         if "exceptionDetails" in answer:
             shown = answer["exceptionDetails"].get("exception", {}).get("description") or answer["exceptionDetails"]
             self.fault = f"the page's script failed: {str(shown).splitlines()[0]}"
@@ -179,7 +196,8 @@ class Tab:
 
     async def tool(self, name: str, *values: Any) -> Any:
         """Call one of the tools of ``data/page.js``."""
-        return await self.ask(f"__turngym.{name}({', '.join(json.dumps(value) for value in values)})")
+        call = f"__turngym.{name}({', '.join(json.dumps(value) for value in values)})"
+        return await self.ask(call, needs_frames=name in _FRAMED)
 
     # What may be done.
 
@@ -200,18 +218,28 @@ class Tab:
         await self.limited(self.page.go_back(wait_until="load", timeout=self._timeout * 1000), "going back")
         return True
 
-    async def mouse(self, kind: str, x: float, y: float, held: bool = False, clicks: int = 0) -> None:
-        """Send one event of the mouse: ``mouseMoved``, ``mousePressed`` or ``mouseReleased``."""
+    async def mouse(
+        self, kind: str, x: float, y: float, held: bool = False, clicks: int = 0, *, is_last: bool = True
+    ) -> None:
+        """Send one event of the mouse: ``mouseMoved``, ``mousePressed`` or ``mouseReleased``.
+
+        A page is told of a move with the next frame, or before the next button event, unless the move ``is_last``.
+        """
         button = "none" if kind == "mouseMoved" and not held else "left"
-        pressed = int(held or kind == "mousePressed")
-        await self.send(
-            "Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, buttons=pressed, clickCount=clicks
-        )
+        values = {
+            "x": x,
+            "y": y,
+            "button": button,
+            "buttons": int(held or kind == "mousePressed"),
+            "clickCount": clicks,
+        }
+        needs_frames = kind == "mouseMoved" and is_last
+        await self.send("Input.dispatchMouseEvent", needs_frames=needs_frames, type=kind, **values)
 
     async def click(self, x: float, y: float, clicks: int = 1) -> None:
         """Move the mouse to a point and click there, the events in one go."""
         await asyncio.gather(
-            self.mouse("mouseMoved", x, y),
+            self.mouse("mouseMoved", x, y, is_last=False),
             *(
                 self.mouse(kind, x, y, clicks=n + 1)
                 for n in range(clicks)
@@ -253,6 +281,8 @@ class Tab:
 
     async def screenshot(self) -> bytes:
         """Return the visible part of the page as PNG."""
+        if self._frames:
+            return base64.b64decode(await self.limited(self._frames.picture(), "drawing the page", is_frame=True))
         answer = await self.send("Page.captureScreenshot", format="png", optimizeForSpeed=True)
         return base64.b64decode(answer["data"])
 

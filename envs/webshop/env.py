@@ -6,20 +6,31 @@ Source of the task and its reward: Yao et al. 2022, arXiv 2207.01206. Shop, sear
 from __future__ import annotations
 
 import re
+import weakref
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.pictures import PictureEnv
 from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
 from turngym.envs.webshop import pages
 from turngym.envs.webshop.catalogue import PROCEDURAL, Catalogue, from_folder, procedural
-from turngym.envs.webshop.pages import BOUGHT, BUY, ITEM, NEXT, PREVIOUS, RESULTS, SEARCH, View
+from turngym.envs.webshop.html import LONGEST_QUERY
+from turngym.envs.webshop.oracle import next_action
+from turngym.envs.webshop.pages import BOUGHT, ITEM, RESULTS, SEARCH, Move, View
 from turngym.envs.webshop.product import Goal, Product
 from turngym.envs.webshop.reward import Reward, reward, visible_reward
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, nearest
 from turngym.types import JSONValue
 
+if TYPE_CHECKING:
+    from turngym.envs.webshop.browser import ShopTab, Shown
+
 _ACTION = re.compile(r"\s*(search|click)\s*\[(.*)\]\s*", re.IGNORECASE | re.DOTALL)
-_LONGEST_QUERY = 300
+MODES = ("text", "browser")
 _RULES = """You are in a web shop. Find what the customer asks for, choose the options asked for, and buy it.
 Answer with one action: search[words] on the search page, or click[what stands in square brackets] on any other page.
 You have {turns} turns. Buying ends the episode; the closer the product and its options are to what was asked for, the \
@@ -27,12 +38,15 @@ higher the reward, 1 at most."""
 _UNREAD = "Unknown action: answer with search[words] or click[thing]."
 
 
-class WebShop(TextEnv[str]):
+class WebShop(PictureEnv):
     """A shop of about a thousand products and a customer with a wish.
 
     The episode terminates with the purchase, which pays the published reward in [0, 1]; success is a reward of 1. The
     progress is what buying now would pay, as far as the pages show it. On the search page the one legal action that is
     listed is a search for the wish itself; any other search is legal too.
+
+    With ``mode="browser"`` the same pages are served on the loopback to a real browser, which can reach nothing else;
+    actions click and type there, and the observation is read from the document. It is the same text.
 
     Args:
         catalogue: ``"procedural"``, or a folder with the files of the published shop (see
@@ -40,13 +54,18 @@ class WebShop(TextEnv[str]):
         products: Products of the generated shop, 50 to 100,000.
         shop_seed: Which generated shop.
         show_goal: Whether every page repeats the wish, as the published environment does, or only the first.
+        mode: ``"text"``, or ``"browser"`` for a real browser.
+        image: Whether the observation holds a screenshot beside the text; in a browser only.
+        width: Width of the browser's page in pixels.
+        height: Height of the browser's page in pixels.
         max_turns: Turns after which the episode is truncated.
         split: Share of the products that wishes are made from; all splits shop in the same catalogue.
         env_id: Registered id.
-        render_mode: ``"ansi"`` or None.
+        render_mode: ``"ansi"``, in a browser also ``"rgb_array"``, or None.
 
     Raises:
         ConfigError: An option is out of its range, or the folder has no catalogue.
+        MissingExtra: The mode is ``"browser"``, and playwright or a browser is missing.
 
     >>> env = WebShop(products=50)
     >>> observation, info = env.reset(seed=0)
@@ -65,12 +84,20 @@ class WebShop(TextEnv[str]):
         shop_seed: int = 0,
         show_goal: bool = True,
         *,
+        mode: str = "text",
+        image: bool = False,
+        width: int = 800,
+        height: int = 600,
         max_turns: int = 15,
         split: str = "train",
         env_id: str = "",
         render_mode: str | None = None,
     ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        if mode != "browser":
+            self.metadata = TextEnv.metadata  # of this instance: only a browser has pictures
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
+        if mode not in MODES:
+            raise ConfigError(f"{self.env_id} has no mode {mode!r}. {nearest(str(mode), MODES)}")
         require_whole(self.env_id, "products", products, 50, 100_000)
         require_whole(self.env_id, "shop_seed", shop_seed, 0, 34**4 - 1)
         self._shop = procedural(products, shop_seed) if catalogue == PROCEDURAL else from_folder(catalogue)
@@ -79,6 +106,29 @@ class WebShop(TextEnv[str]):
             raise ConfigError(f"{self.env_id} has no product of split {split!r} in {catalogue!r}: take a larger shop.")
         self._show_goal = show_goal
         self.instructions = _RULES.format(turns=max_turns)
+        self._tab: ShopTab | None = None
+        self._prepared: tuple[str, Shown] | None = None
+        self._is_deferred = False
+        if mode == "browser":
+            self._tab = self._browser_tab(width, height)
+        elif image:
+            raise ConfigError(f"{self.env_id} has pictures in a browser only: pass mode='browser', or image=False.")
+        else:  # nothing recorded of the text depends on these
+            left_out = ("mode", "width", "height")
+            self.settings = {name: value for name, value in self.settings.items() if name not in left_out}
+
+    def _browser_tab(self, width: int, height: int) -> ShopTab:
+        from turngym.envs.web.chromium import find_browser, require_playwright
+        from turngym.envs.webshop.browser import ShopTab
+
+        require_whole(self.env_id, "width", width, 320, 2000)
+        require_whole(self.env_id, "height", height, 240, 2000)
+        require_playwright(f"{self.env_id} in a browser")
+        find_browser(f"{self.env_id} in a browser")
+        self._set_frame(height, width)
+        tab = ShopTab(self._shop, self._show_goal, (width, height), with_image=self.image)
+        weakref.finalize(self, ShopTab.let_go, tab)
+        return tab
 
     @property
     def shop(self) -> Catalogue:
@@ -97,7 +147,15 @@ class WebShop(TextEnv[str]):
         self._goal = goals[int(self.np_random.integers(len(goals)))]
         self.instance = f"{self._shop.name}: {self._goal.text}"
         self._view, self._reward = View(), 0.0
-        return self._show(True)
+        if self._tab is None:
+            return self._show(True)
+        self._prepared = None
+        return "" if self._is_deferred else self._arrive(self._tab.run(self._tab.begin(self._goal.instruction)))
+
+    def _arrive(self, shown: Shown) -> str:
+        """Take over where the browser is."""
+        self._view = shown.view
+        return shown.text
 
     @property
     def _target(self) -> Product:
@@ -108,33 +166,40 @@ class WebShop(TextEnv[str]):
         return f"Customer: {self._goal.instruction}\n{page}" if with_goal else page
 
     def _advance(self, action: str) -> Outcome[str]:
+        move = self._read(action)
+        if isinstance(move, str):
+            return Outcome(move, action_is_valid=False)
+        if self._tab is None:
+            self._view = pages.after(self._shop, self._view, move)
+            observation = self._show(self._show_goal and self._view.page != BOUGHT)
+        else:
+            prepared, self._prepared = self._prepared, None
+            if prepared is None or prepared[0] != action:
+                prepared = action, self._tab.run(self._tab.go(move, self._view, self._goal.instruction))
+            observation = self._arrive(prepared[1])
+        if self._view.page != BOUGHT:
+            return Outcome(observation)
+        self._reward = self.purchase().total
+        return Outcome(observation, self._reward, True, self._reward == 1)
+
+    def _read(self, action: str) -> Move | str:
+        """Return the move that an action writes, or the answer to one that is not possible here."""
         found = _ACTION.fullmatch(action)
         if found is None:
-            return Outcome(_UNREAD, action_is_valid=False)
-        if found[1].lower() == "search":
-            return self._search(" ".join(found[2].split())[:_LONGEST_QUERY])
-        return self._click(" ".join(found[2].lower().split()))
-
-    def _search(self, query: str) -> Outcome[str]:
-        if self._view.page != SEARCH:
-            return Outcome(
-                "You can search on the search page only: click[back to search] first.", action_is_valid=False
-            )
-        if not query:
-            return Outcome("You searched for nothing: name words, as in search[red shoes].", action_is_valid=False)
-        self._view = View(RESULTS, query)
-        return Outcome(self._show(self._show_goal))
-
-    def _click(self, target: str) -> Outcome[str]:
-        links = pages.clickables(self._shop, self._view)
-        if target not in links:
+            return _UNREAD
+        if found[1].lower() == "click":
+            target = " ".join(found[2].lower().split())
+            links = pages.clickables(self._shop, self._view)
+            if target in links:
+                return Move(target)
             listed = ", ".join(links) or "nothing: search first"
-            return Outcome(f"There is no {target[:80]!r} to click here. You can click {listed}.", action_is_valid=False)
-        self._view = pages.click(self._shop, self._view, target)
-        if self._view.page != BOUGHT:
-            return Outcome(self._show(self._show_goal))
-        self._reward = self.purchase().total
-        return Outcome(self._show(False), self._reward, True, self._reward == 1)
+            return f"There is no {target[:80]!r} to click here. You can click {listed}."
+        if self._view.page != SEARCH:
+            return "You can search on the search page only: click[back to search] first."
+        query = " ".join(_typed(found[2]).split())[:LONGEST_QUERY]
+        return (
+            Move(query, is_search=True) if query else "You searched for nothing: name words, as in search[red shoes]."
+        )
 
     def purchase(self) -> Reward:
         """Return what buying the product on the current page earns, part by part; not for agents.
@@ -155,7 +220,7 @@ class WebShop(TextEnv[str]):
 
     def _legal_actions(self) -> tuple[str, ...]:
         if self._view.page == SEARCH:
-            return (f"search[{self._goal.instruction[:_LONGEST_QUERY]}]",)
+            return (f"search[{self._goal.instruction[:LONGEST_QUERY]}]",)
         return tuple([f"click[{link}]" for link in pages.clickables(self._shop, self._view)])
 
     def _progress(self) -> float:
@@ -186,22 +251,53 @@ class WebShop(TextEnv[str]):
             ConfigError: No episode is under way.
         """
         require_running(self)
-        view, target = self._view, self._target
-        if view.page == SEARCH:
-            wish = self._goal.instruction[:_LONGEST_QUERY]
-            return f"search[{wish if target in self._shop.search(wish) else target.title[:_LONGEST_QUERY]}]"
-        if view.page == RESULTS:
-            return f"click[{self._result_link(target)}]"
-        if view.asin != target.asin.lower() or view.detail:
-            return f"click[{PREVIOUS}]"
-        missing = [value for name, value in self._goal.options.items() if view.chosen.get(name) != value]
-        return f"click[{missing[0] if missing else BUY}]"
+        return next_action(self._shop, self._view, self._goal, self._target)
 
-    def _result_link(self, target: Product) -> str:
-        found = self._shop.search(self._view.query)
-        if target not in found:
-            return pages.BACK_TO_SEARCH
-        page = found.index(target) // pages.PAGE_SIZE
-        if page == self._view.number:
-            return target.asin.lower()
-        return NEXT if page > self._view.number else PREVIOUS
+    # Coroutines, for the vector backend asyncio.
+
+    async def async_reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin a new episode; see ``reset``."""
+        if self._tab is None:
+            return self.reset(seed=seed, options=options)
+        self._is_deferred = True
+        try:
+            TextEnv.reset(self, seed=seed, options=options)
+        finally:
+            self._is_deferred = self._running = False
+        self._observation = self._arrive(await self._tab.attend(self._tab.begin(self._goal.instruction)))
+        self._running = True
+        info = self._info()
+        return (self._with_image(self._observation) if self.image else self._observation), info
+
+    async def async_step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take one turn; see ``step``."""
+        move = self._read(action) if self._tab is not None and self._running and isinstance(action, str) else ""
+        if self._tab is not None and not isinstance(move, str):
+            self._prepared = action, await self._tab.attend(self._tab.go(move, self._view, self._goal.instruction))
+        return self.step(action)
+
+    async def async_close(self) -> None:
+        """Close the page."""
+        if self._tab is not None:
+            await self._tab.attend(self._tab.close())
+        super().close()
+
+    def close(self) -> None:
+        """Close the page, if it is one in a browser; a later reset opens a new one."""
+        if self._tab is not None:
+            self._tab.shut()
+        super().close()
+
+    def _image(self) -> NDArray[np.uint8]:
+        from turngym.envs.web.marks import decode
+
+        if self._tab is None:
+            raise ConfigError(f"{self.env_id} has pictures in a browser only: pass mode='browser'.")
+        return decode(self._tab.picture(self._view, self._goal.instruction))
+
+
+def _typed(text: str) -> str:
+    """Return a text as a keyboard can write it: what cannot be printed is a blank."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)

@@ -176,12 +176,15 @@ def _product(raw: Mapping[str, Any], asin: str, asked: Mapping[str, Any], nouns:
 
 
 def _options(raw: Any) -> dict[str, tuple[str, ...]]:
-    """Return option name -> values, in lower case; a slash in a value would read as a path, so it is set apart."""
+    """Return option name -> values, in lower case, single blanks between words as in actions.
+
+    A slash in a value would read as a path, so it is set apart.
+    """
     if not isinstance(raw, Mapping):
         return {}
     found = {}
     for name, values in raw.items():
-        texts = [str(value["value"]).strip().replace("/", " | ").lower() for value in values or ()]
+        texts = [" ".join(str(value["value"]).replace("/", " | ").lower().split()) for value in values or ()]
         if texts:
             found[str(name).lower()] = tuple(texts)
     return found

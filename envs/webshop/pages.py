@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from turngym.envs.webshop.catalogue import Catalogue
 from turngym.envs.webshop.product import Product
@@ -12,6 +13,8 @@ PAGE_SIZE = 10
 SEARCH, RESULTS, ITEM, BOUGHT = "search", "results", "item", "bought"
 BACK_TO_SEARCH, NEXT, PREVIOUS, BUY = "back to search", "next >", "< prev", "buy now"
 DETAILS = ("description", "features", "reviews")
+FIXED = frozenset((BACK_TO_SEARCH, PREVIOUS, NEXT, BUY, *DETAILS))
+"""What is clicked under the same name on every page that has it."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,18 @@ class View:
     chosen: Mapping[str, str] = field(default_factory=dict)
 
 
+class Move(NamedTuple):
+    """What a customer does.
+
+    Args:
+        target: The words to search for, or what is clicked.
+        is_search: Whether it is a search.
+    """
+
+    target: str
+    is_search: bool = False
+
+
 def results(catalogue: Catalogue, view: View) -> tuple[Product, ...]:
     """Return the products on the current page of results."""
     first = view.number * PAGE_SIZE
@@ -54,11 +69,13 @@ def clickables(catalogue: Catalogue, view: View) -> tuple[str, ...]:
     if view.page == ITEM:
         options = catalogue.by_asin[view.asin].options
         values = dict.fromkeys(value for each in options.values() for value in each)
-        return (BACK_TO_SEARCH, PREVIOUS, *DETAILS, BUY, *(value for value in values if value not in _FIXED))
+        return (BACK_TO_SEARCH, PREVIOUS, *DETAILS, BUY, *(value for value in values if value not in FIXED))
     return ()
 
 
-_FIXED = frozenset((BACK_TO_SEARCH, PREVIOUS, NEXT, BUY, *DETAILS))
+def after(catalogue: Catalogue, view: View, move: Move) -> View:
+    """Return where a move leads that the page allows."""
+    return View(RESULTS, move.target) if move.is_search else click(catalogue, view, move.target)
 
 
 def click(catalogue: Catalogue, view: View, target: str) -> View:
@@ -102,30 +119,41 @@ def text(catalogue: Catalogue, view: View) -> str:
     return "[search]" if view.page == SEARCH else f"You bought {catalogue.by_asin[view.asin].title}."
 
 
-def _results_text(catalogue: Catalogue, view: View) -> str:
+def heading(catalogue: Catalogue, view: View) -> str:
+    """Return the line above the results of a search."""
     total = len(catalogue.search(view.query))
-    pages = max(1, -(-total // PAGE_SIZE))
-    lines = [f"Results for {view.query!r}: page {view.number + 1} of {pages}, {total} products"]
-    lines += [f"[{product.asin.lower()}] {product.title} {money(product)}" for product in results(catalogue, view)]
-    links = clickables(catalogue, view)
-    return "\n".join([*lines, " ".join(f"[{link}]" for link in links if link in _FIXED)])
+    last = max(1, -(-total // PAGE_SIZE))
+    return f"Results for {view.query!r}: page {view.number + 1} of {last}, {total} products"
 
 
-def _item_text(product: Product, view: View) -> str:
-    if view.detail:
-        return "\n".join([product.title, *_detail(product, view.detail), f"[{BACK_TO_SEARCH}] [{PREVIOUS}]"])
-    lines = [product.title, f"Price: {money(product)}"]
-    lines += ["Rating: nobody has rated it" if product.rating != product.rating else f"Rating: {product.rating}"]
-    for name, values in product.options.items():
-        marked = (f"[{value}]{' (chosen)' if view.chosen.get(name) == value else ''}" for value in values)
-        lines.append(f"{name}: {' '.join(marked)}")
-    links = (*DETAILS, BUY, BACK_TO_SEARCH, PREVIOUS)
-    return "\n".join([*lines, " ".join(f"[{link}]" for link in links)])
+def facts(product: Product) -> tuple[str, str]:
+    """Return the lines below the title of a product."""
+    is_rated = product.rating == product.rating
+    return f"Price: {money(product)}", f"Rating: {product.rating if is_rated else 'nobody has rated it'}"
 
 
-def _detail(product: Product, detail: str) -> list[str]:
+def detail_lines(product: Product, detail: str) -> list[str]:
+    """Return the lines of one of the :data:`DETAILS` of a product."""
     if detail == "description":
         return [product.description or "There is no description."]
     if detail == "features":
         return [f"- {bullet}" for bullet in product.bullets] or ["There are no features."]
     return [f"- {review}" for review in product.reviews] or ["There are no reviews."]
+
+
+def _results_text(catalogue: Catalogue, view: View) -> str:
+    lines = [heading(catalogue, view)]
+    lines += [f"[{product.asin.lower()}] {product.title} {money(product)}" for product in results(catalogue, view)]
+    links = clickables(catalogue, view)
+    return "\n".join([*lines, " ".join(f"[{link}]" for link in links if link in FIXED)])
+
+
+def _item_text(product: Product, view: View) -> str:
+    if view.detail:
+        return "\n".join([product.title, *detail_lines(product, view.detail), f"[{BACK_TO_SEARCH}] [{PREVIOUS}]"])
+    lines = [product.title, *facts(product)]
+    for name, values in product.options.items():
+        marked = (f"[{value}]{' (chosen)' if view.chosen.get(name) == value else ''}" for value in values)
+        lines.append(f"{name}: {' '.join(marked)}")
+    links = (*DETAILS, BUY, BACK_TO_SEARCH, PREVIOUS)
+    return "\n".join([*lines, " ".join(f"[{link}]" for link in links)])

@@ -11,6 +11,7 @@ import numpy as np
 
 from turngym.envs.search.documents import Document, Hit
 from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, LocalRetriever
+from turngym.errors import missing_extra
 
 _WORD = re.compile(r"\w\w+")
 
@@ -36,9 +37,12 @@ def tokens(text: str) -> list[str]:
 class BM25SRetriever(LocalRetriever):
     """BM25 (Lucene's form, k1 1.5, b 0.75) over title and text in one field."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
-        super().__init__(documents)
-        import bm25s
+    def __init__(self, documents: Sequence[Document], argument: str = "") -> None:
+        super().__init__(documents, argument)
+        try:
+            import bm25s
+        except ModuleNotFoundError:
+            raise missing_extra("the search engine bm25s", "bm25s", "search") from None
 
         self._index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
         corpus = [tokens(document.contents) or ["\N{EMPTY SET}"] for document in self.documents]

@@ -17,8 +17,8 @@ _WORD = re.compile(r"\w+")
 class FTS5Retriever(LocalRetriever):
     """BM25 over title and text in one stemmed field, in memory."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
-        super().__init__(documents)
+    def __init__(self, documents: Sequence[Document], argument: str = "") -> None:
+        super().__init__(documents, argument)
         self._lock = threading.Lock()
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
         self._database.execute("CREATE VIRTUAL TABLE passage USING fts5(contents, tokenize='porter unicode61')")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from turngym.envs.search.documents import Document, Hit
 from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, LocalRetriever
+from turngym.errors import missing_extra
 
 _WORD = re.compile(r"\w+")
 _HEAP = 128_000_000
@@ -18,9 +19,12 @@ _SPARE = 8
 class TantivyRetriever(LocalRetriever):
     """BM25 over title and text in one stemmed field, in memory."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
-        super().__init__(documents)
-        import tantivy
+    def __init__(self, documents: Sequence[Document], argument: str = "") -> None:
+        super().__init__(documents, argument)
+        try:
+            import tantivy
+        except ModuleNotFoundError:
+            raise missing_extra("the search engine tantivy", "tantivy", "search") from None
 
         builder = tantivy.SchemaBuilder()
         builder.add_text_field("contents", stored=False, tokenizer_name="en_stem")

@@ -158,6 +158,11 @@
     if (document.body) walk(document.body, new Set(hidden), out);
     return { nodes: out, url: location.href, scroll: [scrollX, scrollY] };
   };
+  // The numbers of all elements in the order of the document: 0 for those without, -1 for those that are not shown.
+  const order = hidden => {
+    const names = new Set(hidden);
+    return [...document.querySelectorAll("*")].map(each => names.has(each.id) ? -1 : numbers.get(each) || 0);
+  };
   const pictures = () => Promise.all([...document.images].filter(each => !each.complete).map(
     each => new Promise(done => { each.addEventListener("load", done); each.addEventListener("error", done); })));
   const kept = [];
@@ -286,6 +291,6 @@
     forgetAll();
     return true;
   };
-  const tools = { keep, rewind, isStale, mouse: () => mouse, advance, observe, place, select, focus, clear, put, scroll, frame, pictures, preload, forgetAll, time: () => now };
+  const tools = { keep, rewind, isStale, mouse: () => mouse, advance, observe, order, place, select, focus, clear, put, scroll, frame, pictures, preload, forgetAll, time: () => now };
   Object.defineProperty(window, "__turngym", { value: Object.freeze(tools) });
 })();

@@ -1,4 +1,4 @@
-"""Problems and programs from a folder of JSON lines: ``NAME.train.jsonl``, ``.dev``, ``.test``, gzipped or not."""
+"""Tasks from a folder of JSON lines: ``NAME.train.jsonl``, ``NAME.dev.jsonl``, ``NAME.test.jsonl``, gzipped or not."""
 
 from __future__ import annotations
 

@@ -1,0 +1,230 @@
+"""The embedded model in the worlds that papers report on: success on test instances before and after training.
+
+    python benchmarks/learning/worlds.py                    # every world
+    python benchmarks/learning/worlds.py household webshop  # these
+
+Arms, written down before they ran; how large worlds, warm-ups and prompts are was found on dev instances in short
+trials. The embedded model learns from the expert's play first, once for each world and seed; every arm goes on from
+there. One torch thread, three seeds, at most eight minutes a run and two runs at a time; finished runs are kept,
+broken-off ones go on. Before and after are success rates of sampled play on the same test instances. An arm improves if
+the 95 % interval of after less before over the seeds (paired by seed, Student's t) lies above 0, it does not if it lies
+below 0, and is undecided otherwise.
+
+- household: a thing to find and carry among four receptacles, in twelve turns, with gigpo and with grpo and EPO.
+- searchqa: questions over two documents of a generated world of a hundred, with ppo (its clipping bias corrected, as
+  ST-PPO does) and with gigpo, each with the answer's reward alone and with StepSearch's rewards of single searches.
+- webshop: buying what a customer asks for in a generated shop of fifty products, with gigpo.
+- alfworld: ALFWorld's own games of the kind pick and place, from the data set that ALFWORLD_DATA names, with gigpo.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from run_queue import RESULTS, RUNS, mean_and_range, run_all, summary, write_results
+from verdicts import CHANGE, SEEDS, difference, in_points
+
+from turngym.files import write_atomic
+from turngym.trainers.curve import write_curves
+
+COMMON = ("--no-control", "--max-seconds", "480", "--rollout.format", "plain", "--rollout.groups", "16")
+CONVERSATION = ("--rollout.prompt.mode", "conversation")
+STEPS = "step_reward=0.6"
+SEARCH = ("kind=2 hops", "size=100", "top_k=1", "passage_words=40", "max_turns=4")
+
+
+class World(NamedTuple):
+    """A world and what is trained in it.
+
+    Args:
+        title: Stands above the picture.
+        settings: Environment, prompts and learning rate of all runs.
+        warmup: The supervised learning that comes first.
+        turns: Environment turns of a run.
+        arms: Arm -> its own options.
+        claims: Pairs of arms, the first of which may be expected to end up higher.
+    """
+
+    title: str
+    settings: Sequence[str]
+    warmup: Sequence[str]
+    turns: int
+    arms: Mapping[str, Sequence[str]]
+    claims: Sequence[tuple[str, str]] = ()
+
+
+def options(*pairs: str) -> tuple[str, ...]:
+    """Return the options of the environment as options of ``turngym train``."""
+    return ("--env-options", *pairs)
+
+
+def warmup(demonstrations: int, epochs: int, batch: int = 16) -> tuple[str, ...]:
+    """Return the options of a warm-up."""
+    counts = {"demonstrations": demonstrations, "epochs": epochs, "batch-size": batch}
+    return tuple(text for name, count in counts.items() for text in (f"--warmup.{name}", str(count)))
+
+
+WORLDS: Mapping[str, World] = {
+    "household": World(
+        "Household, four receptacles",
+        (
+            *("--env", "turngym/HouseholdEasy-v0", *options("receptacles=4", "distractors=0", "max_turns=12")),
+            *(*CONVERSATION, "--rollout.max-new-tokens", "10", "--embedded.vocabulary", "640"),
+            *("--update.learning-rate", "0.0006"),
+        ),
+        warmup(1500, 2),
+        25_000,
+        {"gigpo": ("--algorithm", "gigpo"), "grpo+epo": ("--algorithm", "grpo+epo")},
+    ),
+    "searchqa": World(
+        "SearchQA, two hops in a world of a hundred documents",
+        (
+            *("--env", "turngym/SearchQA-v0", *options(*SEARCH)),
+            *(*CONVERSATION, "--rollout.max-new-tokens", "20", "--embedded.vocabulary", "1024"),
+            *("--update.learning-rate", "0.0006"),
+        ),
+        warmup(3000, 5),
+        20_000,
+        {
+            "ppo+st_ppo": ("--algorithm", "ppo+st_ppo"),
+            "ppo+st_ppo, step rewards": ("--algorithm", "ppo+st_ppo", *options(*SEARCH, STEPS)),
+            "gigpo": ("--algorithm", "gigpo"),
+            "gigpo, step rewards": ("--algorithm", "gigpo", *options(*SEARCH, STEPS)),
+        },
+        (("ppo+st_ppo, step rewards", "ppo+st_ppo"), ("gigpo, step rewards", "gigpo")),
+    ),
+    "webshop": World(
+        "WebShop, fifty products",
+        (
+            *("--env", "turngym/WebShop-v0", *options("products=50", "max_turns=8")),
+            *("--rollout.max-new-tokens", "48", "--embedded.vocabulary", "1536"),
+            *("--update.learning-rate", "0.0006"),
+        ),
+        warmup(600, 4),
+        15_000,
+        {"gigpo": ("--algorithm", "gigpo")},
+    ),
+    "alfworld": World(
+        "ALFWorld, pick and place",
+        (
+            *("--env", "turngym/ALFWorld-v0"),
+            *options("kind=pick_and_place_simple", "expert=explorer", "max_turns=30"),
+            *(*CONVERSATION, "--rollout.max-new-tokens", "14", "--embedded.vocabulary", "1024"),
+            *("--update.learning-rate", "0.0006", "--evaluation.episodes", "24", "--evaluation.curve-episodes", "35"),
+        ),
+        warmup(790, 4, 8),
+        15_000,
+        {"gigpo": ("--algorithm", "gigpo")},
+    ),
+}
+"""World -> what is trained in it."""
+
+
+def slug(arm: str) -> str:
+    """Return the name of an arm as a part of a folder's name.
+
+    >>> slug("gigpo, step rewards")
+    'gigpo-step-rewards'
+    """
+    return arm.replace(",", "").replace(" ", "-")
+
+
+def warmup_arms(name: str) -> dict[str, list[str]]:
+    """Return the name of the warm-up of each seed with its options: the model of its folder is what arms begin with."""
+    world = WORLDS[name]
+    little = ("--algorithm", "grpo", "--max-environment-turns", "1", "--evaluation.episodes", "0")
+    return {
+        f"world-{name}-warmup-seed{seed}": [*world.settings, *world.warmup, *COMMON, *little, "--seed", str(seed)]
+        for seed in SEEDS
+    }
+
+
+def arms(name: str) -> dict[str, list[str]]:
+    """Return the name of every run of a world with its options."""
+    world = WORLDS[name]
+    found = {}
+    for seed in SEEDS:
+        model = RUNS / f"world-{name}-warmup-seed{seed}" / "warmup"
+        for arm, own in world.arms.items():
+            limits = ("--max-environment-turns", str(world.turns), "--evaluation.every", "5", "--seed", str(seed))
+            found[run_name(name, arm, seed)] = [*world.settings, *COMMON, "--model", str(model), *limits, *own]
+    return found
+
+
+def run_name(name: str, arm: str, seed: int) -> str:
+    """Return the folder of a run."""
+    return f"world-{name}-{slug(arm)}-seed{seed}"
+
+
+def run_world(name: str) -> dict[str, Any]:
+    """Run what is missing of a world; draw its curves and return its figures."""
+    world = WORLDS[name]
+    run_all(warmup_arms(name), at_once=2)
+    folders = run_all(arms(name), at_once=2)
+    runs = {run: summary(folder) for run, folder in folders.items()}
+    by_arm = {arm: [folders[run_name(name, arm, seed)] for seed in SEEDS] for arm in world.arms}
+    write_curves(by_arm, RESULTS / f"worlds-{name}.png", world.title)
+    before, after = ({arm: _sampled(name, arm, runs, stage) for arm in world.arms} for stage in ("warmup", "final"))
+    return {
+        "command": f"python benchmarks/learning/worlds.py {name}",
+        "warmups": warmup_arms(name),
+        "arms": arms(name),
+        "before": before,
+        "after": after,
+        "change": {arm: difference(after[arm], before[arm], CHANGE) for arm in world.arms},
+        "claims": {f"{first} > {second}": difference(after[first], after[second]) for first, second in world.claims},
+        "runs": runs,
+    }
+
+
+def _sampled(name: str, arm: str, runs: Mapping[str, Any], stage: str) -> list[float]:
+    """Return the success of sampled play on test instances at a stage of an arm's runs, a value a seed."""
+    mine = [runs[run_name(name, arm, seed)]["evaluations"] for seed in SEEDS]
+    return [each[f"{stage}-sampled"]["success"]["value"] for each in mine]
+
+
+def page(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return Markdown tables: success of every arm before and after, and the comparisons of arms."""
+    lines = ["| arm | after warm-up, % | after training, % | change, points [95 %] | |", "|---|---|---|---|---|"]
+    for name, result in results.items():
+        for arm, change in result["change"].items():
+            before, after = mean_and_range(result["before"][arm]), mean_and_range(result["after"][arm])
+            lines.append(f"| {name}: {arm} | {before} | {after} | {in_points(change)} | {change['verdict']} |")
+    lines += ["", "| comparison | difference after training, points [95 %] | verdict |", "|---|---|---|"]
+    for name, result in results.items():
+        for claim, found in result["claims"].items():
+            lines.append(f"| {name}: {claim} | {in_points(found)} | {found['verdict']} |")
+    return "\n".join(lines) + "\n"
+
+
+def written_results() -> dict[str, dict[str, Any]]:
+    """Return what the result files of all worlds hold that have run."""
+    files = {name: RESULTS / f"worlds-{name}.json" for name in WORLDS}
+    return {name: json.loads(path.read_text("utf8")) for name, path in files.items() if path.exists()}
+
+
+def main() -> int:
+    """Run the worlds named, or all; write ``worlds-X.json`` for each and ``worlds.md`` for all that ever ran."""
+    wanted = sys.argv[1:] or list(WORLDS)
+    unknown = [name for name in wanted if name not in WORLDS]
+    if unknown:
+        print(f"there is no world {unknown[0]!r}: take some of {' '.join(WORLDS)}", file=sys.stderr)
+        return 2
+    broken = []
+    for name in wanted:
+        try:
+            write_results(f"worlds-{name}", run_world(name))
+        except subprocess.CalledProcessError as error:  # the other worlds shall run all the same
+            broken.append(name)
+            print(f"a run of {name} failed: {error}; see the log beside its folder in {RUNS}", file=sys.stderr)
+        write_atomic(RESULTS / "worlds.md", page(written_results()).encode())
+    print(page(written_results()))
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,226 @@
+"""Work on a desktop (after OSWorld, Xie et al. 2024): real programs, mouse and keyboard, files that tell the outcome.
+
+Every environment has a display of its own in a sandbox without network. A turn ends when the programs sleep and the
+picture stays, however long that takes; nothing is waited for by the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.envs.core import Outcome
+from turngym.envs.desktop.actions import FORMAT, read
+from turngym.envs.desktop.goal import Goal
+from turngym.envs.desktop.goals import GOALS
+from turngym.envs.desktop.oracle import next_action
+from turngym.envs.desktop.sandbox import require_programs
+from turngym.envs.desktop.session import DesktopFault
+from turngym.envs.desktop.shown import files_text, windows_text
+from turngym.envs.desktop.slot import DesktopSlot
+from turngym.envs.pictures import PictureEnv
+from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
+from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName, nearest
+from turngym.types import JSONValue
+
+SIZE = 800, 600
+_RULES = """You work at a desktop of {width} x {height} pixels, with mouse and keyboard. The programs are the text editor
+Mousepad and the spreadsheet Gnumeric; all files lie in the folder ~. What counts are the saved files when you say done.
+Answer with one action:
+{format}
+You have {turns} turns."""
+_UNREAD = "Unknown action: answer with one action such as `click 40 20` or `key ctrl+s`."
+_LARGEST_SEED = 2**31
+
+
+class Desktop(PictureEnv):
+    """A goal to reach with a text editor, a spreadsheet or both.
+
+    The episode ends with the action ``done``; the reward is then 1 if the files are as the goal wants them, else 0.
+    ``info["progress"]`` is the share of the goal's parts that hold in the saved files. The observation tells the goal,
+    the windows and the files as they are saved; with ``image=True`` it holds the screen too. Display and window manager
+    stay from episode to episode, programs and files are new each time.
+
+    Args:
+        task: Name of a goal, a sequence of names, or ``"all"``, of which every reset draws one.
+        image: Whether the observation holds a screenshot beside the text.
+        width: Width of the display in pixels.
+        height: Its height.
+        limit_seconds: How long a turn may take before it is a fault.
+        max_turns: Turns after which the episode is truncated.
+        split: Which share of the instances.
+        env_id: Registered id.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+
+    Raises:
+        MissingExtra: A program or python-xlib is missing.
+        UnknownName: There is no such goal.
+        ConfigError: An option is out of its range.
+    """
+
+    def __init__(
+        self,
+        task: str | Sequence[str] = "all",
+        *,
+        image: bool = False,
+        width: int = SIZE[0],
+        height: int = SIZE[1],
+        limit_seconds: float = 30.0,
+        max_turns: int = 30,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
+        self.names = _goal_names(self.env_id, task)
+        if isinstance(self.settings.get("task"), tuple):
+            self.settings = {**self.settings, "task": list(self.names)}
+        require_whole(self.env_id, "width", width, 800, 1920)
+        require_whole(self.env_id, "height", height, 600, 1200)
+        self._require("limit_seconds", limit_seconds, 0.1, 600)
+        self._set_frame(height, width)
+        require_programs(self.env_id)
+        self.instructions = _RULES.format(width=width, height=height, format=FORMAT, turns=max_turns)
+        self._slot = DesktopSlot(width, height, float(limit_seconds))
+        self._name, self._seed = "", 0
+        self._goal: Goal | None = None
+        self._actions: list[str] = []
+        self._files = ""
+
+    @property
+    def slot(self) -> DesktopSlot:
+        """The display, the programs and the files."""
+        return self._slot
+
+    @property
+    def goal(self) -> Goal:
+        """The goal of the current episode.
+
+        Raises:
+            ConfigError: There has been no episode.
+        """
+        if self._goal is None:
+            raise ConfigError(f"{self.env_id} has no goal before the first reset().")
+        return self._goal
+
+    @property
+    def task(self) -> str:
+        """The name of the current goal."""
+        return self._name
+
+    # The rules.
+
+    def _begin(self, task: str | int | None) -> str:
+        refuse_task(self.env_id, task)
+        name, seed = self._draw(
+            lambda generator: (
+                self.names[int(generator.integers(len(self.names)))],
+                int(generator.integers(_LARGEST_SEED)),
+            ),
+            lambda drawn: _build(*drawn).canonical,
+        )
+        self._play(name, seed, ())
+        return f"Goal: {self.goal.text}\n{self._files}\n{windows_text(self._slot.windows)}"
+
+    def _play(self, name: str, seed: int, actions: Sequence[str]) -> None:
+        """Put up a goal and do what was done."""
+        self._name, self._seed, self._goal = name, seed, _build(name, seed)
+        self._actions = []
+        self._slot.begin(self._goal)
+        for action in actions:
+            self._do(action)
+        self._files = files_text(self._folder)
+
+    def _do(self, action: str) -> None:
+        what = read(action)
+        if what is not None and what.kind != "done":
+            self._slot.act(what)
+        self._actions.append(action)
+
+    def _advance(self, action: str) -> Outcome[str]:
+        what = read(action)
+        if what is None:
+            return Outcome(_UNREAD, action_is_valid=False)
+        width, height = self._frame[1], self._frame[0]
+        if any(x >= width or y >= height for x, y in (what.at, what.to)):
+            return Outcome(f"That is no point of the screen of {width} x {height}.", action_is_valid=False)
+        try:
+            self._do(action)
+            if what.kind == "done":
+                is_reached = self.goal.is_reached(self._folder)
+                shown = "The goal is reached." if is_reached else "The goal is not reached."
+                return Outcome(shown, float(is_reached), True, is_reached)
+            return Outcome(self._seen())
+        except DesktopFault:
+            self._running = False
+            self._slot.close()
+            raise
+
+    def _seen(self) -> str:
+        """Return what is new: the windows, and the files where they have changed."""
+        before, self._files = self._files, files_text(self._folder)
+        shown = windows_text(self._slot.windows)
+        return shown if self._files == before else f"{self._files}\n{shown}"
+
+    @property
+    def _folder(self) -> Any:
+        if self._slot.folder is None:
+            raise DesktopFault("the desktop is closed")
+        return self._slot.folder
+
+    def _anchor(self) -> str:
+        ended = "\nended" if not self._running and self._success >= 0 else ""
+        return f"{self.goal.text}\n{self._files}\n{windows_text(self._slot.windows)}\n{self._slot.digest}{ended}"
+
+    def _progress(self) -> float:
+        return self.goal.progress(self._folder) if self._slot.folder is not None else 0.0
+
+    def expert_action(self) -> str:
+        """Return the next action of the goal's oracle: its plan, or first what brings the beginning back about.
+
+        Raises:
+            ConfigError: No episode is under way.
+        """
+        require_running(self)
+        return next_action(self.goal, self._actions)
+
+    def _image(self) -> NDArray[np.uint8]:
+        return self._slot.picture()
+
+    # Snapshots: the goal and the actions, done again.
+
+    def _state(self) -> JSONValue:
+        return {"task": self._name, "seed": self._seed, "actions": list(self._actions), "screen": self._anchor()}
+
+    def _load(self, state: JSONValue) -> None:
+        name, seed, actions = state["task"], state["seed"], state["actions"]
+        if name not in self.names or not isinstance(seed, int) or not all(isinstance(each, str) for each in actions):
+            raise ValueError(f"task {name!r}, seed {seed!r}")
+        self._play(name, seed, actions)
+        if self._anchor() != state["screen"]:
+            raise SnapshotUnsupported(
+                f"doing it again led {self.env_id} elsewhere: other programs, or something that goes by the clock?"
+            )
+
+    def close(self) -> None:
+        """End the display and all programs; a later reset starts new ones."""
+        self._slot.close()
+        super().close()
+
+
+def _build(name: str, seed: int) -> Goal:
+    return GOALS[name](np.random.default_rng(seed))
+
+
+def _goal_names(env_id: str, task: str | Sequence[str]) -> tuple[str, ...]:
+    known = tuple(sorted(GOALS))
+    names = known if task == "all" else (task,) if isinstance(task, str) else tuple(task)
+    if not names:
+        raise ConfigError(f"{env_id} got no task: pass a name, several, or 'all'.")
+    for name in names:
+        if name not in known:
+            raise UnknownName(f"{env_id} has no goal named {name!r}. {nearest(str(name), known)}")
+    return names

@@ -1,0 +1,80 @@
+"""The files of a desktop's user, read with care: whatever the programs have left there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from turngym.envs.desktop.sheets import Sheet, has_formulas, read, with_values
+
+_LARGEST_BYTES = 1024 * 1024
+_MOST_FILES = 50
+
+
+class Folder:
+    """What lies in a user's folder now; hidden files and folders aside.
+
+    Args:
+        path: The folder.
+        work_out: Returns the tables of a workbook, in CSV, with formulas worked out.
+    """
+
+    def __init__(self, path: Path, work_out: Callable[[str], tuple[str, ...]]) -> None:
+        self._path = path
+        self._work_out = work_out
+        self._books: dict[str, tuple[bytes, tuple[Sheet, ...]]] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the files."""
+        with os.scandir(self._path) as entries:
+            found = sorted(each.name for each in entries if not each.name.startswith("."))
+        return tuple(name for name in found if self.content(name) is not None)[:_MOST_FILES]
+
+    def content(self, name: str) -> bytes | None:
+        """Return what a file holds, None where there is no such file or too large a one."""
+        try:
+            descriptor = os.open(self._path / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            facts = os.fstat(descriptor)
+            return file.read() if stat.S_ISREG(facts.st_mode) and facts.st_size <= _LARGEST_BYTES else None
+
+    def text(self, name: str) -> str | None:
+        """Return the text of a file, None where there is none; the ends of its lines as they are."""
+        content = self.content(name)
+        return None if content is None else content.decode("utf8", "replace")
+
+    def lines(self, name: str) -> list[str]:
+        """Return the lines of a text file, none where there is none; an empty one at the end does not count."""
+        return (self.text(name) or "").rstrip().splitlines()
+
+    def book(self, name: str) -> tuple[Sheet, ...]:
+        """Return the sheets of a workbook, formulas worked out; none where there is no workbook."""
+        content = self.content(name) or b""
+        if name in self._books and self._books[name][0] == content:
+            return self._books[name][1]
+        sheets = read(content)
+        if has_formulas(sheets):
+            sheets = with_values(sheets, self._work_out(name))
+        self._books[name] = content, sheets
+        return sheets
+
+    def sheet(self, name: str) -> Sheet:
+        """Return the first sheet of a workbook, an empty one where there is none."""
+        return next(iter(self.book(name)), Sheet(""))
+
+    def fill(self, files: Mapping[str, bytes]) -> None:
+        """Put files there, with times of their own."""
+        self._books.clear()
+        for name, content in files.items():
+            path = self._path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            os.utime(path, (_TIME, _TIME))
+
+
+_TIME = 1_767_603_600
+"""When the files of every episode were written: 5 January 2026, 9:00."""

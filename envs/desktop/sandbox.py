@@ -1,0 +1,120 @@
+"""The sandbox around one desktop: Bubblewrap, with no network and nothing of the host but its programs."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from turngym.errors import MissingExtra, missing_extra
+
+PYTHON = "/usr/bin/python3"
+PACKAGES = {
+    "Xvfb": "xvfb",
+    "openbox": "openbox",
+    "mousepad": "mousepad",
+    "gnumeric": "gnumeric",
+    "bwrap": "bubblewrap",
+    PYTHON: "python3",
+}
+"""Program -> Debian package."""
+FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
+APT = f"apt-get install {' '.join(PACKAGES.values())} fonts-dejavu-core"
+_MODULES = ("inside", "keys", "rest", "screen")
+_SETTINGS = Path(__file__).parent / "data"
+_SYSTEM = ("etc/fonts", "etc/alternatives", "etc/ld.so.cache", "etc/X11", "var/cache/fontconfig")
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/home/user",
+    "USER": "user",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "DISPLAY": ":0",
+    "PYTHONPATH": "/opt",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "GSETTINGS_BACKEND": "keyfile",
+    "GTK_THEME": "Adwaita",
+    "GTK_IM_MODULE": "gtk-im-context-simple",
+    "GTK_OVERLAY_SCROLLING": "0",
+    "GDK_BACKEND": "x11",
+    "NO_AT_BRIDGE": "1",
+    "GIO_USE_VFS": "local",
+    "GVFS_DISABLE_FUSE": "1",
+    "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere",
+    "LIBGL_ALWAYS_SOFTWARE": "1",
+    "MALLOC_ARENA_MAX": "2",
+}
+
+
+def require_programs(feature: str) -> None:
+    """Raise unless everything that a desktop needs is installed.
+
+    Args:
+        feature: What needs it, for the message.
+
+    Raises:
+        MissingExtra: A program, the font or the package python-xlib is missing; the way to install it is named.
+    """
+    missing = [program for program in PACKAGES if shutil.which(program) is None]
+    if not FONT.exists():
+        missing.append("the font DejaVu Sans")
+    if missing:
+        raise MissingExtra(f"{feature} needs {', '.join(missing)}, which this machine has not: {APT}.")
+    for package in ("Xlib", "six"):
+        if importlib.util.find_spec(package) is None:
+            raise missing_extra(feature, "python-xlib", "desktop")
+
+
+def command(scratch: Path) -> list[str]:
+    """Return the command that starts a desktop.
+
+    Args:
+        scratch: Folder of the slot: ``home`` is the user's, ``screen`` is where the picture appears.
+    """
+    return [
+        str(shutil.which("bwrap")),
+        *("--unshare-all", "--unshare-user", "--disable-userns", "--new-session", "--clearenv", "--cap-drop", "ALL"),
+        *("--uid", "1000", "--gid", "1000", "--hostname", "desktop"),
+        *("--ro-bind", "/usr", "/usr", *_links("lib", "lib64", "bin", "sbin")),
+        *(word for name in _SYSTEM for word in ("--ro-bind-try", f"/{name}", f"/{name}")),
+        *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/tmp/.X11-unix", "--perms", "0700"),
+        *("--dir", "/run/user", "--setenv", "XDG_RUNTIME_DIR", "/run/user"),
+        *("--bind", str(scratch / "home"), "/home/user", "--bind", str(scratch / "screen"), "/screen"),
+        *_bound(scratch / "passwd", "/etc/passwd"),
+        *_bound(_SETTINGS / "openbox.xml", "/etc/openbox.xml"),
+        *_bound(_SETTINGS / "settings.ini", "/etc/gtk-3.0/settings.ini"),
+        *_libraries(),
+        *(word for item in ENVIRONMENT.items() for word in ("--setenv", *item)),
+        *("--remount-ro", "/", "--chdir", "/home/user", "--"),
+        *(PYTHON, "-s", "-S", "-m", "turngym.envs.desktop.inside"),
+    ]
+
+
+def _bound(source: Path, place: str) -> Sequence[str]:
+    return "--ro-bind", str(source), place
+
+
+def _libraries() -> list[str]:
+    """Return what makes this package's own modules and python-xlib known inside, and nothing else of Python's."""
+    here = Path(__file__).resolve().parent
+    found = [word for name in _MODULES for word in _bound(here / f"{name}.py", f"/opt/turngym/envs/desktop/{name}.py")]
+    for package in ("Xlib", "six"):
+        spec = importlib.util.find_spec(package)
+        assert spec is not None and spec.origin is not None
+        path = Path(spec.origin).resolve()
+        path = path.parent if path.name == "__init__.py" else path
+        found += _bound(path, f"/opt/{path.name}")
+    return found
+
+
+def _links(*names: str) -> list[str]:
+    """Return what makes /lib and the like inside, as they are outside."""
+    words: list[str] = []
+    for name in names:
+        if os.path.islink(f"/{name}"):
+            words += ["--symlink", os.readlink(f"/{name}").lstrip("/"), f"/{name}"]
+        elif os.path.isdir(f"/{name}"):
+            words += ["--ro-bind", f"/{name}", f"/{name}"]
+    return words

@@ -1,0 +1,184 @@
+"""One desktop, from the outside: it is started, told what to do, looked at, and ended when it does not answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.envs.desktop.sandbox import command
+from turngym.errors import TurngymError
+
+_PATIENCE_SECONDS = 5.0
+"""How long after the limit inside the answer may come, before everything is ended."""
+_PASSWD = "user:x:1000:1000:user:/home/user:/bin/false\n"
+_LONGEST_ANSWER = 1_000_000
+
+
+class DesktopFault(TurngymError, RuntimeError):
+    """A display or a program died, hung or did not start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window, dialog or menu that shows.
+
+    Args:
+        title: What its title says.
+        kind: ``"window"``, ``"dialog"`` or ``"menu"``.
+        x: Left edge in pixels.
+        y: Upper edge.
+        width: Its width.
+        height: Its height.
+        has_focus: Whether keys go there.
+    """
+
+    title: str
+    kind: str
+    x: int
+    y: int
+    width: int
+    height: int
+    has_focus: bool
+
+
+class Session:
+    """A display with its window manager in a sandbox, kept from episode to episode, and the programs of one.
+
+    Args:
+        width: Width of the display.
+        height: Height of the display.
+        limit_seconds: How long anything may take: a start, an action and what comes of it.
+        memory_mib: Address space of one program.
+
+    Raises:
+        DesktopFault: It does not start.
+    """
+
+    def __init__(self, width: int, height: int, limit_seconds: float = 30.0, memory_mib: int = 2048) -> None:
+        self._limit = limit_seconds
+        self._owner = os.getpid()
+        self._buffer = bytearray()
+        self.digest = ""
+        """What names the picture on the screen: equal pictures, equal names."""
+        self.scratch = Path(tempfile.mkdtemp(prefix="turngym-desktop-"))
+        self.home = self.scratch / "home"
+        for name in ("home", "screen"):
+            (self.scratch / name).mkdir()
+        (self.scratch / "passwd").write_text(_PASSWD)
+        self._errors = (self.scratch / "errors").open("w+b")
+        self._process = subprocess.Popen(
+            command(self.scratch),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            bufsize=0,
+            start_new_session=True,
+            cwd="/",
+            env={},
+        )
+        settings = {"width": width, "height": height, "limit_seconds": limit_seconds, "memory_mib": memory_mib}
+        try:
+            self._ask(settings)
+            self._frame = np.memmap(self.scratch / "screen" / "Xvfb_screen0", np.uint8, "r")
+            header, colours = (int.from_bytes(self._frame[at : at + 4].tobytes(), "big") for at in (0, 76))
+            self._pixels = self._frame[header + 12 * colours :][: 4 * width * height].reshape(height, width, 4)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Process id of the sandbox."""
+        return self._process.pid
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be used."""
+        return self._process.poll() is None
+
+    def stop_programs(self) -> None:
+        """End the programs, so that the files can be replaced."""
+        self._ask({"do": "stop"})
+
+    def start_programs(self, programs: Sequence[Sequence[str]]) -> tuple[Window, ...]:
+        """Start programs, one after another, and return the windows."""
+        return self._windows(self._ask({"do": "start", "programs": [list(each) for each in programs]}))
+
+    def act(self, action: Mapping[str, Any]) -> tuple[Window, ...]:
+        """Do something with mouse or keyboard, and return the windows once nothing happens any more."""
+        return self._windows(self._ask({"do": "act", "action": dict(action)}))
+
+    def tables(self, name: str) -> tuple[str, ...]:
+        """Return the sheets of a workbook as CSV, formulas worked out by the spreadsheet program itself."""
+        return tuple(self._ask({"do": "tables", "name": name})["tables"])
+
+    def picture(self) -> NDArray[np.uint8]:
+        """Return a copy of the screen, uint8 [height, width, 3]."""
+        return np.ascontiguousarray(self._pixels[..., 2::-1])
+
+    def close(self) -> None:
+        """End everything and remove the files."""
+        if self._owner != os.getpid():
+            return  # a forked copy of this process: the desktop belongs to the original
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._errors):
+            if pipe is not None:
+                pipe.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _windows(self, told: Mapping[str, Any]) -> tuple[Window, ...]:
+        self.digest = str(told["digest"])
+        return tuple(Window(**each) for each in told["windows"])
+
+    def _ask(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            found: dict[str, Any] = json.loads(self._line(time.monotonic() + 3 * self._limit + _PATIENCE_SECONDS))
+        except (OSError, EOFError, ValueError) as error:
+            said = self._last_words()
+            self.close()
+            raise DesktopFault(f"the desktop has ended: {said or error}") from error
+        except TimeoutError as error:
+            self.close()
+            raise DesktopFault(str(error)) from error
+        if "fault" in found:
+            self.close()
+            raise DesktopFault(str(found["fault"]))
+        return found
+
+    def _line(self, deadline: float) -> bytes:
+        assert self._process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._buffer:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise TimeoutError("the desktop does not answer")
+                data = os.read(self._process.stdout.fileno(), 65536)
+                if not data or len(self._buffer) > _LONGEST_ANSWER:
+                    raise EOFError("no answer")
+                self._buffer += data
+        line, _, rest = bytes(self._buffer).partition(b"\n")
+        self._buffer = bytearray(rest)
+        return line
+
+    def _last_words(self) -> str:
+        with contextlib.suppress(OSError, ValueError):
+            self._errors.seek(0)
+            return self._errors.read(2000).decode("utf8", "replace").strip()
+        return ""

@@ -1,0 +1,177 @@
+"""One game of the package scienceworld, in a Java process that several games share without noticing.
+
+The package draws random numbers from one generator and numbers its objects with one counter, both of the whole Java
+process, and sets both at the start of a game. So that games do not disturb each other, they take turns, and each finds
+both as it left them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from turngym.envs.textworlds.java import JavaObject, JavaProcess, java_pool, read
+from turngym.errors import missing_extra
+
+T = TypeVar("T")
+_ENTRY = "scienceworld.runtime.pythonapi.PythonInterface"
+_HEAP_MEGABYTES = 384
+_OPTIONS = ("--add-opens=java.base/java.util=ALL-UNNAMED",)
+_SCRAMBLE = 0x5DEECE66D  # what java.util.Random.setSeed mixes into a seed
+
+
+class Reply(NamedTuple):
+    """What the package tells after an action, in canonical form.
+
+    Args:
+        observation: Its answer.
+        look: What looking around would say.
+        inventory: What the inventory would say.
+        score: Its score in percent; -100 where the task was failed for good.
+        is_over: Whether the task is completed or failed.
+        legal_actions: Its valid actions, sorted; empty if they were not asked for.
+    """
+
+    observation: str
+    look: str
+    inventory: str
+    score: int
+    is_over: bool
+    legal_actions: tuple[str, ...]
+
+
+@dataclass
+class _Mark:
+    """Where a game stands in the random numbers and in the count of objects."""
+
+    seed: int = 0
+    count: int = 0
+
+
+class _Shared:
+    """The generator and the counter of a Java process, and whose they are at the moment."""
+
+    def __init__(self, java: Any) -> None:
+        find = java.jvm.java.lang.Class.forName
+        self._random = find("scala.util.Random$").getField("MODULE$").get(None).self()
+        self._seed = find("java.util.Random").getDeclaredField("seed")
+        self._seed.setAccessible(True)
+        self._counter = find("util.UniqueIdentifier$").getField("MODULE$").get(None)
+        self._owner = _Mark()
+
+    def hand_to(self, mark: _Mark) -> None:
+        """Note how the present owner leaves them, and put them as the next one left them."""
+        if self._owner is not mark:
+            self._owner.seed, self._owner.count = self._seed.get(self._random), self._counter.count()
+            self._random.setSeed(mark.seed ^ _SCRAMBLE)
+            getattr(self._counter, "count_$eq")(mark.count)
+            self._owner = mark
+
+
+def find_jar() -> Path:
+    """Return the class archive of the package.
+
+    Raises:
+        MissingExtra: The package is not installed.
+    """
+    try:
+        from scienceworld.constants import JAR_PATH
+    except ImportError as error:
+        raise missing_extra("ScienceWorld", "scienceworld", "scienceworld") from error
+    return Path(JAR_PATH)
+
+
+class Game:
+    """A game of ScienceWorld.
+
+    Args:
+        jar: The class archive.
+        lists_actions: Whether the valid actions are asked for after every action; nine tenths of the time go there.
+
+    Raises:
+        MissingExtra: There is no Java runtime.
+        JavaGone: Java ended while it started.
+    """
+
+    def __init__(self, jar: Path, *, lists_actions: bool) -> None:
+        self._java = JavaObject(java_pool("ScienceWorld", jar, _HEAP_MEGABYTES, _OPTIONS), _ENTRY)
+        self._lists_actions = lists_actions
+        self._mark = _Mark()
+
+    @property
+    def process(self) -> JavaProcess:
+        """The Java process."""
+        return self._java.process
+
+    def load(self, kind: str, variation: int, simplifications: str) -> tuple[str, Reply]:
+        """Begin a task; return its description and what looking around says.
+
+        Raises:
+            JavaGone: The process has ended.
+        """
+
+        def begin(java: Any) -> tuple[str, Reply]:
+            self._java.entry.load(kind, variation, simplifications, False)
+            return tidy(self._java.entry.freeActionTaskDesc()), self._act(java, "look around")
+
+        return self._take_turn(self._mark, begin)
+
+    def step(self, action: str) -> Reply:
+        """Take an action.
+
+        Raises:
+            JavaGone: The process has ended.
+        """
+        return self._take_turn(self._mark, lambda java: self._act(java, action))
+
+    def find_gold(self, kind: str, variation: int, simplifications: str) -> tuple[str, ...]:
+        """Return the package's gold path of a task; this game is not touched by that.
+
+        Raises:
+            JavaGone: The process has ended.
+        """
+        return self._take_turn(_Mark(), functools.partial(_find_gold, kind, variation, simplifications))
+
+    def is_alive(self) -> bool:
+        """Return whether its process runs."""
+        return self._java.is_alive()
+
+    def close(self) -> None:
+        """Leave the process."""
+        self._java.close()
+
+    def _act(self, java: Any, action: str) -> Reply:
+        entry = self._java.entry
+        answer, score, is_over = entry.step(action), round(100 * entry.getScore()), entry.getCompleted()
+        look, inventory = entry.freeActionLook(), entry.freeActionInventory()
+        legal = read(java, entry.getValidActionObjectCombinations()) if self._lists_actions else ()
+        return Reply(tidy(answer), tidy(look), tidy(inventory), score, is_over or score < 0, tuple(sorted(set(legal))))
+
+    def _take_turn(self, mark: _Mark, function: Callable[[Any], T]) -> T:
+        def act(java: Any) -> T:
+            shared = self.process.shared.get(_ENTRY) or self.process.shared.setdefault(_ENTRY, _Shared(java))
+            shared.hand_to(mark)
+            return function(java)
+
+        with self.process.lock:
+            return self.process.run(act)
+
+
+def _find_gold(kind: str, variation: int, simplifications: str, java: Any) -> tuple[str, ...]:
+    entry = java.jvm.scienceworld.runtime.pythonapi.PythonInterface()
+    entry.load(kind, variation, simplifications, True)
+    path: tuple[str, ...] = read(java, entry.getGoldActionSequence())
+    java.detach(entry)
+    return path
+
+
+def tidy(text: str) -> str:
+    r"""Return a text without white space at the ends of its lines and of itself, indented by blanks.
+
+    >>> tidy("You see: \n\ta bowl ")
+    'You see:\n  a bowl'
+    """
+    return "\n".join(line.rstrip() for line in text.strip().expandtabs(2).splitlines())

@@ -1,0 +1,109 @@
+"""Drawing a page when we say so, and not sixty times a second: sooner when a picture is wanted, never otherwise.
+
+Only the program chromium-headless-shell can do this, and all pages of such a browser must be of the kind; with any
+other program the pool opens tabs that draw by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, CDPSession, Page
+
+STEERED_FLAGS = (
+    "--enable-begin-frame-control",
+    "--run-all-compositor-stages-before-draw",
+    "--disable-new-content-rendering-timeout",
+    "--disable-threaded-animation",
+    "--disable-threaded-scrolling",
+    "--disable-checker-imaging",
+    "--disable-image-animation-resync",
+)
+_GRACE_SECONDS = 0.004
+_PATIENCE_SECONDS = 0.05
+_OPEN_SECONDS = 10.0
+
+
+def can_be_steered(executable: str) -> bool:
+    """Return whether a browser program draws when it is told to.
+
+    >>> can_be_steered("/usr/bin/chromium-headless-shell"), can_be_steered("/usr/bin/chromium")
+    (True, False)
+    """
+    return "headless" in os.path.basename(executable)
+
+
+async def open_steered(session: CDPSession, context: BrowserContext, known: set[str]) -> Page:
+    """Open a page in a new context that draws only when told to.
+
+    Args:
+        session: A CDP session to the browser.
+        context: The context, without a page so far.
+        known: The browser's contexts from before it was made.
+
+    Raises:
+        ValueError: The browser has made another context meanwhile.
+    """
+    (new,) = await contexts(session) - known
+    async with context.expect_page(timeout=_OPEN_SECONDS * 1000) as opening:
+        await session.send(
+            "Target.createTarget",
+            {"url": "about:blank", "browserContextId": new, "enableBeginFrameControl": True},
+        )
+    return await opening.value
+
+
+async def contexts(session: CDPSession) -> set[str]:
+    """Return the ids of a browser's contexts."""
+    return set((await session.send("Target.getBrowserContexts"))["browserContextIds"])
+
+
+class Frames:
+    """The frames of a page that draws only when told to, one at a time.
+
+    Args:
+        session: A CDP session to the page.
+    """
+
+    def __init__(self, session: CDPSession) -> None:
+        self._session = session
+        self._drawing: asyncio.Future[dict[str, Any]] | None = None
+
+    async def draw(self, **options: Any) -> dict[str, Any]:
+        """Draw one frame, after any that is being drawn, and return what the browser answers."""
+        while self._drawing is not None and not self._drawing.done():
+            await asyncio.wait({self._drawing})
+        self._drawing = asyncio.ensure_future(self._session.send("HeadlessExperimental.beginFrame", options))
+        self._drawing.add_done_callback(_heard)
+        return await asyncio.shield(self._drawing)
+
+    async def picture(self) -> str:
+        """Draw a frame and return it as PNG in base64."""
+        while True:
+            answer = await self.draw(screenshot={"format": "png", "optimizeForSpeed": True})
+            if "screenshotData" in answer:
+                return str(answer["screenshotData"])
+
+    async def until(self, done: asyncio.Future[Any], *, at_once: bool) -> None:
+        """Draw frames until something is done that may wait for them; what goes wrong is told by that.
+
+        Args:
+            done: What is waited for.
+            at_once: Whether it surely waits for a frame; else it is given a moment first.
+        """
+        if not at_once:
+            await asyncio.wait({done}, timeout=_PATIENCE_SECONDS)
+        while not done.done():
+            with contextlib.suppress(Exception):
+                await self.draw()
+            await asyncio.wait({done}, timeout=_GRACE_SECONDS)
+
+
+def _heard(drawing: asyncio.Future[dict[str, Any]]) -> None:
+    """Take note of an error of a frame that nobody waits for any more."""
+    if not drawing.cancelled():
+        drawing.exception()

@@ -1,0 +1,97 @@
+"""What keeps a tab of the shared browsers for one environment, whatever thread or loop that is used from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from turngym.envs.web.tab import BrowserFault, BrowserGone, Tab
+from turngym.envs.web.thread import BrowserThread, shared_pool
+
+T = TypeVar("T")
+RECYCLED_AFTER = 200
+"""Episodes after which a tab is replaced."""
+
+
+class TabKeeper:
+    """Keeps one tab, opened when it is needed.
+
+    Coroutines of a subclass run on the thread of the shared browsers; :meth:`run` and :meth:`attend` bring them there.
+
+    Args:
+        viewport: Width and height of the page.
+    """
+
+    def __init__(self, viewport: tuple[int, int]) -> None:
+        self.viewport = viewport
+        self._thread: BrowserThread | None = None
+        self._tab: Tab | None = None
+
+    # From other threads and loops.
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine where the browsers are."""
+        return self._home().run(work)
+
+    async def attend(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await a coroutine where the browsers are."""
+        return await self._home().attend(work)
+
+    def _home(self) -> BrowserThread:
+        if self._thread is None or self._tab is None:
+            self._thread = shared_pool()
+        return self._thread
+
+    def shut(self) -> None:
+        """Close the tab, from any thread."""
+        if self._tab is not None:
+            self.run(self.close())
+
+    def let_go(self) -> None:
+        """Close the tab some time soon; for an environment that nobody closed."""
+        if self._tab is not None and self._thread is not None:
+            self._thread.begin(self.close())
+
+    # Where the browsers are.
+
+    async def surely(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Do something, once more if the browser itself ends meanwhile; the tab is given up if that fails.
+
+        Args:
+            work: What to do, from wherever the page is, a new tab included.
+
+        Raises:
+            BrowserFault: The page breaks, or browsers go on ending.
+        """
+        try:
+            return await work()
+        except BrowserGone:
+            await self.close()
+        except BrowserFault:
+            await self.close()
+            raise
+        try:
+            return await work()
+        except BrowserFault:
+            await self.close()
+            raise
+
+    async def open_tab(self, allowed: Sequence[str]) -> Tab:
+        """Return the tab, a new one where there is none or it is of no more use.
+
+        Args:
+            allowed: Starts of the addresses that a new one may show.
+        """
+        tab = self._tab
+        if tab is not None and (tab.resets >= RECYCLED_AFTER or tab.fault):
+            await self.close()
+        if self._tab is None:
+            assert self._thread is not None
+            self._tab = await self._thread.pool.open(allowed, self.viewport, is_steered=True)
+        return self._tab
+
+    async def close(self) -> None:
+        """Close the tab; the next use opens one."""
+        tab, self._tab = self._tab, None
+        if tab is not None and self._thread is not None:
+            await self._thread.pool.release(tab)

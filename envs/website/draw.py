@@ -1,0 +1,76 @@
+"""Choosing what a goal is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from turngym.envs.website.goal import Goal
+from turngym.envs.website.store import Schema, World
+
+OneT = TypeVar("OneT")
+Record: TypeAlias = Mapping[str, Any]
+"""Column -> cell of one row."""
+_NUMBERS = 64
+
+
+class NoGoal(Exception):
+    """Chance met a world that has no goal of the kind: draw again."""
+
+
+class Draw:
+    """Chance, and the world that a goal is drawn in.
+
+    Args:
+        world: The world.
+        schema: Its tables.
+        generator: The source of randomness.
+    """
+
+    def __init__(self, world: World, schema: Schema, generator: np.random.Generator) -> None:
+        self._world, self._schema, self._generator = world, schema, generator
+        self._numbers: list[float] = []
+
+    def records(self, table: str, **cells: Any) -> list[Record]:
+        """Return the rows of a table that have these cells."""
+        names = ("id", *self._schema[table])
+        found: list[Record] = [dict(zip(names, row, strict=True)) for row in self._world.tables[table]]
+        return [record for record in found if all(record[name] == value for name, value in cells.items())]
+
+    def share(self) -> float:
+        """Return a number from 0 up to, but not including, 1."""
+        if not self._numbers:
+            self._numbers = self._generator.random(_NUMBERS).tolist()
+        return self._numbers.pop()
+
+    def whole(self, low: int, high: int) -> int:
+        """Return a whole number from low to high."""
+        return low + int(self.share() * (high - low + 1))
+
+    def one(self, choices: Sequence[OneT]) -> OneT:
+        """Return one of several.
+
+        Raises:
+            NoGoal: There is none.
+        """
+        if not choices:
+            raise NoGoal
+        return choices[int(self.share() * len(choices))]
+
+    def some(self, choices: Sequence[OneT], low: int, high: int) -> list[OneT]:
+        """Return from low to high different ones, in their order.
+
+        Raises:
+            NoGoal: There are fewer.
+        """
+        if len(choices) < low:
+            raise NoGoal
+        count = self.whole(low, min(high, len(choices)))
+        order = sorted(range(len(choices)), key=lambda place: self.share())
+        return [choices[place] for place in sorted(order[:count])]
+
+
+Maker: TypeAlias = Callable[[Draw], Goal]
+"""Makes a goal of one kind, or raises :class:`NoGoal`."""

@@ -1,0 +1,205 @@
+"""WebSite: reach a goal on a web site of several pages, with or without a browser."""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+
+from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_running, require_whole
+from turngym.envs.website.actions import FORMAT, listed, plan
+from turngym.envs.website.goal import Goal, Verdict, judge, next_action
+from turngym.envs.website.page import text_of
+from turngym.envs.website.session import PlainTab, Session
+from turngym.envs.website.sites import KINDS, SITES, Instance, goal_of, world_of
+from turngym.envs.website.store import Store
+from turngym.errors import ConfigError
+from turngym.types import JSONValue
+
+MIXED = "mixed"
+MODES = ("text", "browser")
+_NUMBERS = 10**6
+_RULES = """You use a web site to do a task. You see a page as text: [3] Name is a link, [3] (Name) a button,
+[3] name = "text" a field, [3] name = one {{one, two}} a list to choose from, [3] name = no a box.
+Answer with one action:
+{format}
+You have {turns} turns. Change nothing but what the task asks for."""
+_UNREAD = "Unknown action: answer with one action such as `click 3` or `fill 4 some text`."
+
+
+class WebSite(TextEnv[str]):
+    """A site, and something to get done there.
+
+    The episode terminates with success, at a reward of 1, as soon as the tables of the site are as the goal wants them
+    and nothing else in them has changed; every other turn pays nothing. The progress is the share of the goal's
+    conditions that hold, where each change that nobody asked for counts as one more that does not.
+
+    Args:
+        site: ``"issues"``, ``"mail"``, ``"shop"`` or ``"mixed"``.
+        kind: A kind of goal of the site, or ``"mixed"``.
+        worlds: How many different contents each site has, 1 to 100,000.
+        mode: ``"text"``, which needs neither a browser nor a server, or ``"browser"``; both show the same.
+        show_goal: Whether every page repeats the goal, or only the first.
+        max_turns: Turns after which the episode is truncated.
+        split: Share of the goals to draw from; all splits meet the same contents.
+        env_id: Registered id.
+        render_mode: ``"ansi"`` or None.
+
+    Raises:
+        ConfigError: An option is out of its range.
+
+    >>> env = WebSite(site="issues", kind="close")
+    >>> observation, info = env.reset(seed=0)
+    >>> while info["success"] < 0:
+    ...     observation, reward, terminated, truncated, info = env.step(env.expert_action())
+    >>> reward
+    1.0
+    """
+
+    def __init__(
+        self,
+        site: str = MIXED,
+        kind: str = MIXED,
+        worlds: int = 64,
+        mode: str = "text",
+        show_goal: bool = True,
+        *,
+        max_turns: int = 40,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
+        require_choice(self.env_id, "site", site, (*SITES, MIXED))
+        require_choice(self.env_id, "mode", mode, MODES)
+        require_whole(self.env_id, "worlds", worlds, 1, 100_000)
+        require_flag(self.env_id, "show_goal", show_goal)
+        self._kinds = _kinds_of(self.env_id, site, kind)
+        self._worlds, self._show_goal = worlds, show_goal
+        self._store, self._session = Store(), Session()
+        weakref.finalize(self, self._store.close)
+        self.instructions = _RULES.format(format=FORMAT, turns=max_turns)
+
+    @property
+    def goal(self) -> Goal:
+        """What is asked for, with how it is done; not for agents."""
+        return self._goal
+
+    @property
+    def store(self) -> Store:
+        """The tables of the site; not for agents."""
+        return self._store
+
+    @property
+    def session(self) -> Session:
+        """Where the agent is."""
+        return self._session
+
+    # The rules.
+
+    def _begin(self, task: str | int | None) -> str:
+        refuse_task(self.env_id, task)
+        self._enter(self._draw(self._some_instance, _text_of_instance))
+        self._session.start(self._tab.open(self._site.home))
+        return self._first()
+
+    def _some_instance(self, generator: np.random.Generator) -> Instance:
+        while True:
+            place, world, number = generator.integers((len(self._kinds), self._worlds, _NUMBERS)).tolist()
+            instance = Instance(self._kinds[place][0], world, self._kinds[place][1], number)
+            if goal_of(instance) is not None:
+                return instance
+
+    def _enter(self, instance: Instance) -> None:
+        """Begin with the goal and content of an instance."""
+        goal = goal_of(instance)
+        if goal is None:
+            raise ValueError(f"the instance {instance}")
+        self._instance, self._goal, self._site = instance, goal, SITES[instance.site]
+        self._world = world_of(instance.site, instance.world)
+        self._store.reset(self._world)
+        self._tab = PlainTab(self._site, self._store)
+        self._verdict = Verdict((False,) * len(goal.wants), 0)
+        self._made = ""
+
+    def _first(self) -> str:
+        return f"Task: {self._goal.text}\n{text_of(self._session.page)}"
+
+    def _shown(self) -> str:
+        return self._first() if self._show_goal else text_of(self._session.page)
+
+    def _advance(self, action: str) -> Outcome[str]:
+        session = self._session
+        move = plan(action, session.page, session.focus, len(session.history) > 1)
+        if move is None:
+            return Outcome(_UNREAD, action_is_valid=False)
+        if isinstance(move, str):
+            return Outcome(f"That cannot be done: {move}.\n{self._shown()}", action_is_valid=False)
+        session.arrive(move, self._tab.perform(move, session))
+        if move.kind == "send":
+            self._look()
+            if self._verdict.is_reached:
+                return Outcome(self._shown(), 1.0, True, True)
+        return Outcome(self._shown())
+
+    def _look(self) -> None:
+        """See what has become of the tables."""
+        changes = self._store.changes()
+        self._verdict = judge(self._goal.wants, changes, self._world, self._site.schema)
+        self._made = "\n".join(map(str, changes))
+
+    def _anchor(self) -> str:
+        return f"{self._first()}\n{self._made}"
+
+    def _legal_actions(self) -> tuple[str, ...]:
+        return listed(self._session.page, self._goal.text, len(self._session.history) > 1)
+
+    def _progress(self) -> float:
+        return self._verdict.progress
+
+    def _state(self) -> JSONValue:
+        changes = [[table, number, list(row)] for table, number, row in self._store.changes()]
+        return {"instance": list(self._instance), "changes": changes, "session": self._session.state()}
+
+    def _load(self, state: JSONValue) -> None:
+        site, world, kind, number = state["instance"]
+        if (site, kind) not in self._kinds or not 0 <= world < self._worlds:
+            raise ValueError(f"the instance {state['instance']!r}")
+        self._enter(Instance(site, int(world), kind, int(number)))
+        self._store.apply([(table, int(number), tuple(row)) for table, number, row in state["changes"]])
+        self._session.load(state["session"])
+        self._session.resume(self._tab.open(self._session.history[-1]).holding(self._session.entered))
+        self._look()
+
+    def expert_action(self) -> str:
+        """Return the next action of somebody who knows the site and finds things as the goal names them.
+
+        Raises:
+            ConfigError: No episode is under way, or something was changed that nobody asked for.
+        """
+        require_running(self)
+        database = self._store.database
+        session = self._session
+        action = next_action(self._goal, self._verdict.held, session.page, session.seen, self._site, database)
+        if action is None:
+            raise ConfigError(f"{self.env_id} has no expert action here: a change that nobody asked for is in the way.")
+        return action
+
+    def close(self) -> None:
+        """End the episode; a later reset begins a new one."""
+        super().close()
+
+
+def _text_of_instance(instance: Instance) -> str:
+    goal = goal_of(instance)
+    return f"{instance.site} {instance.world}: {goal.text if goal else ''}"
+
+
+def _kinds_of(env_id: str, site: str, kind: str) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of site and kind that the options name."""
+    pairs = tuple((name, each) for name in (SITES if site == MIXED else (site,)) for each in KINDS[name])
+    if kind == MIXED:
+        return pairs
+    require_choice(env_id, "kind", kind, sorted({each for _, each in pairs} | {MIXED}))
+    return tuple(pair for pair in pairs if pair[1] == kind)
