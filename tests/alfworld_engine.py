@@ -2,9 +2,14 @@
 
 import json
 import random
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from turngym.envs.household.goals import is_reached
+from turngym.envs.household.pddl import read_problem
+from turngym.envs.household.rules import NOTHING_HAPPENS, House
 
 RARE = ("use", "slice", "heat", "cool", "clean")
 IDLE = ("help", "inventory", "look", "examine")
@@ -69,3 +74,16 @@ def trace(
         return states
     finally:
         engine.close()
+
+
+def ours(states: Sequence[State], game: Mapping[str, Any], grammar: str) -> list[State]:
+    """Return what our engine tells when given the same commands."""
+    help_text = re.search(r'action help \{.*?feedback :: "\n(.*?)";', grammar, re.DOTALL)
+    assert help_text is not None
+    house = House(read_problem(game["pddl_problem"], f"Your task is to: {game['goal_text']}."), help_text[1], False)
+    told, welcome = [], "-= Welcome to TextWorld, ALFRED! =-\n\n"
+    for state in states:
+        text = house.act(state.command) if state.command else f"{welcome}{house.look()}\n\n{house.world.task}"
+        is_won = is_reached(house, house.world.goals[0])
+        told.append(State(state.command, text or NOTHING_HAPPENS, house.commands(), is_won))
+    return told

@@ -1,5 +1,6 @@
 """The sandbox backends that the attack suite runs against, and a Docker engine of the tests' own."""
 
+import atexit
 import importlib.util
 import json
 import os
@@ -8,7 +9,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +25,19 @@ BACKENDS = [
         marks=pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed"),
     ),
     pytest.param("docker", marks=pytest.mark.integration),
+    pytest.param(
+        "gvisor",
+        marks=[
+            pytest.mark.integration,
+            pytest.mark.skipif(shutil.which("runsc") is None, reason="runsc (gVisor) is not installed"),
+        ],
+    ),
 ]
 _PROGRAMS = ("dockerd", "debootstrap", "containerd")
+
+
+class EngineMissing(RuntimeError):
+    """No engine can be started here; the text says why."""
 
 
 class Backend(NamedTuple):
@@ -33,21 +46,44 @@ class Backend(NamedTuple):
     name: str
     options: dict[str, Any]
 
+    @property
+    def is_gvisor(self) -> bool:
+        """Whether the kernel that code sees is gVisor's."""
+        return "runtime" in self.options
+
     def make(self, limits: Limits | None = None) -> Sandbox:
         """Return a sandbox."""
         return make_sandbox(self.name, limits, **self.options)
 
 
-@contextmanager
-def backend_of(name: str) -> Iterator[Backend]:
-    """Give a backend; for docker an engine runs meanwhile, or the test is skipped."""
-    if name != "docker":
-        yield Backend(name, {})
-        return
+def backend_of(name: str) -> Backend:
+    """Return a backend; for docker and gVisor an engine runs from then on, or the test is skipped."""
+    if name == "bubblewrap":
+        return Backend(name, {})
+    options = {"image": IMAGE, "url": engine_url()}
+    return Backend("docker", {**options, "runtime": "runsc"} if name == "gvisor" else options)
+
+
+@cache
+def _engine() -> tuple[str, str]:
+    """Return where the engine of this process listens, or why there is none."""
     if problem := missing():
+        return "", problem
+    opened = ExitStack()
+    try:
+        url = opened.enter_context(engine())
+    except EngineMissing as error:
+        return "", str(error)
+    atexit.register(opened.close)
+    return url, ""
+
+
+def engine_url() -> str:
+    """Return where the engine listens that all tests of this process share; without one the test is skipped."""
+    url, problem = _engine()
+    if not url:
         pytest.skip(problem)
-    with engine() as url:
-        yield Backend(name, {"image": IMAGE, "url": url})
+    return url
 
 
 def missing() -> str:
@@ -87,7 +123,7 @@ def _wait_for(process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + 120
     while "API listen on" not in log.read_text("utf8", "replace"):
         if process.poll() is not None or time.monotonic() > deadline:
-            pytest.skip(f"the Docker engine does not start here: {log.read_text('utf8', 'replace')[-500:]}")
+            raise EngineMissing(f"the Docker engine does not start here: {log.read_text('utf8', 'replace')[-500:]}")
         time.sleep(0.2)
 
 
@@ -99,7 +135,7 @@ def _root_folder(data: Path) -> Path:
         command = ["debootstrap", "--variant=minbase", "--include=python3", "bookworm", str(part)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            pytest.skip(f"no image can be made: {done.stdout[-300:]}{done.stderr[-300:]}")
+            raise EngineMissing(f"no image can be made: {done.stdout[-300:]}{done.stderr[-300:]}")
         part.rename(root)
     return root
 

@@ -115,7 +115,7 @@ def test_the_reward_is_the_rise_of_the_best_share(env: CodeRepair) -> None:
     [
         ("def NAME(*args):\n    while True: pass", "out of time"),
         ("while True: pass", "out of time"),
-        ("def NAME(*args): print('x' * 10**8)", "too much output"),
+        ("def NAME(*args): print('x' * 10**6)", "too much output"),
         ("def NAME(*args):\n    import sys; sys.exit(0)", "ended the interpreter"),
         ("import os; os._exit(0)", "process was ended"),
         ("def NAME(*args):\n    import os; os._exit(0)", "process was ended"),

@@ -20,9 +20,8 @@ LIMITS = Limits(wall_seconds=10.0, memory_mib=256, processes=16, scratch_mib=8, 
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
-def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
-    with backend_of(request.param) as found:
-        yield found
+def backend(request: pytest.FixtureRequest) -> Backend:
+    return backend_of(request.param)
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,8 @@ from turngym.errors import MissingExtra
 
 
 @pytest.fixture(scope="module")
-def backend() -> Iterator[Backend]:
-    with backend_of("docker") as found:
-        yield found
+def backend() -> Backend:
+    return backend_of("docker")
 
 
 @pytest.fixture(scope="module")
@@ -116,17 +115,9 @@ def test_a_container_that_cannot_start_is_an_error_and_leaves_nothing(backend: B
 
 @pytest.mark.integration
 @pytest.mark.skipif(shutil.which("runsc") is None, reason="runsc is not installed")
-def test_gvisor_runs_code_away_from_the_kernel(backend: Backend) -> None:
-    limits = Limits(wall_seconds=60.0)
-    try:
-        with (
-            make_sandbox("docker", limits, runtime="runsc", **backend.options) as sandbox,
-            sandbox.session() as session,
-        ):
-            assert session.run("6 * 7").value == "42"
-            told = session.run("print(open('/proc/version').read())").stdout
-            blocked = session.run("import socket\nsocket.create_connection(('1.1.1.1', 53), 2)").status
-    except SandboxError as error:
-        pytest.skip(f"gVisor does not start on this machine: {str(error)[:200]}")
+def test_gvisor_runs_code_away_from_the_kernel() -> None:
+    with backend_of("gvisor").make(Limits(wall_seconds=60.0)) as sandbox, sandbox.session() as session:
+        assert session.run("6 * 7").value == "42"
+        told = session.run("print(open('/proc/version').read())").stdout
     with open("/proc/version", encoding="utf8") as version:
-        assert told.strip() != version.read().strip() and blocked == "error"
+        assert told.strip() != version.read().strip()

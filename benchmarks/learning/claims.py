@@ -49,14 +49,14 @@ EXPERIMENTS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "a": {name: ("--algorithm", name, *turns(80_000)) for name in ("grpo", "gigpo", "hgpo")},
     "b": {name: ("--algorithm", name, *turns(80_000)) for name in ("ppo", "grpo", "turn_ppo")},
     "c": {
-        name: ("--algorithm", name, "--update.epochs", "8", "--update.minibatches", "4", *turns(20_000))
+        name: ("--algorithm", name, "--update.epochs", "8", "--update.minibatches", "4", *turns(12_000))
         for name in ("ppo", "ppo+s_ppo", "ppo+st_ppo")
     },
     "d": {
         "bonus": (*MAZE, "--algorithm", "grpo", "--grpo.entropy-coef", "0.01", *turns(80_000)),
         "epo": (*MAZE, "--algorithm", "grpo+epo", *turns(80_000)),
-        "long-bonus": (*LONG_MAZE, "--algorithm", "grpo", "--grpo.entropy-coef", "0.01", *turns(100_000)),
-        "long-epo": (*LONG_MAZE, "--algorithm", "grpo+epo", *turns(100_000)),
+        "long-bonus": (*LONG_MAZE, "--algorithm", "grpo", "--grpo.entropy-coef", "0.01", *turns(60_000)),
+        "long-epo": (*LONG_MAZE, "--algorithm", "grpo+epo", *turns(60_000)),
     },
     "e": {
         "grpo": (*DENSE, "--algorithm", "grpo", *turns(60_000)),

@@ -3,17 +3,19 @@
     python benchmarks/learning/worlds.py                    # every world
     python benchmarks/learning/worlds.py household webshop  # these
 
-Arms, written down before they ran; how large worlds, warm-ups and prompts are was found on dev instances in short
-trials. The embedded model learns from the expert's play first, once for each world and seed; every arm goes on from
-there. One torch thread, three seeds, at most eight minutes a run and two runs at a time; finished runs are kept,
-broken-off ones go on. Before and after are success rates of sampled play on the same test instances. An arm improves if
-the 95 % interval of after less before over the seeds (paired by seed, Student's t) lies above 0, it does not if it lies
-below 0, and is undecided otherwise.
+Arms, written down before they ran; how large worlds, prompts and demonstrations are was found on dev instances in
+short trials. For each world and seed the embedded model imitates the expert until sampled play succeeds on 20 % of a
+hundred dev instances, or for all the epochs that are named below; every arm goes on from there. One torch thread, three
+seeds, at most eight minutes a run and two runs at a time; finished runs are kept, broken-off ones go on. Before and
+after are success rates of sampled play on the same test instances. An arm improves if the 95 % interval of after less
+before over the seeds (paired by seed, Student's t) lies above 0, it does not if it lies below 0, and is undecided
+otherwise.
 
 - household: a thing to find and carry among four receptacles, in twelve turns, with gigpo and with grpo and EPO.
-- searchqa: questions over two documents of a generated world of a hundred, with ppo (its clipping bias corrected, as
-  ST-PPO does) and with gigpo, each with the answer's reward alone and with StepSearch's rewards of single searches.
+- searchqa: questions over two documents of a generated world of 300, with ppo (its clipping bias corrected, as ST-PPO
+  does) and with gigpo, each with the answer's reward alone and with StepSearch's rewards of single searches.
 - webshop: buying what a customer asks for in a generated shop of fifty products, with gigpo.
+- website: setting a price in the back office of a shop, as text without a browser, with gigpo.
 - alfworld: ALFWorld's own games of the kind pick and place, from the data set that ALFWORLD_DATA names, with gigpo.
 """
 
@@ -27,14 +29,18 @@ from typing import Any, NamedTuple
 
 from run_queue import RESULTS, RUNS, mean_and_range, run_all, summary, write_results
 from verdicts import CHANGE, SEEDS, difference, in_points
+from warmups import folder_of, warm_up_all
 
 from turngym.files import write_atomic
 from turngym.trainers.curve import write_curves
 
 COMMON = ("--no-control", "--max-seconds", "480", "--rollout.format", "plain", "--rollout.groups", "16")
+RATE = ("--update.learning-rate", "0.0006")
 CONVERSATION = ("--rollout.prompt.mode", "conversation")
 STEPS = "step_reward=0.6"
-SEARCH = ("kind=2 hops", "size=100", "top_k=1", "passage_words=40", "max_turns=4")
+SEARCH = ("kind=2 hops", "size=300", "top_k=1", "passage_words=40", "max_turns=4")
+ENOUGH = 0.2
+"""Dev success at which a warm-up ends: room to improve, and episodes to learn from."""
 
 
 class World(NamedTuple):
@@ -42,8 +48,7 @@ class World(NamedTuple):
 
     Args:
         title: Stands above the picture.
-        settings: Environment, prompts and learning rate of all runs.
-        warmup: The supervised learning that comes first.
+        settings: Environment, prompts, warm-up and learning rate of all runs.
         turns: Environment turns of a run.
         arms: Arm -> its own options.
         claims: Pairs of arms, the first of which may be expected to end up higher.
@@ -51,7 +56,6 @@ class World(NamedTuple):
 
     title: str
     settings: Sequence[str]
-    warmup: Sequence[str]
     turns: int
     arms: Mapping[str, Sequence[str]]
     claims: Sequence[tuple[str, str]] = ()
@@ -62,10 +66,12 @@ def options(*pairs: str) -> tuple[str, ...]:
     return ("--env-options", *pairs)
 
 
-def warmup(demonstrations: int, epochs: int, batch: int = 16) -> tuple[str, ...]:
-    """Return the options of a warm-up."""
-    counts = {"demonstrations": demonstrations, "epochs": epochs, "batch-size": batch}
-    return tuple(text for name, count in counts.items() for text in (f"--warmup.{name}", str(count)))
+def sizes(demonstrations: int, epochs: int, vocabulary: int, completion: int) -> tuple[str, ...]:
+    """Return the options of a warm-up with at most so many epochs, and of the lengths that go with a world."""
+    return (
+        *("--warmup.demonstrations", str(demonstrations), "--warmup.epochs", str(epochs), "--warmup.batch-size", "16"),
+        *("--embedded.vocabulary", str(vocabulary), "--rollout.max-new-tokens", str(completion), *RATE),
+    )
 
 
 WORLDS: Mapping[str, World] = {
@@ -73,21 +79,14 @@ WORLDS: Mapping[str, World] = {
         "Household, four receptacles",
         (
             *("--env", "turngym/HouseholdEasy-v0", *options("receptacles=4", "distractors=0", "max_turns=12")),
-            *(*CONVERSATION, "--rollout.max-new-tokens", "10", "--embedded.vocabulary", "640"),
-            *("--update.learning-rate", "0.0006"),
+            *(*CONVERSATION, *sizes(1000, 8, 640, 10)),
         ),
-        warmup(1500, 2),
         25_000,
         {"gigpo": ("--algorithm", "gigpo"), "grpo+epo": ("--algorithm", "grpo+epo")},
     ),
     "searchqa": World(
-        "SearchQA, two hops in a world of a hundred documents",
-        (
-            *("--env", "turngym/SearchQA-v0", *options(*SEARCH)),
-            *(*CONVERSATION, "--rollout.max-new-tokens", "20", "--embedded.vocabulary", "1024"),
-            *("--update.learning-rate", "0.0006"),
-        ),
-        warmup(3000, 5),
+        "SearchQA, two hops in a world of 300 documents",
+        ("--env", "turngym/SearchQA-v0", *options(*SEARCH), *CONVERSATION, *sizes(3000, 10, 1024, 20)),
         20_000,
         {
             "ppo+st_ppo": ("--algorithm", "ppo+st_ppo"),
@@ -99,12 +98,16 @@ WORLDS: Mapping[str, World] = {
     ),
     "webshop": World(
         "WebShop, fifty products",
+        ("--env", "turngym/WebShop-v0", *options("products=50", "max_turns=8"), *sizes(500, 10, 1536, 48)),
+        15_000,
+        {"gigpo": ("--algorithm", "gigpo")},
+    ),
+    "website": World(
+        "WebSite, prices in the back office of a shop",
         (
-            *("--env", "turngym/WebShop-v0", *options("products=50", "max_turns=8")),
-            *("--rollout.max-new-tokens", "48", "--embedded.vocabulary", "1536"),
-            *("--update.learning-rate", "0.0006"),
+            *("--env", "turngym/WebSite-v0", *options("site=shop", "kind=reprice", "worlds=8", "max_turns=10")),
+            *sizes(400, 10, 1024, 12),
         ),
-        warmup(600, 4),
         15_000,
         {"gigpo": ("--algorithm", "gigpo")},
     ),
@@ -113,11 +116,10 @@ WORLDS: Mapping[str, World] = {
         (
             *("--env", "turngym/ALFWorld-v0"),
             *options("kind=pick_and_place_simple", "expert=explorer", "max_turns=30"),
-            *(*CONVERSATION, "--rollout.max-new-tokens", "14", "--embedded.vocabulary", "1024"),
-            *("--update.learning-rate", "0.0006", "--evaluation.episodes", "24", "--evaluation.curve-episodes", "35"),
+            *(*CONVERSATION, *sizes(790, 6, 1024, 14), "--rollout.groups", "8"),
+            *("--evaluation.episodes", "24", "--evaluation.curve-episodes", "35"),
         ),
-        warmup(790, 4, 8),
-        15_000,
+        12_000,
         {"gigpo": ("--algorithm", "gigpo")},
     ),
 }
@@ -133,14 +135,13 @@ def slug(arm: str) -> str:
     return arm.replace(",", "").replace(" ", "-")
 
 
-def warmup_arms(name: str) -> dict[str, list[str]]:
-    """Return the name of the warm-up of each seed with its options: the model of its folder is what arms begin with."""
-    world = WORLDS[name]
-    little = ("--algorithm", "grpo", "--max-environment-turns", "1", "--evaluation.episodes", "0")
-    return {
-        f"world-{name}-warmup-seed{seed}": [*world.settings, *world.warmup, *COMMON, *little, "--seed", str(seed)]
-        for seed in SEEDS
-    }
+def warmups(name: str) -> dict[str, list[str]]:
+    """Return the name of the warm-up of each seed with its options."""
+    return {f"world-{name}-warmup-seed{seed}": [*_settings(name), "--seed", str(seed)] for seed in SEEDS}
+
+
+def _settings(name: str) -> list[str]:
+    return [*COMMON, *WORLDS[name].settings]
 
 
 def arms(name: str) -> dict[str, list[str]]:
@@ -148,10 +149,10 @@ def arms(name: str) -> dict[str, list[str]]:
     world = WORLDS[name]
     found = {}
     for seed in SEEDS:
-        model = RUNS / f"world-{name}-warmup-seed{seed}" / "warmup"
+        model = folder_of(f"world-{name}-warmup-seed{seed}")
         for arm, own in world.arms.items():
             limits = ("--max-environment-turns", str(world.turns), "--evaluation.every", "5", "--seed", str(seed))
-            found[run_name(name, arm, seed)] = [*world.settings, *COMMON, "--model", str(model), *limits, *own]
+            found[run_name(name, arm, seed)] = [*_settings(name), "--model", str(model), *limits, *own]
     return found
 
 
@@ -163,7 +164,7 @@ def run_name(name: str, arm: str, seed: int) -> str:
 def run_world(name: str) -> dict[str, Any]:
     """Run what is missing of a world; draw its curves and return its figures."""
     world = WORLDS[name]
-    run_all(warmup_arms(name), at_once=2)
+    imitated = warm_up_all(warmups(name), ENOUGH, at_once=2)
     folders = run_all(arms(name), at_once=2)
     runs = {run: summary(folder) for run, folder in folders.items()}
     by_arm = {arm: [folders[run_name(name, arm, seed)] for seed in SEEDS] for arm in world.arms}
@@ -171,7 +172,7 @@ def run_world(name: str) -> dict[str, Any]:
     before, after = ({arm: _sampled(name, arm, runs, stage) for arm in world.arms} for stage in ("warmup", "final"))
     return {
         "command": f"python benchmarks/learning/worlds.py {name}",
-        "warmups": warmup_arms(name),
+        "warmups": imitated,
         "arms": arms(name),
         "before": before,
         "after": after,

@@ -1,7 +1,8 @@
 """Any task of BrowserGym (Le Sellier de Chezelles et al. 2024) as a :class:`TextEnv`.
 
 What is contained: BrowserGym starts browsers that a machine may not have, knows no turn limit and no text observation,
-reports a bad action in a field of the observation, draws from the global generators and keeps a broken browser.
+reports a bad action in a field of the observation, keeps a browser that has broken, and lets the agent open and
+upload any file of the machine.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ from gymnasium.envs.registration import registry
 
 from turngym.envs.adapters.borrowed import import_package, made_for
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
-from turngym.envs.web.chromium import FLAGS, find_browser
+from turngym.envs.web.chromium import find_browser
 from turngym.envs.web.page import quoted
 from turngym.errors import ConfigError, UnknownName, missing_extra, nearest
 
 ACTIONS = ("chat", "infeas", "bid", "coord", "nav", "tab")
 _NAMESPACE = "browsergym/"
+_FLAGS = ("--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-dev-shm-usage")
+_WITHHELD = frozenset({"upload_file", "mouse_upload_file"})
+"""Actions that read any file of the machine by its path."""
+_OPENING, _SCHEMES = ("goto",), ("http://", "https://")
 _MOST_LISTED = 300
 _LONGEST_ERROR = 300
 
@@ -71,7 +76,6 @@ class BrowserGym(ReplayedEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        self.settings = {**self.settings, "actions": list(actions)} if "actions" in self.settings else self.settings
         self.task, self._options = task, dict(task_options or {})
         self._source = f"{task} {sorted(self._options.items())}" if self._options else task
         self._game: Any = None
@@ -129,7 +133,13 @@ class BrowserGym(ReplayedEnv):
         """Return a page as text, and keep it."""
         self._seen_page = page
         tabs = page["open_pages_urls"]
-        self._text = self._flatten(page["axtree_object"], page["extra_element_properties"], with_clickable=True)
+        text = self._flatten(
+            page["axtree_object"],
+            page["extra_element_properties"],
+            with_clickable=True,
+            ignored_roles=["LineBreak", "InlineTextBox"],
+        )
+        self._text = text.replace(os.environ.get("MINIWOB_URL") or "\0", "")  # where the pages lie is no news
         if len(tabs) > 1:
             shown = int(page["active_page_index"][0])
             lines = [f"Tab {place}{' (shown)' if place == shown else ''}: {url}" for place, url in enumerate(tabs)]
@@ -201,15 +211,25 @@ def _action_set(feature: str, names: Sequence[str]) -> tuple[str, Any]:
             known = list(highlevel.ACTION_SUBSETS)
             raise UnknownName(f"{feature} has no set of actions named {name!r}. {nearest(str(name), known)}")
     made = highlevel.HighLevelActionSet(list(names), multiaction=False)
-    return made.describe(with_long_description=False, with_examples=True).strip(), made.to_python_code
+    for name in _WITHHELD & made.action_set.keys():
+        del made.action_set[name]
+
+    def as_code(action: str) -> str:
+        for name, values in sum(highlevel.highlevel_action_parser.search_string(action).as_list(), []):
+            texts = [getattr(value, "value", value) for value in values]
+            if name in _OPENING and not all(str(text).startswith(_SCHEMES) for text in texts):
+                raise ValueError("only addresses that begin with http:// or https:// can be opened")
+        return str(made.to_python_code(action))
+
+    return made.describe(with_long_description=False, with_examples=False).strip(), as_code
 
 
 @contextlib.contextmanager
 def _launching(executable: str) -> Iterator[None]:
-    """Run a block in which Playwright starts this browser, and as headless as it was asked to."""
+    """Run a block in which Playwright starts this browser, also where BrowserGym gives it no options to do so."""
     kind = importlib.import_module("playwright.sync_api").BrowserType
     launch = kind.launch
-    own = [*FLAGS, *(["--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else [])]
+    own = [*_FLAGS, *(["--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else [])]
 
     def with_options(self: Any, **options: Any) -> Any:
         flags = [*(options.pop("args", None) or []), *own]

@@ -57,8 +57,9 @@ def swaps(case: Case) -> _Swaps:
 def _told(case: Case) -> dict[str, Any]:
     env = inner(case.env)
     told = {key: env._info()[key] for key in _TOLD}
-    has_picture = hasattr(env, "_image") and "rgb_array" in env.metadata["render_modes"]
-    return told | ({"picture": env._image()} if has_picture else {})
+    if hasattr(env, "_image") and "rgb_array" in env.metadata["render_modes"]:
+        told["picture"] = env._image()
+    return told
 
 
 def _swap(case: Case, episode: Episode, found: _Swaps) -> None:

@@ -8,7 +8,9 @@ from typing import Any, Literal, TypeAlias
 
 from turngym.envs.desktop.keys import chord, keysym
 
-Kind: TypeAlias = Literal["click", "double_click", "right_click", "move", "drag", "scroll", "type", "key", "wait", "done"]
+Kind: TypeAlias = Literal[
+    "click", "double_click", "right_click", "move", "drag", "scroll", "type", "key", "wait", "done"
+]
 Point: TypeAlias = tuple[int, int]
 LONGEST_TEXT = 2000
 MOST_CLICKS = 20

@@ -25,7 +25,7 @@ class Goal:
         files: What lies in the user's folder at the beginning.
         programs: The programs that run then, with their files, in the order in which they are started.
         parts: What has to become true; the share that holds is the progress.
-        kept: What has to stay true; it holds at the beginning.
+        kept: What else has to be true in the end: that nothing else was changed.
         plan: The actions of the oracle, without the last one, ``done``.
         repair: What brings the beginning back about, as far as the plan needs it, where something else was done.
     """

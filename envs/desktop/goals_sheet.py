@@ -59,7 +59,13 @@ def _is(row: int, column: int, value: Value) -> Check:
 
 
 def _goal(
-    text: str, rows: Rows, parts: Sequence[Check], plan: Sequence[str], *, kept: Sequence[Check] = (), sheet: str = "Stock"
+    text: str,
+    rows: Rows,
+    parts: Sequence[Check],
+    plan: Sequence[str],
+    *,
+    kept: Sequence[Check] = (),
+    sheet: str = "Stock",
 ) -> Goal:
     again = "".join("\t".join(shown(value) for value in row) + "\n" for row in rows)
     return Goal(

@@ -50,7 +50,22 @@ class Desktop:
         self._width, self._height = settings["width"], settings["height"]
         self._programs: list[subprocess.Popen[bytes]] = []
         size = f"{self._width}x{self._height}x24"
-        server = ("Xvfb", DISPLAY, "-screen", "0", size, "-nolisten", "tcp", "-noreset", "-s", "0", "-fbdir", "/screen", "-dpi", "96")
+        server = (
+            "Xvfb",
+            DISPLAY,
+            "-screen",
+            "0",
+            size,
+            "-nolisten",
+            "tcp",
+            "-noreset",
+            "-s",
+            "0",
+            "-fbdir",
+            "/screen",
+            "-dpi",
+            "96",
+        )
         self._server = self._spawn(server)
         self._until(SOCKET.exists, "the display does not start")
         self._screen = self._connect()
@@ -61,9 +76,7 @@ class Desktop:
     def _spawn(self, command: tuple[str, ...]) -> subprocess.Popen[bytes]:
         null = subprocess.DEVNULL
         own = {**os.environ, "HOME": "/tmp", "XDG_CACHE_HOME": "/tmp"}  # it must leave nothing in the user's folder
-        return subprocess.Popen(
-            command, stdin=null, stdout=null, stderr=null, start_new_session=True, cwd="/", env=own
-        )
+        return subprocess.Popen(command, stdin=null, stdout=null, stderr=null, start_new_session=True, cwd="/", env=own)
 
     def _connect(self) -> Screen:
         found: list[Screen] = []

@@ -102,7 +102,9 @@ def others() -> list[int]:
     return sorted(int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid()))
 
 
-def wait_for_rest(picture: Callable[[], int], limit_seconds: float, processes: Callable[[], list[int]] = others) -> bool:
+def wait_for_rest(
+    picture: Callable[[], int], limit_seconds: float, processes: Callable[[], list[int]] = others
+) -> bool:
     """Wait until the processes sleep, no timer is about to wake one and the picture stays.
 
     Args:

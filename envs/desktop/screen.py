@@ -91,7 +91,11 @@ class Screen:
         try:
             attributes = window.get_attributes()
             size = window.get_geometry()
-            if not attributes.override_redirect or attributes.map_state != X.IsViewable or size.width * size.height < 64:
+            if (
+                not attributes.override_redirect
+                or attributes.map_state != X.IsViewable
+                or size.width * size.height < 64
+            ):
                 return None
             kinds = self._values(window, "_NET_WM_WINDOW_TYPE")
         except _GONE:

@@ -23,7 +23,9 @@ remember-size=false
 remember-position=false
 remember-state=false
 """
-_NO_TOOLTIPS = "tooltip, tooltip * { font-size: 0; padding: 0; margin: 0; border: none; min-width: 0; min-height: 0; }\n"
+_NO_TOOLTIPS = (
+    "tooltip, tooltip * { font-size: 0; padding: 0; margin: 0; border: none; min-width: 0; min-height: 0; }\n"
+)
 _CONFIGURATION: Mapping[str, bytes] = {
     ".config/glib-2.0/settings/keyfile": _MOUSEPAD.encode(),
     ".config/gtk-3.0/gtk.css": _NO_TOOLTIPS.encode(),

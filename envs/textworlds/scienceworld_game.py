@@ -19,7 +19,11 @@ from turngym.errors import missing_extra
 T = TypeVar("T")
 _ENTRY = "scienceworld.runtime.pythonapi.PythonInterface"
 _HEAP_MEGABYTES = 384
-_OPTIONS = ("--add-opens=java.base/java.util=ALL-UNNAMED",)
+_OPTIONS = (
+    "--add-opens=java.base/java.util=ALL-UNNAMED",
+    "-XX:+UnlockExperimentalVMOptions",
+    "-XX:hashCode=2",  # the package walks over sets in the order of addresses, so that no two runs would be the same
+)
 _SCRAMBLE = 0x5DEECE66D  # what java.util.Random.setSeed mixes into a seed
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from turngym.envs.calls import FORMS, cut, harmless
+from turngym.envs.calls import FORMS, Calls, cut, harmless
 from turngym.envs.core import Outcome
 from turngym.envs.data_files import data_file
 from turngym.envs.sets import PROCEDURAL, SetEnv

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import weakref
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_running, require_whole
-from turngym.envs.website.actions import FORMAT, listed, plan
+from turngym.envs.web.chromium import find_browser, require_playwright
+from turngym.envs.website.actions import FORMAT, Move, listed, plan
 from turngym.envs.website.goal import Goal, Verdict, judge, next_action
-from turngym.envs.website.page import text_of
-from turngym.envs.website.session import PlainTab, Session
+from turngym.envs.website.page import Page, text_of
+from turngym.envs.website.session import BLANK, PlainTab, Session
 from turngym.envs.website.sites import KINDS, SITES, Instance, goal_of, world_of
 from turngym.envs.website.store import Store
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
+
+if TYPE_CHECKING:
+    from turngym.envs.website.live import LiveTab
 
 MIXED = "mixed"
 MODES = ("text", "browser")
@@ -79,7 +84,19 @@ class WebSite(TextEnv[str]):
         self._worlds, self._show_goal = worlds, show_goal
         self._store, self._session = Store(), Session()
         weakref.finalize(self, self._store.close)
+        self._tab: PlainTab | LiveTab = PlainTab(self._store) if mode == "text" else self._live_tab()
+        self._is_deferred = False
+        self._prepared: tuple[str, Page] | None = None
         self.instructions = _RULES.format(format=FORMAT, turns=max_turns)
+
+    def _live_tab(self) -> LiveTab:
+        require_playwright(self.env_id)
+        find_browser(self.env_id)
+        from turngym.envs.website.live import LiveTab
+
+        tab = LiveTab(self._store)
+        weakref.finalize(self, LiveTab.let_go, tab)
+        return tab
 
     @property
     def goal(self) -> Goal:
@@ -101,6 +118,8 @@ class WebSite(TextEnv[str]):
     def _begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         self._enter(self._draw(self._some_instance, _text_of_instance))
+        if self._is_deferred:
+            return ""
         self._session.start(self._tab.open(self._site.home))
         return self._first()
 
@@ -119,7 +138,7 @@ class WebSite(TextEnv[str]):
         self._instance, self._goal, self._site = instance, goal, SITES[instance.site]
         self._world = world_of(instance.site, instance.world)
         self._store.reset(self._world)
-        self._tab = PlainTab(self._site, self._store)
+        self._tab.enter(self._site)
         self._verdict = Verdict((False,) * len(goal.wants), 0)
         self._made = ""
 
@@ -136,7 +155,10 @@ class WebSite(TextEnv[str]):
             return Outcome(_UNREAD, action_is_valid=False)
         if isinstance(move, str):
             return Outcome(f"That cannot be done: {move}.\n{self._shown()}", action_is_valid=False)
-        session.arrive(move, self._tab.perform(move, session))
+        prepared, self._prepared = self._prepared, None
+        is_prepared = prepared is not None and prepared[0] == action
+        page = prepared[1] if prepared is not None and is_prepared else self._tab.perform(move, session)
+        session.arrive(move, page)
         if move.kind == "send":
             self._look()
             if self._verdict.is_reached:
@@ -169,7 +191,7 @@ class WebSite(TextEnv[str]):
         self._enter(Instance(site, int(world), kind, int(number)))
         self._store.apply([(table, int(number), tuple(row)) for table, number, row in state["changes"]])
         self._session.load(state["session"])
-        self._session.resume(self._tab.open(self._session.history[-1]).holding(self._session.entered))
+        self._session.resume(self._tab.show(self._session))
         self._look()
 
     def expert_action(self) -> str:
@@ -186,8 +208,36 @@ class WebSite(TextEnv[str]):
             raise ConfigError(f"{self.env_id} has no expert action here: a change that nobody asked for is in the way.")
         return action
 
+    # Coroutines, for the vector backend asyncio.
+
+    async def async_reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Begin a new episode; see ``reset``."""
+        if isinstance(self._tab, PlainTab):
+            return self.reset(seed=seed, options=options)
+        self._is_deferred, self._session.page = True, BLANK
+        try:
+            TextEnv.reset(self, seed=seed, options=options)
+        finally:
+            self._is_deferred = self._running = False
+        self._session.start(await self._tab.attend(self._tab.start(self._site.home)))
+        self._observation = self._first()
+        self._running = True
+        return self._observation, self._info()
+
+    async def async_step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Take one turn; see ``step``."""
+        session, tab = self._session, self._tab
+        if self._running and isinstance(action, str) and not isinstance(tab, PlainTab):
+            move = plan(action, session.page, session.focus, len(session.history) > 1)
+            if isinstance(move, Move):
+                self._prepared = action, await tab.attend(tab.play(move, session))
+        return self.step(action)
+
     def close(self) -> None:
-        """End the episode; a later reset begins a new one."""
+        """Close the tab; a later reset opens a new one."""
+        self._tab.shut()
         super().close()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from turngym.envs.website.actions import Move
 from turngym.envs.website.page import Page
-from turngym.envs.website.site import Site, address, parted, without_note
+from turngym.envs.website.site import Site, address, without_note
 from turngym.envs.website.store import Store
 
 BLANK = Page("", ())
@@ -97,12 +97,17 @@ class PlainTab:
     """A tab without a browser: pages come straight from the site.
 
     Args:
-        site: The site.
-        store: Its database.
+        store: The database of the site.
     """
 
-    def __init__(self, site: Site, store: Store) -> None:
-        self._site, self._store = site, store
+    _site: Site
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def enter(self, site: Site) -> None:
+        """Show another site from now on."""
+        self._site = site
 
     def open(self, path: str) -> Page:
         """Return the page at a path."""
@@ -122,7 +127,9 @@ class PlainTab:
             return self.open(address(form.action, values))
         return self.open(self._site.post(self._store.database, form.action, values))
 
+    def show(self, session: Session) -> Page:
+        """Return the page that a session is at, with what was entered there."""
+        return self.open(session.history[-1]).holding(session.entered)
 
-def canonical(path: str) -> str:
-    """Return a path with its query written as the sites write it."""
-    return address(*parted(path))
+    def shut(self) -> None:
+        """Do nothing: there is nothing open."""

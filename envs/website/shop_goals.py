@@ -91,8 +91,9 @@ def refund(draw: Draw) -> Goal:
         f"Refund the order of {customer['name']} that has the {product['name']} in it: set it to refunded, "
         f'with the note "{note}".'
     )
-    before = [look(f"/orders/{each['id']}", *by) for each in orders if each["id"] <= order["id"]]
-    return Goal(text, (*_few(before), _edit("sale", "orders", order, by, status="refunded", note=note)))  # type: ignore[arg-type]
+    before = _few([each for each in orders if each["id"] <= order["id"]])
+    edit = _edit("sale", "orders", order, by, status="refunded", note=note)
+    return Goal(text, (*(look(f"/orders/{each['id']}", *by) for each in before), edit))
 
 
 def swap_coupons(draw: Draw) -> Goal:
@@ -103,7 +104,7 @@ def swap_coupons(draw: Draw) -> Goal:
     code = draw.one([f"{word}{percent}" for word in words.COUPON_WORDS if f"{word}{percent}" not in taken])
     text = f'Make the active coupon "{code}" of {percent} percent, and make the coupon {old["code"]} inactive.'
     fields = {"code": code, "percent": str(percent), "active": ON}
-    wanted = Wanted("coupon", 0, fields | {"percent": percent})
+    wanted = Wanted("coupon", 0, {"code": code, "percent": percent, "active": ON})
     page = f"/coupons/{old['id']}"
     new = Task("/coupons/new", "/coupons/new", fields, (wanted,), ("/coupons",))
     return Goal(text, (new, Task(page, page, {"active": OFF}, sets("coupon", old["id"], active=OFF))))
@@ -117,7 +118,7 @@ def add_product(draw: Draw) -> Goal:
     price, stock, shown = draw.whole(8, 120) * 50, draw.whole(5, 60), draw.one((ON, OFF))
     if name in taken:
         raise NoGoal
-    cells = {"name": name, "category": category, "price": price, "stock": stock, "shown": shown}
+    cells: dict[str, str | int] = {"name": name, "category": category, "price": price, "stock": stock, "shown": shown}
     text = (
         f'Add the product "{name}" to the category {category}, with price {money(price)} and stock {stock}, '
         f"{'shown' if shown == ON else 'not shown'}."

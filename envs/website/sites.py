@@ -46,7 +46,7 @@ def world_of(site: str, number: int) -> World:
     return make_world(f"{site} {number}", made.schema, made.build(stream("website", site, number)))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def goal_of(instance: Instance) -> Goal | None:
     """Return the goal of an instance, None where its world has none of the kind and number."""
     site, world, kind, number = instance
