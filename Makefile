@@ -238,7 +238,7 @@ integration-alfworld: $(ALFWORLD_DONE)
 	$(call ISOLATED,$(ALFWORLD)) tests/test_alfworld_engine.py
 
 integration-tools: $(TOOLS_DONE)
-	$(call ISOLATED,.venvs/tools) tests/test_sandbox_attacks.py tests/test_sandbox_docker.py tests/test_mcp_tools.py
+	$(call ISOLATED,.venvs/tools) tests/test_sandbox_*.py tests/test_mcp_tools.py
 
 integration-search: $(SEARCH_DONE)
 	$(call ISOLATED,.venvs/search) tests/test_search_dense.py tests/test_search_qdrant.py tests/test_search_hub.py

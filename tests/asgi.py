@@ -54,6 +54,14 @@ async def request(
     app: Any, method: str, path: str, content: Any = None, headers: Headers | None = None, query: str = ""
 ) -> tuple[int, Any]:
     """Return status and content of the answer to a request."""
+    status, raw = await raw_request(app, method, path, content, headers, query)
+    return status, json.loads(raw) if raw else None
+
+
+async def raw_request(
+    app: Any, method: str, path: str, content: Any = None, headers: Headers | None = None, query: str = ""
+) -> tuple[int, bytes]:
+    """Return status and bytes of the answer to a request."""
     body = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
     half = len(body) // 2
     events = [
@@ -70,4 +78,4 @@ async def request(
 
     await app(scope_of("http", path, headers, method, query), receive, send)
     raw = b"".join(event.get("body", b"") for event in sent)
-    return int(sent[0]["status"]), json.loads(raw) if raw else None
+    return int(sent[0]["status"]), raw

@@ -19,6 +19,8 @@ import pytest
 from turngym.envs.tools.sandbox import Limits, Sandbox, make_sandbox
 
 IMAGE = "turngym-sandbox"
+LIMITS = Limits(wall_seconds=10.0, memory_mib=256, processes=16, scratch_mib=8, file_mib=4)
+"""What attacks may use."""
 BACKENDS = [
     pytest.param(
         "bubblewrap",
@@ -144,3 +146,10 @@ def _import_image(url: str, root: Path) -> None:
     with subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE) as archive:
         command = ["docker", "-H", url, "import", "-", f"{IMAGE}:latest"]
         subprocess.run(command, stdin=archive.stdout, check=True, capture_output=True)
+
+
+def run_lines(sandbox: Sandbox, code: str) -> list[str]:
+    """Run code that prints its findings; returns the lines."""
+    found = sandbox.run(code)
+    assert found.status == "ok", found
+    return found.stdout.splitlines()

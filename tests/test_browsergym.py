@@ -1,4 +1,4 @@
-"""The adapter of BrowserGym, on its own MiniWoB tasks in real browsers; it runs where its old playwright is installed."""
+"""The adapter of BrowserGym, on its MiniWoB tasks in real browsers; it runs where the old playwright is installed."""
 
 import contextlib
 import os
@@ -102,7 +102,7 @@ def test_browsers_that_were_killed_are_replaced_at_the_next_reset(login: Browser
     for process in descendants(os.getpid())[1:]:
         if "--type" not in Path(f"/proc/{process}/cmdline").read_text() and _is_browser(process):
             os.kill(process, signal.SIGKILL)
-    with pytest.raises(Exception, match="closed|crash|Target"):
+    with pytest.raises(Exception, match=r"closed|crash|Target"):
         login.step("noop(1)")
     assert login.reset(seed=2) == first
 
@@ -120,7 +120,7 @@ def test_it_is_registered_and_what_is_missing_is_named() -> None:
         assert env.step(info["legal_actions"][-1])[1] == 1.0
     finally:
         env.close()
-    with pytest.raises(UnknownName, match="Did you mean 'browsergym/miniwob.click-test'"):
+    with pytest.raises(UnknownName, match=r"Did you mean 'browsergym/miniwob\.click-test'"):
         BrowserGym(task="browsergym/miniwob.click-tset")
     with pytest.raises(MissingExtra, match="browsergym-webarena"):
         BrowserGym(task="browsergym/webarena.1")

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reward_games import walk
 
-from turngym.trainers.rewarding.lcs import Recipe, lcs, matched, progress_labels, recipes
-from turngym.trainers.rewarding.turns import TurnText, canonical_action, key_steps, states, task_key
+from turngym.trainers.rewarding.turns import key_steps, states, task_key
+from turngym.wrappers.recipes import Recipe, canonical_action, lcs, matched, progress_labels, recipes
 
 WORDS = st.text("abc", max_size=7)
 
@@ -109,10 +109,10 @@ def test_without_recipes_a_failed_episode_has_no_progress() -> None:
 def test_actions_lose_what_differs_between_equal_steps() -> None:
     page = "a form\n[3] textbox Name\n[14] button Send"
     goal = "Send the name Ann"
-    assert canonical_action(TurnText(goal, page, "Click('14')", "")) == "click(button send)"
-    assert canonical_action(TurnText(goal, page, "fill('3', 'Ann')", "")) == "fill(textbox name, '{goal}')"
-    assert canonical_action(TurnText(goal, page, "fill('3', 'Bob')", "")) == "fill(textbox name, 'bob')"
-    assert canonical_action(TurnText("", "", "  Move   UP ", "")) == "move up"
+    assert canonical_action(goal, page, "Click('14')") == "click(button send)"
+    assert canonical_action(goal, page, "fill('3', 'Ann')") == "fill(textbox name, '{goal}')"
+    assert canonical_action(goal, page, "fill('3', 'Bob')") == "fill(textbox name, 'bob')"
+    assert canonical_action("", "", "  Move   UP ") == "move up"
 
 
 def test_steps_are_actions_or_states() -> None:

@@ -1,4 +1,4 @@
-"""The benchmark of the worlds: its options are ones that train takes, its verdicts and tables add up. Nothing is run."""
+"""The benchmark of the worlds: its options are ones that train takes, its tables add up. Nothing is run."""
 
 import sys
 from pathlib import Path

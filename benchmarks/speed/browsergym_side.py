@@ -1,7 +1,8 @@
 """BrowserGym's side of ``miniwob_vs_browsergym.py``: plays given episodes in its own environment and prints the times.
 
 It runs under BrowserGym's Python, so it imports nothing of turngym. BrowserGym starts its browsers without the options
-that a browser of the system needs; they are put in where Playwright launches one.
+that a browser of the system needs; they are put in where Playwright launches one. A click is one of its own actions,
+in pixels of its screenshot, which shows the page enlarged.
 """
 
 from __future__ import annotations
@@ -29,20 +30,30 @@ def main() -> None:
     sync_api.BrowserType.launch = with_options
     importlib.import_module("browsergym.miniwob")
     gymnasium = importlib.import_module("gymnasium")
+    actions = importlib.import_module("browsergym.core.action.highlevel").HighLevelActionSet("coord")
     print("ready", flush=True)
     sys.stdin.readline()
-    found: dict[str, Any] = {"resets": [], "steps": [], "memory_mib": 0.0, "began": time.monotonic()}
-    for task, seed, actions in work["episodes"]:
+    found: dict[str, Any] = {"resets": [], "steps": [], "goals": [], "memory_mib": 0.0, "began": time.monotonic()}
+    for task, seed, clicks in work["episodes"]:
         env = gymnasium.make(
-            f"browsergym/miniwob.{task}", headless=True, slow_mo=0, pre_observation_delay=0.0, disable_env_checker=True
+            f"browsergym/miniwob.{task}",
+            headless=True,
+            slow_mo=0,
+            pre_observation_delay=0.0,
+            action_mapping=actions.to_python_code,
+            disable_env_checker=True,
         )
         began = time.perf_counter()
-        env.reset(seed=seed)
+        page, _ = env.reset(seed=seed)
         found["resets"].append(time.perf_counter() - began)
-        for x, y in actions:
+        found["goals"].append(page["goal"])
+        scale = env.unwrapped.page._bgym_scale_factor
+        for x, y in clicks:
             began = time.perf_counter()
-            _, _, terminated, truncated, _ = env.step(f"mouse_click({x}, {y})")
+            page, _, terminated, truncated, _ = env.step(f"mouse_click({x * scale}, {y * scale})")
             found["steps"].append(time.perf_counter() - began)
+            if page["last_action_error"]:
+                raise RuntimeError(f"BrowserGym could not click: {page['last_action_error']}")
             if terminated or truncated:
                 break
         found["memory_mib"] = max(found["memory_mib"], memory_mib())

@@ -1,10 +1,11 @@
 """MiniWoB in turngym and in BrowserGym: the same pages, seeds and clicks, the same browser program, side by side.
 
-Both sides look at the page after every turn: BrowserGym takes a screenshot, a snapshot of the document and the whole
-accessibility tree; turngym a screenshot and its own tree of the visible elements ("with pictures"), or that alone.
-BrowserGym's wait of 0.5 s before each observation and its slow motion are switched off, in its favour. Both begin each
-episode on a clean page: BrowserGym by a new browser, turngym by loading the page anew, or by rewinding it where tests
-show that to be equal. Needs ``make .venvs/browsergym``.
+Both sides look at the page after every turn. Both take a screenshot, of nearly the same number of pixels, and Chromium's
+accessibility tree with ids for the elements; BrowserGym a snapshot of the document besides, turngym what it knows of the
+visible elements. A last row shows what turngym's text of the page costs without picture and tree. BrowserGym's wait of
+0.5 s before each observation and its slow motion are switched off, in its favour. Both begin each episode on a clean
+page: BrowserGym by a new browser, turngym by loading the page anew, or by rewinding it where tests show that to be
+equal. That both were given the same tasks is checked. Needs ``make .venvs/browsergym``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from turngym.benchmarks.machine import machine
 from turngym.envs.web.chromium import FLAGS, find_browser
@@ -64,37 +67,53 @@ def share(work: Sequence[Episode], slot: int, slots: int) -> Sequence[Episode]:
     return work[slot * len(work) // slots : (slot + 1) * len(work) // slots]
 
 
-async def play(env: MiniWoB, work: Sequence[Episode], found: Result) -> None:
-    """Play episodes in one slot."""
+class SamePage(MiniWoB):
+    """MiniWoB on the very page that BrowserGym makes of a seed."""
+
+    page_seed = 0
+
+    def _draw(self, generate: Any, text: Any) -> Any:
+        self.instance = text((self.names[0], self.page_seed))
+        return self.names[0], self.page_seed
+
+
+async def play(env: SamePage, work: Sequence[Episode], found: Result) -> list[str]:
+    """Play episodes in one slot, and return their goals."""
+    goals: list[str] = []
     for task, seed, clicks in work:
         env.names = (task,)
+        env.page_seed = int(np.random.RandomState(seed).randint(0, 1_000_000))
         began = time.perf_counter()
         await env.async_reset(seed=seed)
         found["resets"].append(time.perf_counter() - began)
+        goals.append(env.screen.goal)
         for x, y in clicks:
             began = time.perf_counter()
             _, _, terminated, truncated, _ = await env.async_step(f"click {x},{y}")
             found["steps"].append(time.perf_counter() - began)
             if terminated or truncated:
                 break
+    return goals
 
 
-def ours(work: Sequence[Episode], slots: int, *, image: bool) -> Result:
+def ours(work: Sequence[Episode], slots: int, *, whole: bool) -> Result:
     """Play episodes on turngym's side, in slots of one process; the browser starts before the clock does."""
     sys.path.insert(0, str(Path(__file__).parent))
     from browsergym_side import memory_mib
 
     found: Result = {"resets": [], "steps": []}
-    envs = [MiniWoB("all", image=image, marks=False, max_turns=100) for _ in range(slots)]
+    seen = {"observation": "tree", "image": True} if whole else {}
+    envs = [SamePage("all", **seen, marks=False, max_turns=100) for _ in range(slots)]
 
-    async def run() -> None:
-        await asyncio.gather(*(play(env, share(work, slot, slots), found) for slot, env in enumerate(envs)))
+    async def run() -> list[str]:
+        goals = await asyncio.gather(*(play(env, share(work, slot, slots), found) for slot, env in enumerate(envs)))
+        return [goal for each in goals for goal in each]
 
     try:
         for env in envs:
             env.reset(seed=0)
         began = time.monotonic()
-        asyncio.run(run())
+        found["goals"] = asyncio.run(run())
         found["seconds"] = time.monotonic() - began
         found["memory_mib"] = memory_mib()
     finally:
@@ -130,6 +149,7 @@ def theirs(work: Sequence[Episode], slots: int, python: Path) -> Result:
     return {
         "resets": [value for answer in answers for value in answer["resets"]],
         "steps": [value for answer in answers for value in answer["steps"]],
+        "goals": [goal for answer in answers for goal in answer["goals"]],
         "memory_mib": sum(answer["memory_mib"] for answer in answers),
         "seconds": seconds,
     }
@@ -177,16 +197,23 @@ def main() -> None:
     for repeat in range(options.repeats):
         for slots in (1, options.slots):
             work = episodes(repeat, options.episodes)
-            runs.setdefault(f"BrowserGym {slots}", []).append(theirs(work, slots, options.peer))
-            runs.setdefault(f"turngym {slots} with pictures", []).append(ours(work, slots, image=True))
-            runs.setdefault(f"turngym {slots} text alone", []).append(ours(work, slots, image=False))
-    cells = {name: summary(each) for name, each in runs.items()}
+            found = {
+                f"BrowserGym {slots}": theirs(work, slots, options.peer),
+                f"turngym {slots}": ours(work, slots, whole=True),
+                f"turngym {slots} page text alone": ours(work, slots, whole=False),
+            }
+            goals = [result.pop("goals") for result in found.values()]
+            if goals.count(goals[0]) != len(goals):
+                sys.exit("the sides were not given the same tasks")
+            for name, result in found.items():
+                runs.setdefault(name, []).append(result)
+    cells = {name: summary(each) | {"slots": int(name.split()[1])} for name, each in runs.items()}
     for name, cell in cells.items():
-        base = cells[f"BrowserGym {name.split()[1]}"]
+        base = cells[f"BrowserGym {cell['slots']}"]
         cell["ratio"] = cell["steps_per_second"] / base["steps_per_second"]
         print(
-            f"{name:26} {cell['steps_per_second']:7.2f} steps/s with resets  {cell['ratio']:6.1f}x  "
-            f"reset {cell['reset_ms']:7.1f} ms  step {cell['step_ms']:6.1f} ms  {cell['memory_mib']:6.0f} MiB"
+            f"{name:26} {cell['steps_per_second']:7.2f} steps/s with resets  {cell['ratio']:6.1f}x  reset "
+            f"{cell['reset_ms']:7.1f} ms  step {cell['step_ms']:6.1f} ms  {cell['memory_mib'] / cell['slots']:5.0f} MiB a slot"
         )
     kept = {"machine": machine("turngym", "playwright", "miniwob"), "tasks": TASKS, "turns": TURNS, "cells": cells}
     options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,8 @@ def _action_set(feature: str, names: Sequence[str]) -> tuple[str, Any]:
         del made.action_set[name]
 
     def as_code(action: str) -> str:
-        for name, values in sum(highlevel.highlevel_action_parser.search_string(action).as_list(), []):
+        found = highlevel.highlevel_action_parser.search_string(action).as_list()
+        for name, values in chain.from_iterable(found):
             texts = [getattr(value, "value", value) for value in values]
             if name in _OPENING and not all(str(text).startswith(_SCHEMES) for text in texts):
                 raise ValueError("only addresses that begin with http:// or https:// can be opened")

@@ -1,7 +1,7 @@
 """Tasks on a desktop with real programs.
 
-``session`` is a display in a sandbox as seen from outside, ``inside`` what runs in it, ``rest`` how the end of a turn is
-found. ``actions`` is what an agent may do, ``goals`` what it is asked to, ``env`` the environment.
+``session`` is a display in a sandbox as seen from outside, ``inside`` what runs in it, ``rest`` how it finds the end of
+a turn. ``actions`` is what an agent may do, ``goals`` what it is asked to, ``env`` the environment.
 """
 
 from turngym.envs.registration import Spec

@@ -61,14 +61,14 @@ class Action:
 
 
 def read(text: str) -> Action | None:
-    """Return the action that a text writes, None if it writes none.
+    r"""Return the action that a text writes, None if it writes none.
 
     >>> read("click 40 20")
     Action(kind='click', at=(40, 20), to=(0, 0), text='', keys=(), times=1)
     >>> read("drag (1, 2) to (3, 4)").to
     (3, 4)
-    >>> read(r'type "two\\nlines"').text
-    'two\\nlines'
+    >>> read(r'type "two\nlines"').text
+    'two\nlines'
     >>> read("key ctrl+s").keys
     (65507, 115)
     >>> read("rm -r /")

@@ -27,8 +27,9 @@ from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName, neares
 from turngym.types import JSONValue
 
 SIZE = 800, 600
-_RULES = """You work at a desktop of {width} x {height} pixels, with mouse and keyboard. The programs are the text editor
-Mousepad and the spreadsheet Gnumeric; all files lie in the folder ~. What counts are the saved files when you say done.
+_RULES = """You work at a desktop of {width} x {height} pixels, with mouse and keyboard. The programs are the text
+editor Mousepad and the spreadsheet Gnumeric; all files lie in the folder ~. What counts are the saved files when you
+say done.
 Answer with one action:
 {format}
 You have {turns} turns."""

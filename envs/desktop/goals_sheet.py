@@ -33,7 +33,7 @@ def _draw_rows(generator: np.random.Generator, low: int = 4, high: int = 7) -> R
     items = pick(generator, ITEMS, int(generator.integers(low, high)))
     prices = generator.permutation(np.arange(20, 400))[: len(items)] / 4
     counts = generator.permutation(np.arange(1, 60))[: len(items)]
-    found = [[item, float(price), float(count)] for item, price, count in zip(items, prices, counts, strict=True)]
+    found: Rows = [[item, float(price), float(count)] for item, price, count in zip(items, prices, counts, strict=True)]
     return [list(_HEAD), *found]
 
 

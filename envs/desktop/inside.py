@@ -135,7 +135,7 @@ class Desktop:
             program.wait()
         self._require_alive()
         self._until(lambda: not self._screen.clients(), "the windows of programs that have ended do not go")
-        self._screen.move(self._width - 1, self._height - 1)
+        self._screen.move((self._width - 1, self._height - 1))
 
     def start(self, commands: list[list[str]]) -> None:
         """Start programs, one after another, each once the window of the one before stands."""
@@ -150,7 +150,7 @@ class Desktop:
                 preexec_fn=self._confine,
             )
             self._programs.append(program)
-            self._until(lambda count=number: len(self._screen.clients()) >= count, f"{command[0]} shows no window")  # type: ignore[misc]
+            self._until(lambda count=number: len(self._screen.clients()) >= count, f"{command[0]} shows no window")
             self._settle()
 
     def _confine(self) -> None:
@@ -163,13 +163,13 @@ class Desktop:
         kind, screen = action["kind"], self._screen
         if kind in ("click", "right_click", "double_click"):
             button = "right" if kind == "right_click" else "left"
-            screen.click(*action["at"], button=button, times=2 if kind == "double_click" else 1)
+            screen.click(action["at"], button=button, times=2 if kind == "double_click" else 1)
         elif kind == "move":
-            screen.move(*action["at"])
+            screen.move(action["at"])
         elif kind == "drag":
             screen.drag(action["at"], action["to"])
         elif kind == "scroll":
-            screen.click(*action["at"], button=action["text"], times=action["times"])
+            screen.click(action["at"], button=action["text"], times=action["times"])
         elif kind == "key":
             self._strange_keys(chr(action["keys"][-1] & 0xFFFFFF) if action["keys"][-1] > 0x01000000 else "")
             screen.press(action["keys"])

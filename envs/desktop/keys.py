@@ -37,9 +37,9 @@ def chord(text: str) -> tuple[int, ...] | None:
 
 
 def keysym(character: str) -> int | None:
-    """Return the X number of what types a character, None if nothing does.
+    r"""Return the X number of what types a character, None if nothing does.
 
-    >>> keysym("a"), keysym("\\n") == NAMED["Return"], keysym("λ") == 0x010003BB, keysym("\\x07")
+    >>> keysym("a"), keysym("\n") == NAMED["Return"], keysym("λ") == 0x010003BB, keysym("\x07")
     (97, True, True, None)
     """
     if character in "\n\t":

@@ -91,11 +91,8 @@ class Screen:
         try:
             attributes = window.get_attributes()
             size = window.get_geometry()
-            if (
-                not attributes.override_redirect
-                or attributes.map_state != X.IsViewable
-                or size.width * size.height < 64
-            ):
+            shows = attributes.override_redirect and attributes.map_state == X.IsViewable
+            if not shows or size.width * size.height < 64:
                 return None
             kinds = self._values(window, "_NET_WM_WINDOW_TYPE")
         except _GONE:
@@ -158,13 +155,13 @@ class Screen:
     def _fake(self, kind: int, detail: int = 0, x: int = 0, y: int = 0) -> None:
         xtest.fake_input(self._display, kind, detail, x=x, y=y)
 
-    def move(self, x: int, y: int) -> None:
+    def move(self, to: Sequence[int]) -> None:
         """Move the mouse."""
-        self._fake(X.MotionNotify, 0, x, y)
+        self._fake(X.MotionNotify, 0, *to)
 
-    def click(self, x: int, y: int, button: str = "left", times: int = 1) -> None:
+    def click(self, at: Sequence[int], button: str = "left", times: int = 1) -> None:
         """Move the mouse to a point and click there."""
-        self.move(x, y)
+        self.move(at)
         for _ in range(times):
             self._fake(X.ButtonPress, _BUTTONS[button])
             self._fake(X.ButtonRelease, _BUTTONS[button])
@@ -172,10 +169,10 @@ class Screen:
 
     def drag(self, start: Sequence[int], end: Sequence[int]) -> None:
         """Press at one point, move to another in steps, release there."""
-        self.move(*start)
+        self.move(start)
         self._fake(X.ButtonPress, 1)
         for step in range(1, _DRAG_STEPS + 1):
-            self.move(*(a + (b - a) * step // _DRAG_STEPS for a, b in zip(start, end, strict=True)))
+            self.move([a + (b - a) * step // _DRAG_STEPS for a, b in zip(start, end, strict=True)])
             self.sync()
         self._fake(X.ButtonRelease, 1)
         self.sync()

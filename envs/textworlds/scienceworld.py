@@ -63,7 +63,7 @@ class ScienceWorld(TextEnv[str]):
         kind: str = MIXED,
         simplifications: str = "easy",
         variations: int = 0,
-        lists_actions: bool = True,
+        lists_actions: bool = False,
         max_turns: int = 100,
         split: str = "train",
         env_id: str = "",
@@ -134,6 +134,7 @@ class ScienceWorld(TextEnv[str]):
         if not text.isprintable() or len(text) > _LONGEST_ACTION:
             return Outcome(UNKNOWN_ACTION, action_is_valid=False)
         before = self._reply.score
+        is_listed = text in self._reply.legal_actions  # of which not all are understood: animals move in between
         self._follow(text)
         reply = self._reply
         return Outcome(
@@ -141,7 +142,7 @@ class ScienceWorld(TextEnv[str]):
             reward=(reply.score - before) / 100,
             terminated=reply.is_over,
             success=reply.score >= 100,
-            action_is_valid=not reply.observation.startswith(UNKNOWN_ACTION),
+            action_is_valid=is_listed or not reply.observation.startswith(UNKNOWN_ACTION),
         )
 
     def _follow(self, action: str) -> None:

@@ -68,7 +68,8 @@ class TextWorldExpress(TextEnv[str]):
             ``sorting``, ``twc``.
         params: Parameters of the game's generator as a mapping or as ``"numLocations=3,includeDoors=0"``; those not
             named keep the package's default. :data:`GAMES` lists names and ranges.
-        max_turns: Turns after which an unfinished episode is truncated.
+        max_turns: Turns after which an unfinished episode is truncated; None for 50, in ``cookingworld`` 150, where a
+            gold path can take more than 100.
         split: ``"train"``, ``"dev"`` or ``"test"``: the package's folds.
         env_id: The registered id.
         render_mode: ``"ansi"`` or None.
@@ -84,17 +85,18 @@ class TextWorldExpress(TextEnv[str]):
         *,
         game: str = "coin",
         params: str | Mapping[str, int] | None = None,
-        max_turns: int = 50,
+        max_turns: int | None = None,
         split: str = "train",
         env_id: str = "",
         render_mode: str | None = None,
     ) -> None:
-        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         if game not in GAMES:
             raise UnknownName(f"TextWorldExpress has no game named {game!r}. {nearest(game, GAMES)}")
+        turns = GAMES[game].max_turns if max_turns is None else max_turns
+        super().__init__(max_turns=turns, split=split, env_id=env_id, render_mode=render_mode)
         self.game = game
         self.params = read_params(game, params)
-        self.settings = {**self.settings, "params": self.params}
+        self.settings = {**self.settings, "params": self.params, "max_turns": turns}
         self.instructions = describe(game)
         self._jar = _find_jar()
         find_java(self.env_id)

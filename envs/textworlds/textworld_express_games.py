@@ -19,6 +19,7 @@ class Game(NamedTuple):
         actions: The forms of its actions; words in capitals stand for what the observations name.
         gold_agent: The Java class that finds the gold path, where the package gives it a generator without a seed.
         is_lonely: Whether two games of the same task must not run in one Java process, since they share their objects.
+        max_turns: Turns that suffice for the gold paths of its default parameters.
     """
 
     parameters: Mapping[str, tuple[int, int]]
@@ -26,6 +27,7 @@ class Game(NamedTuple):
     actions: tuple[str, ...]
     gold_agent: str = ""
     is_lonely: bool = False
+    max_turns: int = 50
 
 
 _LOOK = ("look around", "inventory")
@@ -64,6 +66,7 @@ GAMES: dict[str, Game] = {
             *(*_LOOK, *_MOVE, *_CARRY, *_OPEN, "examine OBJECT", "read OBJECT", "chop OBJECT", "slice OBJECT"),
             *("dice OBJECT", "cook OBJECT in DEVICE", "prepare meal", "eat OBJECT"),
         ),
+        max_turns=150,
     ),
     "mapreader": Game(
         {

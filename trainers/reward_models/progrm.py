@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,12 +16,13 @@ from turngym.errors import ConfigError
 from turngym.trainers.reward_models import REWARD_MODELS
 from turngym.trainers.rewarding.fitted import FittedConfig, FittedReward
 from turngym.trainers.rewarding.head import Loss
-from turngym.trainers.rewarding.lcs import Recipe, Steps, progress_labels, recipes
+from turngym.trainers.rewarding.labels import find_recipes, label_progress
 from turngym.trainers.rewarding.model import require
 from turngym.trainers.rewarding.shaping import potential_rewards, require_zero_when
-from turngym.trainers.rewarding.turns import key_steps, progress_after, task_key
+from turngym.trainers.rewarding.turns import progress_after
+from turngym.wrappers.recipes import MATCHES, SCOPES, RecipeBook
 
-_CHOICES = {"labels": ("lcs", "environment"), "match": ("action", "state"), "scope": ("task", "environment")}
+_CHOICES = {"labels": ("lcs", "environment"), "match": MATCHES, "scope": SCOPES}
 
 
 @dataclass(frozen=True)
@@ -73,30 +73,18 @@ class ProgRM(FittedReward[ProgRMConfig]):
         """Return the label of every turn; None where nobody solved the task, or the environment knows no progress."""
         if self.config.labels == "environment":
             return [_known(progress_after(each)[1:]) for each in trajectories]
-        steps = [key_steps(each, self.config.match) for each in trajectories]
-        known = self.recipes(trajectories, steps)
-        found: list[Sequence[float] | None] = []
-        for each, own in zip(trajectories, steps, strict=True):
-            of_task = known.get(self._key(each))
-            found.append(progress_labels(own, of_task, each.success == 1) if of_task else None)
-        return found
+        return list(label_progress(trajectories, self.recipes(trajectories)))
 
-    def recipes(self, trajectories: Sequence[Trajectory], steps: Sequence[Steps]) -> dict[str, list[Recipe]]:
-        """Return the recipes of every task that was solved.
-
-        Args:
-            trajectories: Recorded episodes.
-            steps: The steps of each.
-        """
-        solved: dict[str, list[Steps]] = defaultdict(list)
-        for each, own in zip(trajectories, steps, strict=True):
-            if each.success == 1:
-                solved[self._key(each)].append(own)
-        most, similarity = self.config.max_recipes, self.config.similarity
-        return {key: recipes(found, most, similarity) for key, found in solved.items()}
-
-    def _key(self, trajectory: Trajectory) -> str:
-        return trajectory.env_id if self.config.scope == "environment" else task_key(trajectory)
+    def recipes(self, trajectories: Sequence[Trajectory]) -> RecipeBook:
+        """Return the recipes of every task that was solved."""
+        config = self.config
+        return find_recipes(
+            trajectories,
+            match=config.match,
+            scope=config.scope,
+            most=config.max_recipes,
+            similarity=config.similarity,
+        )
 
     def loss(self, targets: Sequence[Sequence[float]]) -> Loss:
         """Return the mean squared error of progress over turns."""

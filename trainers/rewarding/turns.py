@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from turngym.agents.trajectory import Trajectory, Turn
-
-_SPACE = re.compile(r"\s+")
-_ARGUMENT = re.compile(r"\[([^\[\]]*)\]|\"([^\"]*)\"|'([^']*)'")
-_ELEMENT = re.compile(r"^[ \t]*\[(\w+)\][ \t]*(.+)$", re.MULTILINE)
-_WORD = re.compile(r"\w+")
+from turngym.wrappers import recipes
 
 
 class TurnText(NamedTuple):
@@ -68,34 +62,7 @@ def progress_after(trajectory: Trajectory) -> list[float]:
 def task_key(trajectory: Trajectory) -> str:
     """Return a name for the task instance: its hash, or what the first turn saw where that is unknown."""
     turns = whole_turns(trajectory)
-    first = hashlib.blake2b(turns[0].observation.encode("utf8", "backslashreplace"), digest_size=8) if turns else None
-    return f"{trajectory.env_id} {trajectory.instance or (first.hexdigest() if first else '')}"
-
-
-def canonical_action(text: TurnText) -> str:
-    """Return an action without what differs between equal steps of equal tasks.
-
-    Case and spaces do not count. A number of an element that the observation lists as ``[number] role name`` becomes
-    that role and name, since numbers change with the seed; an argument in brackets or quotes all of whose words the
-    goal has becomes ``{goal}``.
-
-    >>> canonical_action(TurnText("Buy a red mug", "[12] button Buy now", "click('12')", ""))
-    'click(button buy now)'
-    >>> canonical_action(TurnText("Buy a red mug", "", "search[Red  Mug]", ""))
-    'search[{goal}]'
-    """
-    elements: dict[str, str] = {number: name.strip().lower() for number, name in _ELEMENT.findall(text.observation)}
-    known = set(_WORD.findall(text.goal.lower()))
-
-    def read(found: re.Match[str]) -> str:
-        argument = str(next(group for group in found.groups() if group is not None)).strip()
-        if argument in elements:
-            return elements[argument]
-        words = _WORD.findall(argument.lower())
-        whole = str(found[0])
-        return f"{whole[0]}{{goal}}{whole[-1]}" if words and known.issuperset(words) else whole
-
-    return _SPACE.sub(" ", _ARGUMENT.sub(read, text.action)).strip().lower()
+    return recipes.task_key(trajectory.env_id, trajectory.instance, turns[0].observation if turns else "")
 
 
 def key_steps(trajectory: Trajectory, match: str) -> tuple[str, ...]:
@@ -107,7 +74,8 @@ def key_steps(trajectory: Trajectory, match: str) -> tuple[str, ...]:
     """
     if match == "state":
         return tuple(states(trajectory))
-    return tuple(canonical_action(text) for text in turn_texts(trajectory))
+    texts = turn_texts(trajectory)
+    return tuple(recipes.canonical_action(text.goal, text.observation, text.action) for text in texts)
 
 
 def offsets(lengths: Sequence[int]) -> list[range]:
