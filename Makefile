@@ -161,6 +161,13 @@ $(VLLM_DONE): | $(VENV)/.dev$(TAG)
 		tomli_w==1.2.0 uvicorn==0.54.0 yarl==1.25.1
 	mv $@.part $@
 
+# TextWorld and jericho, without what generating and playing do not import (spacy, drawing); the rest is the environment's.
+.venvs/textworld: | $(VENV)/.dev$(TAG)
+	rm -rf $@.part
+	$(PIP) --no-deps --target $@.part textworld==1.7.0 jericho==3.3.1 tatsu==5.8.3 mementos==1.3.1 hashids==1.3.1 \
+		more-itertools==11.2.1 prompt-toolkit==3.0.53 wcwidth==0.9.4 termcolor==3.3.0
+	mv $@.part $@
+
 # ALFWorld's own engine, without what it does not import (spacy, drawing). Its planner is compiled, in about two minutes.
 ALFWORLD = .venvs/alfworld
 ALFWORLD_DONE = $(ALFWORLD)/.alfworld-0.4.2-textworld-1.7.0-$(TAG)
@@ -233,6 +240,9 @@ integration-verifiers: .venvs/verifiers
 
 integration-inspect: $(INSPECT_DONE)
 	$(call ISOLATED,.venvs/inspect) tests/test_inspect.py
+
+integration-textworld: .venvs/textworld
+	PYTHONPATH=$(CURDIR)/.venvs/textworld $(PYTEST) -q -m integration tests/test_textworld.py tests/test_jericho.py
 
 integration-alfworld: $(ALFWORLD_DONE)
 	$(call ISOLATED,$(ALFWORLD)) tests/test_alfworld_engine.py

@@ -2,13 +2,17 @@
 
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from turngym.envs.tools.sandbox import SANDBOXES, Limits, Sandbox, Session, make_sandbox
+from turngym.envs.tools.sandbox.owners import user_number
 from turngym.envs.tools.sandbox.pool import Pool
 from turngym.errors import ConfigError, MissingExtra, UnknownName
 
@@ -174,3 +178,42 @@ def test_a_missing_backend_is_an_error_and_nothing_weaker_is_taken(monkeypatch: 
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(MissingExtra, match="apt-get install bubblewrap"):
         make_sandbox("bubblewrap")
+
+
+HOLDER = """
+import sys, time
+from turngym.envs.tools.sandbox import make_sandbox
+session = make_sandbox("bubblewrap").session()
+print(session.run("1").value, flush=True)
+time.sleep(600)
+"""
+
+
+def groups_of(pid: int) -> list[Path]:
+    """Return the control groups that a process has made."""
+    places = [Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup/pids")]
+    return [folder for place in places for folder in place.glob(f"turngym-{pid}-*")]
+
+
+def test_what_a_killed_process_left_is_removed_at_the_next_start_and_nothing_else(sandbox: Sandbox) -> None:
+    with sandbox.session() as mine, subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"1\n"
+        left = groups_of(holder.pid)
+        make_sandbox("bubblewrap").close()
+        assert groups_of(holder.pid) == left
+        holder.kill()
+        holder.wait()
+        if not left:
+            pytest.skip("no control groups can be made here")
+        assert groups_of(holder.pid) == left
+        make_sandbox("bubblewrap").close()
+        assert groups_of(holder.pid) == [] and groups_of(os.getpid())
+        assert mine.run("2").value == "2"
+
+
+def test_sandboxes_of_processes_side_by_side_belong_to_different_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set()
+    for pid in (1, 2, 99_999, 4_000_001):
+        monkeypatch.setattr(os, "getpid", lambda pid=pid: pid)
+        seen |= {user_number(count) for count in range(1000)}
+    assert len(seen) == 3000 and max(seen) < 100_000_000  # 1 and 4,000,001 meet, which takes 100,000 processes

@@ -1,6 +1,7 @@
 """The Docker backend: what is missing, sessions, ends, nothing left behind, gVisor as its runtime."""
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -111,6 +112,29 @@ def test_a_container_that_cannot_start_is_an_error_and_leaves_nothing(backend: B
     ):
         sandbox.session()
     assert containers(backend) == before
+
+
+HOLDER = """
+import sys, time
+from turngym.envs.tools.sandbox import make_sandbox
+session = make_sandbox("docker", image=sys.argv[1], url=sys.argv[2]).session()
+print(session.run("1").value, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.integration
+def test_what_a_killed_process_left_is_removed_at_the_next_start(backend: Backend, sandbox: Sandbox) -> None:
+    before = containers(backend)
+    command = [sys.executable, "-c", HOLDER, backend.options["image"], backend.options["url"]]
+    with sandbox.session() as mine, subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"1\n"
+        backend.make().close()
+        assert containers(backend) == before + 2
+        holder.kill()
+        holder.wait()
+        backend.make().close()
+        assert containers(backend) == before + 1 and mine.run("2").value == "2"
 
 
 @pytest.mark.integration

@@ -14,9 +14,10 @@ otherwise.
 - household: a thing to find and carry among four receptacles, in twelve turns, with gigpo and with grpo and EPO.
 - searchqa: questions over two documents of a generated world of 300, with ppo (its clipping bias corrected, as ST-PPO
   does) and with gigpo, each with the answer's reward alone and with StepSearch's rewards of single searches.
-- webshop: buying what a customer asks for in a generated shop of fifty products, with gigpo.
+- webshop: buying what a customer asks for in a generated shop of 300 products, with gigpo.
 - website: setting a price in the back office of a shop, as text without a browser, with gigpo.
-- alfworld: ALFWorld's own games of the kind pick and place, from the data set that ALFWORLD_DATA names, with gigpo.
+- alfworld: ALFWorld's own games of the kind pick and place, from the data set that ALFWORLD_DATA names, in twenty
+  turns (papers allow fifty), with gigpo.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def options(*pairs: str) -> tuple[str, ...]:
 def sizes(demonstrations: int, epochs: int, vocabulary: int, completion: int) -> tuple[str, ...]:
     """Return the options of a warm-up with at most so many epochs, and of the lengths that go with a world."""
     return (
-        *("--warmup.demonstrations", str(demonstrations), "--warmup.epochs", str(epochs), "--warmup.batch-size", "16"),
+        *("--warmup.demonstrations", str(demonstrations), "--warmup.epochs", str(epochs), "--warmup.batch-size", "8"),
         *("--embedded.vocabulary", str(vocabulary), "--rollout.max-new-tokens", str(completion), *RATE),
     )
 
@@ -97,8 +98,8 @@ WORLDS: Mapping[str, World] = {
         (("ppo+st_ppo, step rewards", "ppo+st_ppo"), ("gigpo, step rewards", "gigpo")),
     ),
     "webshop": World(
-        "WebShop, fifty products",
-        ("--env", "turngym/WebShop-v0", *options("products=50", "max_turns=8"), *sizes(500, 10, 1536, 48)),
+        "WebShop, 300 products",
+        ("--env", "turngym/WebShop-v0", *options("products=300", "max_turns=8"), *sizes(500, 10, 1536, 48)),
         15_000,
         {"gigpo": ("--algorithm", "gigpo")},
     ),
@@ -115,7 +116,7 @@ WORLDS: Mapping[str, World] = {
         "ALFWorld, pick and place",
         (
             *("--env", "turngym/ALFWorld-v0"),
-            *options("kind=pick_and_place_simple", "expert=explorer", "max_turns=30"),
+            *options("kind=pick_and_place_simple", "expert=explorer", "max_turns=20"),
             *(*CONVERSATION, *sizes(790, 6, 1024, 14), "--rollout.groups", "8"),
             *("--evaluation.episodes", "24", "--evaluation.curve-episodes", "35"),
         ),

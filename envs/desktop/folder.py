@@ -38,9 +38,12 @@ class Folder:
             descriptor = os.open(self._path / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return None
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > _LARGEST_BYTES:
+            os.close(descriptor)
+            return None
         with os.fdopen(descriptor, "rb") as file:
-            facts = os.fstat(descriptor)
-            return file.read() if stat.S_ISREG(facts.st_mode) and facts.st_size <= _LARGEST_BYTES else None
+            return file.read()
 
     def text(self, name: str) -> str | None:
         """Return the text of a file, None where there is none; the ends of its lines as they are."""

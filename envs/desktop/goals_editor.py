@@ -81,10 +81,11 @@ def replace_word(generator: np.random.Generator) -> Goal:
         lines[number] = f"{old} {rest}"
     lines.append(f"{other} tells {old} everything.")
     wanted = [line.replace(old, new) for line in lines]
+    changed = set(wanted) - set(lines)
     return _goal(
         f"Replace the name {old} by {new} wherever it occurs in ~/notes.txt, and save the file.",
         lines,
-        [lambda folder: new in (folder.text("notes.txt") or ""), lines_are("notes.txt", wanted)],
+        [lambda folder: not set(folder.lines("notes.txt")).isdisjoint(changed), lines_are("notes.txt", wanted)],
         ["key ctrl+r", typed(old), "key Tab", typed(new), _EVERYWHERE, _REPLACE, "key Escape", _SAVE],
     )
 

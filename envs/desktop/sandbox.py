@@ -75,7 +75,8 @@ def command(scratch: Path) -> list[str]:
     """
     return [
         str(shutil.which("bwrap")),
-        *("--unshare-all", "--unshare-user", "--disable-userns", "--new-session", "--clearenv", "--cap-drop", "ALL"),
+        *("--unshare-all", "--unshare-user", "--disable-userns", "--new-session", "--as-pid-1"),
+        *("--clearenv", "--cap-drop", "ALL"),
         *("--uid", "1000", "--gid", "1000", "--hostname", "desktop"),
         *("--ro-bind", "/usr", "/usr", *_links("lib", "lib64", "bin", "sbin")),
         *(word for name in _SYSTEM for word in ("--ro-bind-try", f"/{name}", f"/{name}")),

@@ -83,6 +83,8 @@ class Chromium:
         self.process = process
         self.tabs: set[Tab] = set()
         self.opening = 0
+        self.brush = asyncio.Lock()
+        """Held while a page is drawn that is told to."""
         self.naming = asyncio.Lock()
         """Held while a context is made and then recognised."""
         self.is_retired = False

@@ -24,7 +24,6 @@ STEERED_FLAGS = (
     "--disable-image-animation-resync",
 )
 _GRACE_SECONDS = 0.004
-_PATIENCE_SECONDS = 0.05
 _OPEN_SECONDS = 10.0
 
 
@@ -63,23 +62,28 @@ async def contexts(session: CDPSession) -> set[str]:
 
 
 class Frames:
-    """The frames of a page that draws only when told to, one at a time.
+    """The frames of a page that draws only when told to.
 
     Args:
         session: A CDP session to the page.
+        brush: What all pages of the browser share: two frames at a time, even of two pages, and it crashes.
     """
 
-    def __init__(self, session: CDPSession) -> None:
+    def __init__(self, session: CDPSession, brush: asyncio.Lock) -> None:
         self._session = session
-        self._drawing: asyncio.Future[dict[str, Any]] | None = None
+        self._brush = brush
 
     async def draw(self, **options: Any) -> dict[str, Any]:
         """Draw one frame, after any that is being drawn, and return what the browser answers."""
-        while self._drawing is not None and not self._drawing.done():
-            await asyncio.wait({self._drawing})
-        self._drawing = asyncio.ensure_future(self._session.send("HeadlessExperimental.beginFrame", options))
-        self._drawing.add_done_callback(_heard)
-        return await asyncio.shield(self._drawing)
+        await self._brush.acquire()
+        drawing = asyncio.ensure_future(self._session.send("HeadlessExperimental.beginFrame", options))
+        drawing.add_done_callback(self._drawn)  # also where nobody waits for it any more
+        return await asyncio.shield(drawing)
+
+    def _drawn(self, drawing: asyncio.Future[dict[str, Any]]) -> None:
+        self._brush.release()
+        if not drawing.cancelled():
+            drawing.exception()  # whoever waits has it, too
 
     async def picture(self) -> str:
         """Draw a frame and return it as PNG in base64."""
@@ -88,22 +92,16 @@ class Frames:
             if "screenshotData" in answer:
                 return str(answer["screenshotData"])
 
-    async def until(self, done: asyncio.Future[Any], *, at_once: bool) -> None:
+    async def until(self, done: asyncio.Future[Any], patience: float) -> None:
         """Draw frames until something is done that may wait for them; what goes wrong is told by that.
 
         Args:
             done: What is waited for.
-            at_once: Whether it surely waits for a frame; else it is given a moment first.
+            patience: Seconds that it is given before the first frame.
         """
-        if not at_once:
-            await asyncio.wait({done}, timeout=_PATIENCE_SECONDS)
+        if patience:
+            await asyncio.wait({done}, timeout=patience)
         while not done.done():
             with contextlib.suppress(Exception):
                 await self.draw()
             await asyncio.wait({done}, timeout=_GRACE_SECONDS)
-
-
-def _heard(drawing: asyncio.Future[dict[str, Any]]) -> None:
-    """Take note of an error of a frame that nobody waits for any more."""
-    if not drawing.cancelled():
-        drawing.exception()

@@ -24,6 +24,7 @@ RECYCLED_AFTER = 200
 HIDDEN = ("query", "reward-display", "sync-task-cover", "click-canvas")
 _READY = "(__turngym.advance(20), core.cover_div !== null && WOB_TASK_READY)"
 _MOST_WAITS = 100
+_PATIENCE = 0.02
 # Nothing of a page is sent anywhere: a form that would be is left as it is, for the page to handle.
 # A page that is rewound instead of loaded: see the table REWOUND.
 _REWIND = """(() => {
@@ -193,7 +194,8 @@ class MiniWoBPage:
         if not await self._rewind(tab):
             await self._load(tab)
         images = json.dumps(style_images(self._task))
-        told = await tab.ask(_START % (images, self._seed, self.limit_ms, _SETTLE_MS, LOOK))
+        patience = _PATIENCE if images != "[]" else None
+        told = await tab.ask(_START % (images, self._seed, self.limit_ms, _SETTLE_MS, LOOK), frames_after=patience)
         tab.require_home()
         return await self._screen(tab, told)
 

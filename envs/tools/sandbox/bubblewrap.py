@@ -7,8 +7,9 @@ import os
 import shutil
 from pathlib import Path
 
-from turngym.envs.tools.sandbox.cgroups import make_group
+from turngym.envs.tools.sandbox.cgroups import make_group, remove_stale
 from turngym.envs.tools.sandbox.host import ENVIRONMENT, Launch, ProcessSession, driver_arguments
+from turngym.envs.tools.sandbox.owners import user_number
 from turngym.envs.tools.sandbox.protocol import SANDBOXES, Limits, Sandbox
 from turngym.envs.tools.sandbox.seccomp import program_file
 from turngym.errors import MissingExtra
@@ -48,6 +49,7 @@ class Bubblewrap(Sandbox):
         if not os.path.exists(SYSTEM_PYTHON):
             raise MissingExtra(f"the sandbox bubblewrap needs {SYSTEM_PYTHON}: apt-get install python3.")
         self._program = program
+        remove_stale()
 
     def session(self) -> ProcessSession:
         """Return a fresh session."""
@@ -68,7 +70,7 @@ class Bubblewrap(Sandbox):
 
     def _as_nobody(self) -> list[str]:
         """Return the beginning of a command that goes on as a user whom nothing belongs to."""
-        user = str(_FIRST_USER + next(_users) % 100_000_000)
+        user = str(_FIRST_USER + user_number(next(_users)))
         return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs", "--"]
 
     def _arguments(self) -> list[str]:

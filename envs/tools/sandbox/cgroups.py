@@ -9,12 +9,14 @@ import signal
 import time
 from pathlib import Path
 
+from turngym.envs.tools.sandbox.owners import is_gone, mark
 from turngym.envs.tools.sandbox.protocol import Limits
 
 ROOT = Path("/sys/fs/cgroup")
 HELPERS = 8
 """Processes of a sandbox that are not the code's: launcher, driver and the like."""
 _numbers = itertools.count()
+_PREFIX = "turngym-"
 
 
 class Group:
@@ -53,9 +55,17 @@ class Group:
                 folder.rmdir()
 
 
+def remove_stale() -> None:
+    """Remove the control groups that processes have left behind which were killed."""
+    for parent in (ROOT, ROOT / "memory", ROOT / "pids"):
+        for folder in parent.glob(f"{_PREFIX}*"):
+            if is_gone(folder.name.removeprefix(_PREFIX).rpartition("-")[0]):
+                Group((folder,)).remove()
+
+
 def make_group(limits: Limits) -> Group | None:
     """Return fresh control groups with the limits set; None where this system does not allow it."""
-    name = f"turngym-{os.getpid()}-{next(_numbers)}"
+    name = f"{_PREFIX}{mark()}-{next(_numbers)}"
     memory = str((limits.memory_mib + limits.scratch_mib) * 1024 * 1024)
     most = str(limits.processes + HELPERS)
     if (ROOT / "cgroup.controllers").exists():

@@ -22,6 +22,7 @@ from turngym.envs.tools.sandbox.host import (
     SandboxError,
     driver_arguments,
 )
+from turngym.envs.tools.sandbox.owners import is_gone, mark, user_number
 from turngym.envs.tools.sandbox.protocol import SANDBOXES, Limits, Sandbox
 from turngym.errors import MissingExtra, missing_extra
 
@@ -32,6 +33,8 @@ _HEADER = struct.Struct(">BxxxL")
 _FIRST_USER = 1_000_000_000
 _HELPERS = 8
 _users = itertools.count()
+_LABEL = "turngym"
+"""Says whose a container is."""
 
 
 @SANDBOXES.register("docker")
@@ -53,7 +56,8 @@ class Docker(Sandbox):
     stops = (
         "Stops: network, files of the host, environment variables, signals to and sight of other processes, new "
         "privileges and capabilities, what Docker's own filter of kernel calls refuses, too much memory, processor "
-        "time, processes, output and files. Does not stop: faults in the rest of the kernel; the runtime runsc does."
+        "time, processes, output and files. Does not stop: faults in the rest of the kernel; the runtime runsc does, "
+        "in whose own kernel code may make namespaces, which lead nowhere."
     )
 
     def __init__(
@@ -81,6 +85,7 @@ class Docker(Sandbox):
             raise MissingExtra(no_engine.format(error)) from error
         try:
             self._client.images.get(image)
+            self._remove_stale()
         except docker.errors.ImageNotFound:
             self._client.close()
             raise MissingExtra(f"the sandbox docker needs the image {image}: docker pull {image}.") from None
@@ -88,13 +93,22 @@ class Docker(Sandbox):
             self._client.close()
             raise MissingExtra(no_engine.format(error)) from error
 
+    def _remove_stale(self) -> None:
+        """Remove the containers that processes have left behind which were killed."""
+        import docker
+
+        for container in self._client.containers.list(all=True, filters={"label": _LABEL}, ignore_removed=True):
+            if is_gone(container.labels.get(_LABEL, "")):
+                with contextlib.suppress(docker.errors.APIError):  # somebody else may be at it
+                    container.remove(force=True, v=True)
+
     def session(self) -> DockerSession:
         """Return a fresh session."""
         return DockerSession(self._client, self._settings, self.limits)
 
     def _settings(self) -> dict[str, Any]:
         """Return how one container is made."""
-        limits, user = self.limits, _FIRST_USER + next(_users) % 100_000_000
+        limits, user = self.limits, _FIRST_USER + user_number(next(_users))
         memory = int((limits.memory_mib + limits.scratch_mib) * 1024 * 1024)
         scratch = int(limits.scratch_mib * 1024 * 1024)
         return {
@@ -118,7 +132,7 @@ class Docker(Sandbox):
             "init": True,  # collects the processes that code leaves behind
             "ipc_mode": "private",
             "log_config": {"Type": "none", "Config": {}},
-            "labels": {"turngym": "sandbox"},
+            "labels": {_LABEL: mark()},
             **({"runtime": self._runtime} if self._runtime else {}),
         }
 
