@@ -7,14 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from turngym.benchmarks.suites import SUITES
+from turngym.envs.desktop import sandbox
 from turngym.envs.desktop.actions import read
-from turngym.envs.desktop.env import SIZE
+from turngym.envs.desktop.env import SIZE, Desktop
 from turngym.envs.desktop.folder import Folder
 from turngym.envs.desktop.goal import Goal
 from turngym.envs.desktop.goals import GOALS
 from turngym.envs.desktop.oracle import next_action
 from turngym.envs.desktop.session import Window
 from turngym.envs.desktop.shown import files_text, windows_text
+from turngym.errors import MissingExtra
 
 SEEDS = 40
 
@@ -117,3 +120,24 @@ def test_windows_are_told_topmost_first() -> None:
         "- menu at 1,2, 30 x 40",
         '- dialog "Save As" at 5,6, 70 x 80, has the focus',
     ]
+
+
+def test_what_is_missing_is_named_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sandbox, "FONT", tmp_path / "none.ttf")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingExtra, match=r"Xvfb, openbox, .* apt-get install xvfb openbox mousepad"):
+        Desktop()
+    monkeypatch.setattr(sandbox, "FONT", tmp_path)
+    monkeypatch.setattr(sandbox, "PACKAGES", {})
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r'python-xlib, .* pip install "turngym\[desktop\]"'):
+        Desktop()
+
+
+def test_the_suite_holds_every_goal_and_three_instances_of_each() -> None:
+    suite = SUITES["desktop"]
+    assert [entry.options["task"] for entry in suite.entries] == sorted(GOALS)
+    assert sum(map(len, suite.families.values())) == len(GOALS) and "23 goals" in suite.description
+    assert all(len(entry.find_seeds()) == 3 and entry.env_kwargs["split"] == "test" for entry in suite.entries)

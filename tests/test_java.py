@@ -181,7 +181,7 @@ def test_garbage_collection_ends_the_process() -> None:
 @NEEDS_JAVA
 def test_a_copy_in_a_fork_does_not_end_the_owners_process() -> None:
     held = new_process()
-    java._end(held._process, None, owner=os.getpid() + 1)
+    java._end(held._process, [], owner=os.getpid() + 1)
     assert held.is_alive()
     held.close()
 

@@ -149,6 +149,17 @@ def test_a_set_is_played_with_sub_questions_and_its_passages_are_harmless(tmp_pa
     assert info["success"] == 1 and total > 1
 
 
+def test_without_sub_questions_facts_or_titles_are_looked_up(tmp_path: Path) -> None:
+    triples = [["Tea", "country", "China"], ["China", "capital", "Beijing"], ["Tea", "country", "China"]]
+    row = {"id": "1", "question": "Capital of tea's country?", "answers": ["Beijing"], "supporting_titles": ["Tea"]}
+    for name, extra, query in (("facts", {"evidence_triples": triples}, "Tea country"), ("titles", {}, "Tea")):
+        (write_set(tmp_path) / f"{name}.test.jsonl").write_text(json.dumps({**row, **extra}) + "\n")
+        env = SearchQA(name, str(tmp_path), "small", split="test")
+        env.reset(seed=0)
+        assert env.question.queries[0] == query and len(set(env.question.queries)) == len(env.question.queries)
+        assert play(env, task=0)[1]["success"] == 1
+
+
 def test_multiple_choice_takes_the_letter_or_the_text(tmp_path: Path) -> None:
     env = SearchQA("exam", str(write_set(tmp_path)), "small", split="test")
     assert "\nA. Peru\nB. China" in env.reset(seed=0)[0]

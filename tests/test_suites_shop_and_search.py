@@ -1,4 +1,4 @@
-"""The suites of the shop and of the questions: held-out tasks, random play at the bottom, the oracle at the top."""
+"""The suites of the shop, the questions and the sites: held-out tasks, random play at the bottom, the oracle on top."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from turngym.benchmarks.suites import SUITES, evaluate_suite
 from turngym.envs.search.questions import KINDS
 
 
-@pytest.mark.parametrize("name", ["webshop", "searchqa"])
+@pytest.mark.parametrize("name", ["webshop", "searchqa", "website"])
 def test_the_suite_plays_distinct_tasks_of_the_test_split(name: str) -> None:
     for entry in SUITES[name].entries:
         assert entry.env_kwargs["split"] == "test"
@@ -20,7 +20,7 @@ def test_searchqa_has_every_kind_of_question() -> None:
     assert [entry.options["kind"] for entry in SUITES["searchqa"].entries] == list(KINDS)
 
 
-@pytest.mark.parametrize("name", ["webshop", "searchqa"])
+@pytest.mark.parametrize("name", ["webshop", "searchqa", "website"])
 def test_the_oracle_solves_the_suite_and_random_play_does_not(name: str) -> None:
     suite = SUITES[name]
     seeds = [entry.find_seeds(8) for entry in suite.entries]

@@ -197,6 +197,8 @@ def test_a_branch_from_a_snapshot_is_the_same_to_the_end() -> None:
         {"changes": [["person; DROP TABLE issue", 1, [1]]]},
         {"changes": [["issue", 1, [1, "too few"]]]},
         {"changes": [["label", 1, [2, "another"]]]},
+        {"changes": [["label", 1, [1, None]]]},
+        {"session": {"history": ["http://example.com/"], "entered": [], "focus": 0, "seen": []}},
         {"session": {"history": [], "entered": [], "focus": 0, "seen": []}},
         {"session": {"history": ["/issues"], "entered": [[1, "x"]], "focus": 0, "seen": []}},
         {"session": {"history": ["/issues"], "entered": [], "focus": 99, "seen": []}},
@@ -231,11 +233,23 @@ def test_the_expert_says_where_a_change_is_in_the_way(env: WebSite) -> None:
         {"site": "bank"},
         {"site": "mail", "kind": "close"},
         {"show_goal": 1},
+        {"kind": []},
+        {"kind": ["close", "clothes"]},
     ],
 )
 def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises((ConfigError, UnknownName)):
         WebSite(**options)
+
+
+def test_several_kinds_are_drawn_by_the_seed() -> None:
+    env, drawn = WebSite(kind=("close", "reply")), set()
+    for seed in range(20):
+        env.reset(seed=seed)
+        drawn.add((env._instance.site, env._instance.kind))
+    assert drawn == {("issues", "close"), ("mail", "reply")} and env.settings["kind"] == ["close", "reply"]
+    fresh = WebSite(kind=["close", "reply"])
+    assert fresh.restore(env.snapshot())[1] == env._info()
 
 
 def test_one_world_is_enough_for_every_split() -> None:

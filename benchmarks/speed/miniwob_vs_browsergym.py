@@ -1,11 +1,11 @@
 """MiniWoB in turngym and in BrowserGym: the same pages, seeds and clicks, the same browser program, side by side.
 
-Both sides look at the page after every turn. Both take a screenshot, of nearly the same number of pixels, and Chromium's
-accessibility tree with ids for the elements; BrowserGym a snapshot of the document besides, turngym what it knows of the
-visible elements. A last row shows what turngym's text of the page costs without picture and tree. BrowserGym's wait of
-0.5 s before each observation and its slow motion are switched off, in its favour. Both begin each episode on a clean
-page: BrowserGym by a new browser, turngym by loading the page anew, or by rewinding it where tests show that to be
-equal. That both were given the same tasks is checked. Needs ``make .venvs/browsergym``.
+Both sides look at the page after every turn. Both take a screenshot, of nearly the same number of pixels, and the
+accessibility tree of Chromium with ids for the elements; BrowserGym a snapshot of the document besides, turngym what it
+knows of the visible elements. A last row shows what turngym's text of the page costs without picture and tree. In
+BrowserGym's favour, its wait of 0.5 s before each observation and its slow motion are switched off. Both begin each
+episode on a clean page: BrowserGym by a new browser, turngym by loading the page anew, or by rewinding it where tests
+show that to be equal. That both were given the same tasks is checked. Needs ``make .venvs/browsergym``.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def ours(work: Sequence[Episode], slots: int, *, whole: bool) -> Result:
     from browsergym_side import memory_mib
 
     found: Result = {"resets": [], "steps": []}
-    seen = {"observation": "tree", "image": True} if whole else {}
-    envs = [SamePage("all", **seen, marks=False, max_turns=100) for _ in range(slots)]
+    observation = "tree" if whole else "page"
+    envs = [SamePage("all", observation=observation, image=whole, marks=False, max_turns=100) for _ in range(slots)]
 
     async def run() -> list[str]:
         goals = await asyncio.gather(*(play(env, share(work, slot, slots), found) for slot, env in enumerate(envs)))
@@ -212,8 +212,9 @@ def main() -> None:
         base = cells[f"BrowserGym {cell['slots']}"]
         cell["ratio"] = cell["steps_per_second"] / base["steps_per_second"]
         print(
-            f"{name:26} {cell['steps_per_second']:7.2f} steps/s with resets  {cell['ratio']:6.1f}x  reset "
-            f"{cell['reset_ms']:7.1f} ms  step {cell['step_ms']:6.1f} ms  {cell['memory_mib'] / cell['slots']:5.0f} MiB a slot"
+            f"{name:26} {cell['steps_per_second']:7.2f} steps/s with resets  {cell['ratio']:6.1f}x  "
+            f"reset {cell['reset_ms']:7.1f} ms  step {cell['step_ms']:6.1f} ms  "
+            f"{cell['memory_mib'] / cell['slots']:5.0f} MiB a slot"
         )
     kept = {"machine": machine("turngym", "playwright", "miniwob"), "tasks": TASKS, "turns": TURNS, "cells": cells}
     options.out.parent.mkdir(parents=True, exist_ok=True)

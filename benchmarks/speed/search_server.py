@@ -1,8 +1,8 @@
 """Latency of the search server for 64 slots at once beside one slot, on the real corpus of 150,000 passages.
 
-The server is ``turngym serve-search`` in a process of its own. A slot is an environment between whose searches its model
-thinks: a search, then a pause of half a second to a second and a half. Beside that, slots that never pause show what the
-server can do at most. One slot and many are measured in turn, several times.
+The server is ``turngym serve-search`` in a process of its own. A slot is an environment between whose searches its
+model thinks: a search, then a pause of half a second to a second and a half. Beside that, slots that never pause show
+what the server can do at most. One slot and many are measured in turn, several times.
 
     python benchmarks/speed/search_server.py --write
 """

@@ -1,4 +1,4 @@
-"""The three sites, with and without a browser: steps and resets per second, memory per slot, how often the oracle succeeds.
+"""The three sites with and without a browser: steps and resets, memory per slot, how often the oracle succeeds.
 
 Text and browser play the same seeds and the same actions, by turns; medians over the rounds.
 
@@ -34,12 +34,12 @@ def play(env: WebSite, seeds: Sequence[int]) -> dict[str, float]:
         env: The environment.
         seeds: One episode each.
     """
-    steps, resetting, stepping, used = 0, 0.0, 0.0, time.process_time()
+    steps, resetting, stepping, used, reset_used = 0, 0.0, 0.0, time.process_time(), 0.0
     for seed in seeds:
         draw = random.Random(seed)
-        begin = time.perf_counter()
+        begin, before = time.perf_counter(), time.process_time()
         _, info = env.reset(seed=seed)
-        resetting += time.perf_counter() - begin
+        resetting, reset_used = resetting + time.perf_counter() - begin, reset_used + time.process_time() - before
         is_over = False
         begin = time.perf_counter()
         while not is_over:
@@ -52,6 +52,7 @@ def play(env: WebSite, seeds: Sequence[int]) -> dict[str, float]:
         "steps_per_processor_second": steps / used,
         "step_ms": 1000 * stepping / steps,
         "reset_ms": 1000 * resetting / len(seeds),
+        "reset_processor_ms": 1000 * reset_used / len(seeds),
     }
 
 

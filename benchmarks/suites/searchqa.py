@@ -11,7 +11,7 @@ FEWER = {"temporal": 70}
 SUITES.register("searchqa")(
     Suite(
         name="searchqa",
-        version=1,
+        version=2,
         description="100 questions (70 about time) of each of six kinds about a generated world of 5,000 documents.",
         entries=tuple(
             SuiteEntry("turngym/SearchQA-v0", {"kind": kind, "size": 5000}, episodes=FEWER.get(kind, 100))

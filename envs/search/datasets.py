@@ -2,7 +2,8 @@
 
 A folder holds a set as JSON lines: ``NAME.train.jsonl``, ``NAME.dev.jsonl``, ``NAME.test.jsonl``, gzipped or not. Each
 line has ``id``, ``question`` and ``answers``; where known ``supporting_ids`` (passages that hold the answer),
-``decomposition`` (sub-questions, ``#1`` standing for the first answer) and ``choices`` with ``answer_letter``.
+``decomposition`` (sub-questions, ``#1`` standing for the first answer), else ``evidence_triples`` or
+``supporting_titles``, and ``choices`` with ``answer_letter``.
 Passages lie beside them in ``corpus_NAME.jsonl``; which of them a set searches is an option.
 
 With ``hf:`` before it, a name is that of a data set that Hugging Face's ``datasets`` reads (:mod:`.hub`), with the same
@@ -61,14 +62,13 @@ def _answers(raw: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _question(raw: Mapping[str, Any]) -> Question:
-    steps = raw.get("decomposition") or ()
     choices = _choices(raw.get("choices")) if raw.get("answer_letter") else ()
     return Question(
         text=str(raw["question"]),
         answers=(str(raw["answer_letter"]),) if choices else _answers(raw),
         kind=str(raw.get("type") or raw.get("set") or ""),
         gold=tuple(raw.get("supporting_ids") or ()),
-        queries=_filled(steps),
+        queries=_filled(raw["decomposition"]) if raw.get("decomposition") else _looked_up(raw),
         choices=choices,
     )
 
@@ -78,6 +78,12 @@ def _choices(raw: Any) -> tuple[str, ...]:
     if isinstance(raw, Mapping):
         return tuple(str(raw[letter]) for letter in string.ascii_uppercase if letter in raw)
     return tuple(map(str, raw or ()))
+
+
+def _looked_up(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what to search for where no sub-questions are known: things with what is asked of them, or titles."""
+    triples = [f"{thing} {relation}" for thing, relation, _ in raw.get("evidence_triples") or ()]
+    return tuple(dict.fromkeys(triples or map(str, raw.get("supporting_titles") or ())))
 
 
 def _filled(steps: Sequence[Any]) -> tuple[str, ...]:

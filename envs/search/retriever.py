@@ -7,6 +7,7 @@ hits = retriever.search(["who wrote it"], top_k=3)  # a list of hits for every q
 from __future__ import annotations
 
 import importlib.util
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -18,6 +19,24 @@ from turngym.registry import Registry
 
 MOST_WORDS = 64
 """Words of a query that count; the rest is cut off."""
+_WORD = re.compile(r"\w+")
+_FILLERS = """a about after also an and are as at be been before being between but by can could did do does during for
+from had has have he her his how i if in into is it its may might must no not of on or our shall she should such than
+that the their them then there these they this those to was we were what when where which who whom whose why will with
+would you your"""
+_LEFT_OUT = frozenset(_FILLERS.split())
+
+
+def query_words(query: str) -> list[str]:
+    """Return the words to look for, each once, in lower case: fillers only where there are no others.
+
+    Leaving them out makes a search several times faster, and finds no less.
+
+    >>> query_words("Who wrote The Old Man and the Sea?"), query_words("To be or not to be")
+    (['wrote', 'old', 'man', 'sea'], ['to', 'be', 'or', 'not'])
+    """
+    words = list(dict.fromkeys(_WORD.findall(query.lower())[:MOST_WORDS]))
+    return [word for word in words if word not in _LEFT_OUT] or words
 
 
 class Retriever(ABC):

@@ -98,6 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: SearchServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    wbufsize = 2**16  # head and body leave together
     timeout = 300
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -12,7 +12,7 @@ SPECS: dict[str, Spec] = {
     "turngym/BabyAIHard-v0": Spec(
         "turngym.envs.textworlds.babyai:BabyAI",
         {"level": "BossLevel"},
-        "BabyAI's last level in words: missions of several parts in nine rooms, with locked doors and things in the way.",
+        "BabyAI's last level in words: missions of several parts in nine rooms, with locked doors and obstacles.",
         "babyai",
     ),
     "turngym/Jericho-v0": Spec(
@@ -30,7 +30,7 @@ SPECS: dict[str, Spec] = {
     "turngym/TextWorld-v0": Spec(
         "turngym.envs.textworlds.textworld:TextWorld",
         {},
-        "Games that TextWorld generates: collect the coin, hunt a treasure, cook a recipe, or a quest of your own sizes.",
+        "Games that TextWorld generates: collect a coin, hunt a treasure, cook a recipe, or a quest of your own sizes.",
         "textworld",
     ),
     "turngym/TextWorldExpress-v0": Spec(

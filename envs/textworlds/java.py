@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ HEAP_MEGABYTES = 128
 SEATS = 8
 SEATS_VARIABLE = "TURNGYM_ENVS_PER_JAVA"
 CALL_TIMEOUT_SECONDS = 120.0
+PATIENT_TIMEOUT_SECONDS = 1200.0
 _OPTIONS = (
     "-XX:+UseSerialGC",  # one collector thread: many environments share a machine
     "-XX:TieredStopAtLevel=1",  # the quick compiler: twice the speed of the default in runs of a few minutes
@@ -98,23 +99,26 @@ class JavaProcess:
             cwd=jar.parent,
             start_new_session=True,  # an interrupt from the terminal is for the run, which closes us in good order
         )
-        end = weakref.finalize(self, _end, self._process, None, os.getpid())
+        end = weakref.finalize(self, _end, self._process, [], os.getpid())
         assert self._process.stdout is not None
         port, token = (self._process.stdout.readline().decode().strip() for _ in range(2))
         if not port.isdigit() or not token:
             end()
             raise JavaGone(f"{feature}: Java ended while it started (exit status {self._process.returncode}).")
-        gateway = JavaGateway(
-            gateway_parameters=GatewayParameters(
-                port=int(port),
-                auth_token=token,
-                read_timeout=CALL_TIMEOUT_SECONDS,
-                enable_memory_management=False,  # else the garbage collector calls Java, which may be gone by then
+        gateways = [
+            JavaGateway(
+                gateway_parameters=GatewayParameters(
+                    port=int(port),
+                    auth_token=token,
+                    read_timeout=seconds,
+                    enable_memory_management=False,  # else the garbage collector calls Java, which may be gone by then
+                )
             )
-        )
+            for seconds in (CALL_TIMEOUT_SECONDS, PATIENT_TIMEOUT_SECONDS)
+        ]
         end.detach()
-        self._end = weakref.finalize(self, _end, self._process, gateway, os.getpid())
-        self._gateway = gateway
+        self._end = weakref.finalize(self, _end, self._process, gateways, os.getpid())
+        self._gateways = gateways
         # What Java prints goes to nowhere, so that nobody has to drain a pipe.
         self.run(lambda java: java.jvm.java.lang.System.setOut(java.jvm.java.io.PrintStream(os.devnull)))
         self._process.stdout.close()
@@ -132,10 +136,14 @@ class JavaProcess:
         """Return the memory that the process uses."""
         return own_memory_mib(self.pid)
 
-    def run(self, function: Callable[[Any], T]) -> T:
+    def run(self, function: Callable[[Any], T], *, is_long: bool = False) -> T:
         """Return ``function(java)``, where ``java`` is py4j's gateway.
 
         Java keeps every object that it hands out until ``java.detach(it)``: the function lets go of what it asked for.
+
+        Args:
+            function: What to do.
+            is_long: Whether a call in there may take more than two minutes.
 
         Raises:
             JavaFailed: A method raised an exception; the message is the exception's.
@@ -146,10 +154,10 @@ class JavaProcess:
         if not self.is_alive():
             raise self._gone()
         try:
-            return function(self._gateway)
+            return function(self._gateways[is_long])
         except Py4JJavaError as error:
             message = str(error.java_exception.getMessage())
-            self._gateway.detach(error.java_exception)
+            self._gateways[0].detach(error.java_exception)
             raise JavaFailed(message) from None
         except (Py4JError, OSError) as error:
             raise self._gone() from error
@@ -264,7 +272,7 @@ def close_java() -> None:
         pool.close()
 
 
-def _end(process: subprocess.Popen[bytes], gateway: Any, owner: int) -> None:
+def _end(process: subprocess.Popen[bytes], gateways: Sequence[Any], owner: int) -> None:
     """Kill the process, which holds nothing worth saving, and close every pipe and socket to it."""
     if os.getpid() != owner:
         return  # a fork of the owner must not end the owner's process
@@ -274,5 +282,5 @@ def _end(process: subprocess.Popen[bytes], gateway: Any, owner: int) -> None:
         if pipe is not None:
             with contextlib.suppress(OSError):
                 pipe.close()
-    if gateway is not None:
+    for gateway in gateways:
         gateway.close()

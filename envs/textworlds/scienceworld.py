@@ -11,16 +11,20 @@ from typing import Any
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.textworlds.java import JavaGone, find_java
-from turngym.envs.textworlds.scienceworld_game import Game, find_jar
-from turngym.envs.textworlds.scienceworld_tasks import MIXED, kinds_of, read_simplifications, variations
+from turngym.envs.textworlds.scienceworld_game import UNKNOWN_ACTION, Game, Reply, find_jar
+from turngym.envs.textworlds.scienceworld_tasks import (
+    MIXED,
+    gold_position,
+    kinds_of,
+    read_simplifications,
+    variations,
+)
 from turngym.errors import ConfigError, EpisodeOver, SnapshotUnsupported, UnknownName, nearest
 from turngym.types import JSONValue
 
-UNKNOWN_ACTION = "No known action matches that input."
 _LONGEST_ACTION = 300
-_INSTRUCTIONS = """You are in a simulated house with a workshop, a greenhouse, a foundry and more, and do a task of school \
-science, which is told at the beginning. To focus on a thing tells which thing you mean; to focus on a wrong one fails \
-the task.
+_INSTRUCTIONS = """You are in a simulated house with a workshop and a greenhouse, and do a task of science, which is told \
+at the beginning. To focus on a thing tells which one you mean; to focus on a wrong one fails the task.
 
 Answer with one action a turn, exactly as it is written here, where OBJ and PLACE stand for what the observations name:
 - look around, look at OBJ, look in OBJ, read OBJ, inventory, task
@@ -98,7 +102,8 @@ class ScienceWorld(TextEnv[str]):
 
     def _find(self, task: str | int | None) -> tuple[str, int]:
         if task is None:
-            kind = self._kinds[int(self.np_random.integers(len(self._kinds)))]
+            kinds = self._kinds
+            kind = kinds[int(self.np_random.integers(len(kinds)))] if len(kinds) > 1 else kinds[0]
             numbers = self._numbers(kind)
             return kind, numbers[int(self.np_random.integers(len(numbers)))]
         names = self.tasks()
@@ -133,24 +138,26 @@ class ScienceWorld(TextEnv[str]):
         text = " ".join(action.split())
         if not text.isprintable() or len(text) > _LONGEST_ACTION:
             return Outcome(UNKNOWN_ACTION, action_is_valid=False)
-        before = self._reply.score
-        is_listed = text in self._reply.legal_actions  # of which not all are understood: animals move in between
-        self._follow(text)
-        reply = self._reply
+        before = self._reply
+        reply = self._follow(text)
         return Outcome(
             reply.observation,
-            reward=(reply.score - before) / 100,
+            reward=(reply.score - before.score) / 100,
             terminated=reply.is_over,
             success=reply.score >= 100,
-            action_is_valid=is_listed or not reply.observation.startswith(UNKNOWN_ACTION),
+            # Of those listed, not all are understood: animals move in between.
+            action_is_valid=text in before.legal_actions or reply.observation != UNKNOWN_ACTION,
         )
 
-    def _follow(self, action: str) -> None:
+    def _follow(self, action: str) -> Reply:
+        """Take an action and keep the books; what is not understood changes nothing."""
         if self._game is None:
             raise JavaGone(f"{self.env_id} was closed in mid-episode: call reset() first.")
         self._reply = self._game.step(action)
-        self._actions.append(action)
+        if self._reply.observation != UNKNOWN_ACTION or self._lists_actions:
+            self._actions.append(action)
         self._best = max(self._best, self._reply.score)
+        return self._reply
 
     def _anchor(self) -> str:
         """Return what the task says, and what looking and the inventory would; a question that waits for a number."""
@@ -181,8 +188,8 @@ class ScienceWorld(TextEnv[str]):
             raise EpisodeOver(f"expert_action() of {self.env_id} outside of an episode: call reset() first.")
         if self._gold is None:
             self._gold = self._join().find_gold(self._kind, self._variation, self.simplifications)
-        taken = len(self._actions)
-        if self._actions != list(self._gold[:taken]) or taken >= len(self._gold):
+        taken = gold_position(self._actions, self._gold)
+        if taken is None or taken >= len(self._gold):
             raise ConfigError(
                 f"the episode of {self.env_id} has left the gold path of {self.instance}, or it has ended without "
                 "success, and there is no other solver: ask for the expert's action only while every action was its."
@@ -195,7 +202,7 @@ class ScienceWorld(TextEnv[str]):
         return {"kind": self._kind, "variation": self._variation, "actions": list(self._actions), **self._check()}
 
     def _check(self) -> dict[str, Any]:
-        return {"last": self._reply.observation, "anchor": self._anchor(), "score": self._reply.score}
+        return {"anchor": self._anchor(), "score": self._reply.score}
 
     def _load(self, state: JSONValue) -> None:
         self._kind, self._variation = state["kind"], state["variation"]

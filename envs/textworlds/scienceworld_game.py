@@ -17,6 +17,7 @@ from turngym.envs.textworlds.java import JavaObject, JavaProcess, java_pool, rea
 from turngym.errors import missing_extra
 
 T = TypeVar("T")
+UNKNOWN_ACTION = "No known action matches that input."
 _ENTRY = "scienceworld.runtime.pythonapi.PythonInterface"
 _HEAP_MEGABYTES = 384
 _OPTIONS = (
@@ -25,6 +26,7 @@ _OPTIONS = (
     "-XX:hashCode=2",  # the package walks over sets in the order of addresses, so that no two runs would be the same
 )
 _SCRAMBLE = 0x5DEECE66D  # what java.util.Random.setSeed mixes into a seed
+_golds: dict[tuple[str, int, str], tuple[str, ...]] = {}
 
 
 class Reply(NamedTuple):
@@ -132,12 +134,15 @@ class Game:
         return self._take_turn(self._mark, lambda java: self._act(java, action))
 
     def find_gold(self, kind: str, variation: int, simplifications: str) -> tuple[str, ...]:
-        """Return the package's gold path of a task; this game is not touched by that.
+        """Return the package's gold path of a task, kept for the next time; this game is not touched by that.
 
         Raises:
             JavaGone: The process has ended.
         """
-        return self._take_turn(_Mark(), functools.partial(_find_gold, kind, variation, simplifications))
+        key = kind, variation, simplifications
+        if key not in _golds:
+            _golds[key] = self._take_turn(_Mark(), functools.partial(_find_gold, *key), is_long=True)
+        return _golds[key]
 
     def is_alive(self) -> bool:
         """Return whether its process runs."""
@@ -154,14 +159,14 @@ class Game:
         legal = read(java, entry.getValidActionObjectCombinations()) if self._lists_actions else ()
         return Reply(tidy(answer), tidy(look), tidy(inventory), score, is_over or score < 0, tuple(sorted(set(legal))))
 
-    def _take_turn(self, mark: _Mark, function: Callable[[Any], T]) -> T:
+    def _take_turn(self, mark: _Mark, function: Callable[[Any], T], *, is_long: bool = False) -> T:
         def act(java: Any) -> T:
             shared = self.process.shared.get(_ENTRY) or self.process.shared.setdefault(_ENTRY, _Shared(java))
             shared.hand_to(mark)
             return function(java)
 
         with self.process.lock:
-            return self.process.run(act)
+            return self.process.run(act, is_long=is_long)
 
 
 def _find_gold(kind: str, variation: int, simplifications: str, java: Any) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from turngym.errors import ConfigError, UnknownName, nearest
 
 MIXED = "mixed"
@@ -45,6 +47,8 @@ SIMPLIFICATIONS = (
     "selfWateringFlowerPots",
     "noElectricalAction",
 )
+FREE_ACTIONS = ("look around", "inventory", "task")
+"""What takes no time in the world."""
 _ELECTRICAL = ("power-component", "conductivity")
 
 
@@ -105,3 +109,18 @@ def read_simplifications(text: str, kinds: tuple[str, ...]) -> str:
     if "easy" in names:
         return "easy"
     return ",".join(name for name in SIMPLIFICATIONS if name in names)
+
+
+def gold_position(actions: Sequence[str], gold: Sequence[str]) -> int | None:
+    """Return how many actions of a gold path have been taken, None if it has been left; to look is allowed.
+
+    >>> gold_position(["inventory", "open door"], ["open door", "go outside"])
+    1
+    """
+    position = 0
+    for action in actions:
+        if position < len(gold) and action == gold[position]:
+            position += 1
+        elif action not in FREE_ACTIONS:
+            return None
+    return position

@@ -76,14 +76,16 @@ class TabKeeper:
             await self.close()
             raise
 
-    async def open_tab(self, allowed: Sequence[str]) -> Tab:
-        """Return the tab, a new one where there is none or it is of no more use.
+    async def open_tab(self, allowed: Sequence[str], *, is_reset: bool) -> Tab:
+        """Return the tab, a new one where there is none.
 
         Args:
             allowed: Starts of the addresses that a new one may show.
+            is_reset: Whether an episode begins: then a tab that is used up or broken is replaced. Within an episode
+                whatever is done with a broken one tells what broke it.
         """
         tab = self._tab
-        if tab is not None and (tab.resets >= RECYCLED_AFTER or tab.fault):
+        if tab is not None and is_reset and (tab.resets >= RECYCLED_AFTER or tab.fault):
             await self.close()
         if self._tab is None:
             assert self._thread is not None

@@ -42,8 +42,10 @@ def mail(view: View) -> str:
 
 
 def _sender(goal: str) -> str:
-    found = re.search(r"(?:email by|by|from|message from|give|received from) ([A-Z]\w+)", goal) or re.search(
-        r"([A-Z]\w+)'s? ", goal
+    found = (
+        re.search(r"([A-Z]\w+) sent (?:to )?you", goal)
+        or re.search(r"(?:email by|by|from|message from|give|received from) ([A-Z]\w+)", goal)
+        or re.search(r"([A-Z]\w+)'s? ", goal)
     )
     names = re.findall(r"\b[A-Z]\w+\b", goal)
     return found[1] if found else names[0]
@@ -94,29 +96,32 @@ def social_media_all(view: View) -> str:
 
 @solves(SOLVERS, "order-food")
 def order_food(view: View) -> str:
-    """Add each dish once, by its name or by the kind that its icon shows."""
+    """Add each dish named once, or one whose icon shows the kind as often as asked for."""
     dishes = _dishes(view)
     if found := re.search(r"Order one of each item: (.*)", view.goal):
         wanted = [dish for dish in dishes if dish[0] in [part.strip() for part in found[1].split(",")]]
     else:
         number, kind = view.match(r"Order (\d+) items? that (?:are|is|contains?|has|have) ([\w-]+)")
-        wanted = [dish for dish in dishes if kind in dish[1]][: int(number)]
-    for _, _, is_chosen, add in wanted:
-        if not is_chosen:
+        wanted = [dish for dish in dishes if kind in dish[1]]
+        if sum(count for _, _, count, _ in wanted) < int(number):
+            return click(wanted[0][3])
+        return click(view.one("button", "Order!"))
+    for _, _, count, add in wanted:
+        if not count:
             return click(add)
     return click(view.one("button", "Order!"))
 
 
-def _dishes(view: View) -> list[tuple[str, list[str], bool, Node]]:
-    """Return name, kinds, whether it is ordered, and the button that adds one, of every dish."""
+def _dishes(view: View) -> list[tuple[str, list[str], int, Node]]:
+    """Return name, kinds, how many are ordered, and the button that adds one, of every dish."""
     found = []
     for place, node in enumerate(view.nodes):
         if "item-name" in node.names:
             after = view.nodes[place + 1 :]
             add = next(i for i, each in enumerate(after) if "add" in each.names)
             kinds = [str(each.facts.get("hint", "")) for each in after[:add] if each.tag == "img"]
-            chosen = any("quantity" in each.names and each.text for each in after[:add])
-            found.append((node.text, kinds, chosen, after[add]))
+            counts = [int(each.text) for each in after[:add] if "quantity" in each.names and each.text]
+            found.append((node.text, kinds, sum(counts), after[add]))
     return found
 
 

@@ -10,6 +10,7 @@ from turngym.envs.web.oracles_click import COLORS
 from turngym.envs.web.page import Node
 
 SOLVERS: dict[str, Oracle] = {}
+_QUERY_HEIGHT = 50
 _TOP, _BOTTOM, _LEFT, _RIGHT = 56.0, 170.0, 6.0, 138.0
 
 
@@ -42,16 +43,23 @@ def find_midpoint(view: View) -> str:
 @solves(SOLVERS, "bisect-angle")
 def bisect_angle(view: View) -> str:
     """Click a point as far from both sides."""
-    corner, *ends = (dot.center for dot in sorted(_dots(view)[:3], key=lambda dot: dot.color != (0, 0, 255)))
-    across = [_unit(corner, end) for end in ends]
-    direction = (across[0][0] + across[1][0], across[0][1] + across[1][1])
-    size = math.hypot(*direction)
-    points = [
-        (corner[0] + length * direction[0] / size, corner[1] + length * direction[1] / size)
-        for length in range(120, 10, -5)
-    ]
-    inside = [point for point in points if _LEFT < point[0] < _RIGHT and _TOP < point[1] < _BOTTOM]
-    return _then_submit(view, _at(*(inside or points[-1:])[0]))
+    corner, one, other = (dot.center for dot in sorted(_dots(view)[:3], key=lambda dot: dot.color != (0, 0, 255)))
+    wanted = _turned(corner, one, other) / 2
+    left, top, _, _ = view.one(tag="svg").at
+
+    def miss(click: tuple[int, int]) -> float:
+        """Return how far the line is off if the page draws its end there, which it does a little beside the click."""
+        end = click[0] + left, click[1] + top - _QUERY_HEIGHT
+        return abs(_turned(corner, one, end) - wanted) if math.dist(corner, end) > 15 else math.inf
+
+    clicks = [(x, y) for x in range(int(_LEFT), int(_RIGHT)) for y in range(int(_TOP), int(_BOTTOM))]
+    return _then_submit(view, _at(*min(clicks, key=miss)))
+
+
+def _turned(corner: tuple[float, float], start: tuple[float, float], end: tuple[float, float]) -> float:
+    """Return the angle from one side to the other, from -pi to pi."""
+    angle = math.atan2(end[1] - corner[1], end[0] - corner[0]) - math.atan2(start[1] - corner[1], start[0] - corner[0])
+    return math.remainder(angle, math.tau)
 
 
 @solves(SOLVERS, "right-angle")
@@ -190,7 +198,7 @@ def draw_line(view: View) -> str:
 def highlight_text(view: View) -> str:
     """Drag from the first letter to the last."""
     number = re.search(r"(\d+)(?:st|nd|rd|th) paragraph", view.goal)
-    texts = [node for node in view.nodes if node.tag in ("p", "div") and len(node.text) > 20]
+    texts = [node for node in view.nodes if node.tag in ("p", "div") and node.text]
     left, top, width, height = texts[int(number[1]) - 1 if number else 0].at
     return _then_submit(view, f"drag {left + 0.5:g},{top + 3:g} to {left + width - 0.5:g},{top + height - 2:g}")
 
@@ -231,7 +239,8 @@ def drag_grid(view: View) -> str:
     now = items.index(item)
     place = _grid_place(where, now)
     left, top, width, height = items[place].at
-    return f"drag {item.id} to {left + width * (0.85 if place > now else 0.15):g},{top + height / 2:g}"
+    is_ahead = place > now and place % 3 > now % 3  # the list makes room on the side where the item comes in
+    return f"drag {item.id} to {left + width * (0.85 if is_ahead else 0.15):g},{top + height / 2:g}"
 
 
 def _grid_place(where: str, now: int) -> int:

@@ -112,7 +112,11 @@ def use_autocomplete(view: View) -> str:
     found = [
         node
         for node in view.nodes
-        if node.id and not node.is_field and node.text.startswith(start) and node.text.endswith(end[0] if end else "")
+        if node.id
+        and not node.is_field
+        and node.role != "button"
+        and node.text.startswith(start)
+        and node.text.endswith(end[0] if end else "")
     ]
     return click(found[0]) if found else fill(field, start)
 

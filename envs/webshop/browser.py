@@ -53,7 +53,7 @@ class ShopTab(TabKeeper):
         """
 
         async def opened() -> Shown:
-            tab = await self._prepared(customer)
+            tab = await self._prepared(customer, is_reset=True)
             tab.resets += 1
             await tab.goto(f"{self._start}{START}")
             return await self._read(tab, customer)
@@ -99,17 +99,17 @@ class ShopTab(TabKeeper):
             shared_server().tell(self._start, None)
         await super().close()
 
-    async def _prepared(self, customer: str) -> Tab:
+    async def _prepared(self, customer: str, *, is_reset: bool) -> Tab:
         """Return a tab that may show this environment's pages."""
         server = shared_server()
         self._start = self._start or server.enter()
-        tab = await self.open_tab([self._start])
+        tab = await self.open_tab([self._start], is_reset=is_reset)
         server.tell(self._start, Visit(self._catalogue, customer, self._is_repeated))
         return tab
 
     async def _open(self, at: View, customer: str) -> Tab:
         """Return a tab that shows a view."""
-        tab = await self._prepared(customer)
+        tab = await self._prepared(customer, is_reset=False)
         if self._at == (customer, at):
             tab.require_home()
         else:

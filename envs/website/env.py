@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,11 +39,12 @@ class WebSite(TextEnv[str]):
 
     The episode terminates with success, at a reward of 1, as soon as the tables of the site are as the goal wants them
     and nothing else in them has changed; every other turn pays nothing. The progress is the share of the goal's
-    conditions that hold, where each change that nobody asked for counts as one more that does not.
+    conditions that hold, where each change that nobody asked for counts as one more that does not. Of what can be
+    filled into a field the legal actions list what the goal quotes; any other text is legal too.
 
     Args:
         site: ``"issues"``, ``"mail"``, ``"shop"`` or ``"mixed"``.
-        kind: A kind of goal of the site, or ``"mixed"``.
+        kind: A kind of goal of the site, several of them, or ``"mixed"``.
         worlds: How many different contents each site has, 1 to 100,000.
         mode: ``"text"``, which needs neither a browser nor a server, or ``"browser"``; both show the same.
         show_goal: Whether every page repeats the goal, or only the first.
@@ -65,7 +67,7 @@ class WebSite(TextEnv[str]):
     def __init__(
         self,
         site: str = MIXED,
-        kind: str = MIXED,
+        kind: str | Sequence[str] = MIXED,
         worlds: int = 64,
         mode: str = "text",
         show_goal: bool = True,
@@ -81,6 +83,8 @@ class WebSite(TextEnv[str]):
         require_whole(self.env_id, "worlds", worlds, 1, 100_000)
         require_flag(self.env_id, "show_goal", show_goal)
         self._kinds = _kinds_of(self.env_id, site, kind)
+        if not isinstance(kind, str):
+            self.settings = {**self.settings, "kind": list(kind)}
         self._worlds, self._show_goal = worlds, show_goal
         self._store, self._session = Store(), Session()
         weakref.finalize(self, self._store.close)
@@ -246,10 +250,14 @@ def _text_of_instance(instance: Instance) -> str:
     return f"{instance.site} {instance.world}: {goal.text if goal else ''}"
 
 
-def _kinds_of(env_id: str, site: str, kind: str) -> tuple[tuple[str, str], ...]:
+def _kinds_of(env_id: str, site: str, kind: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return the pairs of site and kind that the options name."""
     pairs = tuple((name, each) for name in (SITES if site == MIXED else (site,)) for each in KINDS[name])
-    if kind == MIXED:
+    wanted = (kind,) if isinstance(kind, str) else tuple(kind)
+    if wanted == (MIXED,):
         return pairs
-    require_choice(env_id, "kind", kind, sorted({each for _, each in pairs} | {MIXED}))
-    return tuple(pair for pair in pairs if pair[1] == kind)
+    if not wanted:
+        raise ConfigError(f"{env_id} got no kind of goal: pass a name, several, or {MIXED!r}.")
+    for each in wanted:
+        require_choice(env_id, "kind", each, sorted({each for _, each in pairs} | {MIXED}))
+    return tuple(pair for pair in pairs if pair[1] in wanted or MIXED in wanted)

@@ -67,7 +67,7 @@ class Session:
             list(map(str, state["history"])),
             {int(number): str(value) for number, value in state["entered"]},
         )
-        if not history or not isinstance(state["focus"], int):
+        if not history or not all(path.startswith("/") for path in history) or not isinstance(state["focus"], int):
             raise ValueError(f"the session {state!r}")
         self.history, self.entered = history, entered
         self.focus, self.seen = state["focus"], set(map(str, state["seen"]))

@@ -106,7 +106,8 @@ class Store:
             ValueError: They do not fit the tables.
         """
         for table, number, row in changes:
-            if table not in self._world.tables or (row and row[0] != number):
+            is_plain = all(isinstance(cell, str | int) and not isinstance(cell, bool) for cell in row)
+            if table not in self._world.tables or not is_plain or (row and row[0] != number):
                 raise ValueError(f"a change of {table!r} {number!r}")
             try:
                 self.database.execute(f"DELETE FROM {table} WHERE id = ?", (number,))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from turngym.envs.search.documents import Document, Hit
-from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, LocalRetriever
+from turngym.envs.search.retriever import RETRIEVERS, LocalRetriever, query_words
 from turngym.errors import missing_extra
 
 _WORD = re.compile(r"\w\w+")
@@ -53,7 +53,7 @@ class BM25SRetriever(LocalRetriever):
         return [self._one(query, top_k) for query in queries]
 
     def _one(self, query: str, top_k: int) -> list[Hit]:
-        words = [word for word in tokens(query)[:MOST_WORDS] if word in self._index.vocab_dict]
+        words = [word for word in tokens(" ".join(query_words(query))) if word in self._index.vocab_dict]
         if not words or top_k < 1:
             return []
         scores = np.asarray(self._index.get_scores(words))

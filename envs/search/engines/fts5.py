@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import threading
 from collections.abc import Sequence
 
 from turngym.envs.search.documents import Document, Hit
-from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, LocalRetriever
-
-_WORD = re.compile(r"\w+")
+from turngym.envs.search.retriever import RETRIEVERS, LocalRetriever, query_words
 
 
 @RETRIEVERS.register("fts5")
@@ -30,10 +27,10 @@ class FTS5Retriever(LocalRetriever):
         return [self._one(query, top_k) for query in queries]
 
     def _one(self, query: str, top_k: int) -> list[Hit]:
-        words = _WORD.findall(_storable(query))[:MOST_WORDS]
+        words = query_words(_storable(query))
         if not words or top_k < 1:
             return []
-        wanted = " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
+        wanted = " OR ".join(f'"{word}"' for word in words)
         with self._lock:
             rows = self._database.execute(
                 "SELECT rowid, rank FROM passage WHERE passage MATCH ? ORDER BY rank, rowid LIMIT ?", (wanted, top_k)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from turngym.envs.search.documents import Document, Hit
-from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, LocalRetriever
+from turngym.envs.search.retriever import RETRIEVERS, LocalRetriever, query_words
 from turngym.errors import missing_extra
 
-_WORD = re.compile(r"\w+")
 _HEAP = 128_000_000
 _SPARE = 8
 """Hits fetched beyond those asked for, so that equal ones are returned in the corpus' order."""
@@ -44,10 +42,10 @@ class TantivyRetriever(LocalRetriever):
         return [self._one(query, top_k) for query in queries]
 
     def _one(self, query: str, top_k: int) -> list[Hit]:
-        words = _WORD.findall(query.lower().encode("utf8", "replace").decode("utf8"))[:MOST_WORDS]
+        words = query_words(query.encode("utf8", "replace").decode("utf8"))
         if not words or top_k < 1:
             return []
-        parsed = self._index.parse_query(" ".join(f'"{word}"' for word in dict.fromkeys(words)), ["contents"])
-        found = self._searcher.search(parsed, top_k + _SPARE).hits
+        parsed = self._index.parse_query(" ".join(f'"{word}"' for word in words), ["contents"])
+        found = self._searcher.search(parsed, top_k + _SPARE, count=False).hits
         places = [(-score, int(self._searcher.doc(address)["place"][0])) for score, address in found]
         return [Hit(self.documents[place], -score) for score, place in sorted(places)[:top_k]]
