@@ -2,7 +2,6 @@
 
 import json
 import random
-import re
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,12 @@ from turngym.envs.core import split_of
 from turngym.envs.textworlds import babyai_levels
 from turngym.envs.textworlds.babyai import ACTIONS, NOTHING_HAPPENS, UNKNOWN_ACTION, BabyAI
 from turngym.envs.textworlds.babyai_levels import levels, make_level, own_limit, parts_done
-from turngym.envs.textworlds.babyai_view import FACING, cell_of, describe, look, map_text, name_of, remember
+from turngym.envs.textworlds.babyai_view import FACING, Seen, cell_of, describe, look, map_text, name_of, remember
 from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported, UnknownName
 
 pytest.importorskip("minigrid", reason="needs the optional package minigrid")
 
 SOLVED = ("GoToLocal", "OpenDoorsOrderN2", "PickupLoc", "PutNextLocal", "UnlockPickup", "GoToSeqS5R2", "MiniBossLevel")
-WHERE = re.compile(r"(?:an?) ([a-z ]+?) ((?:\d+ steps?) (?:ahead|to the).*)")
 
 
 def finish(env: BabyAI, info: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +116,7 @@ def test_the_map_of_the_anchor_is_right_wherever_the_agent_went() -> None:
         for (east, south), name in env._known.items():
             column, row = env._start[0] + east, env._start[1] + south
             assert name_of(env._level.grid.get(column, row)) == name
-    assert len(env._known) > 3
+    assert len(env._known) >= 3
 
 
 def test_ways_to_one_place_have_one_anchor() -> None:
@@ -135,7 +133,7 @@ def test_ways_to_one_place_have_one_anchor() -> None:
 
 
 def test_progress_counts_the_parts_of_a_mission_in_their_order() -> None:
-    env, seen = BabyAI("GoToSeq"), set()
+    env, seen = BabyAI("GoToSeqS5R2"), set()
     for seed in range(8):
         _, info = env.reset(seed=seed)
         shares = [info["progress"]]
@@ -210,7 +208,7 @@ def test_a_bot_that_is_lost_says_so() -> None:
 
 
 def test_unknown_levels_and_a_missing_package_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnknownName, match="no level 'GoToLocl'. Did you mean 'GoToLocal'"):
+    with pytest.raises(UnknownName, match=r"no level 'GoToLocl'\. Did you mean 'GoToLocal'"):
         BabyAI("GoToLocl")
     with pytest.raises(ConfigError, match="no named tasks"):
         BabyAI().reset(options={"task": 3})
@@ -231,6 +229,4 @@ def test_directions_and_places_agree_with_the_grid() -> None:
         assert all(name_of(level.grid.get(*cell)) == name for cell, name in known.items())
         assert map_text(known).count(" at ") == len(known)
         assert describe(look(level), facing, "").startswith(f"You face {FACING[facing]} and carry nothing.")
-        assert np.array_equal(
-            level.dir_vec, np.array(cell_of(look(level)[0]._replace(ahead=1, right=0), (0, 0), facing))
-        )
+        assert np.array_equal(level.dir_vec, cell_of(Seen(1, 0, ""), (0, 0), facing))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from turngym.envs.desktop import rest
 from turngym.envs.desktop.actions import FORMAT, LONGEST_TEXT, read, typed
 from turngym.envs.desktop.keys import MODIFIERS, NAMED, chord, keysym
 from turngym.envs.desktop.rest import SOON_MS, sample, timer_ms, wait_for_rest
@@ -135,3 +136,14 @@ def test_a_timer_that_is_about_to_end_is_waited_for_and_a_distant_one_is_not(sta
     assert timer_ms(soon) is None  # it came to the second wait, so the first was over
     ever = start("[select.poll().poll(60) for _ in iter(int, 1)]")
     assert until(lambda: (found := sample([ever])) is not None and found.has_timer) and SOON_MS > 60
+
+
+def test_without_word_from_the_kernel_a_longer_calm_has_to_do(start, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    def nothing(_: int) -> None:
+        raise PermissionError("not yours")
+
+    waiting, looks = start("select.poll().poll()"), []
+    monkeypatch.setattr(rest, "timer_ms", nothing)
+    assert sample([waiting]).is_blind  # type: ignore[union-attr]
+    assert wait_for_rest(lambda: looks.append(0) or 0, 60, lambda: [waiting])  # type: ignore[func-returns-value]
+    assert len(looks) > 60

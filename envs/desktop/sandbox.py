@@ -21,7 +21,7 @@ PACKAGES = {
 }
 """Program -> Debian package."""
 FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
-APT = f"apt-get install {' '.join(PACKAGES.values())} fonts-dejavu-core"
+APT = f"apt-get install --no-install-recommends {' '.join(PACKAGES.values())} fonts-dejavu-core"
 _MODULES = ("inside", "keys", "rest", "screen")
 _SETTINGS = Path(__file__).parent / "data"
 _SYSTEM = ("etc/fonts", "etc/alternatives", "etc/ld.so.cache", "etc/X11", "var/cache/fontconfig")

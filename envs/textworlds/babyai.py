@@ -130,7 +130,11 @@ class BabyAI(TextEnv[str]):
 
     def _anchor(self) -> str:
         level = self._level
-        lines = [level.mission, f"at {self._place} facing {FACING[level.agent_dir]}", f"carrying {self._carried}"]
+        lines = [
+            level.mission,
+            f"at {self._place} facing {FACING[level.agent_dir]}",
+            f"carrying {self._carried or 'nothing'}",
+        ]
         return "\n".join([*lines, f"parts done: {self._share:.2f}", map_text(self._known)])
 
     def _legal_actions(self) -> tuple[str, ...]:

@@ -263,10 +263,16 @@ def java_pool(
         return pool
 
 
+def java_pools() -> tuple[EnginePool[JavaProcess], ...]:
+    """Return the pools of this process."""
+    with _guard:
+        return tuple(pool for pool in _pools.values() if pool.process == os.getpid())
+
+
 def close_java() -> None:
     """End all Java processes of this process; environments that still use one find it gone."""
+    pools = java_pools()
     with _guard:
-        pools = [pool for pool in _pools.values() if pool.process == os.getpid()]
         _pools.clear()
     for pool in pools:
         pool.close()

@@ -2,7 +2,8 @@
 
 The package scienceworld brings the simulator, the variations of each task with their splits, the score, the list of
 valid actions and a gold path. This adapter keeps its rules and numbers: the reward of a turn is the change of the
-package's score in percent, divided by 100, so that a solved task gives 1 in all, and one that was failed for good -1.
+package's score in percent, divided by 100. A task that was failed for good has the score -100; some begin with a few
+points.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from turngym.errors import ConfigError, EpisodeOver, SnapshotUnsupported, Unknow
 from turngym.types import JSONValue
 
 _LONGEST_ACTION = 300
-_INSTRUCTIONS = """You are in a simulated house with a workshop and a greenhouse, and do a task of science, which is told \
+_INSTRUCTIONS = """You are in a simulated house with a workshop and a greenhouse, and do a task of science, told \
 at the beginning. To focus on a thing tells which one you mean; to focus on a wrong one fails the task.
 
 Answer with one action a turn, exactly as it is written here, where OBJ and PLACE stand for what the observations name:
@@ -127,6 +128,7 @@ class ScienceWorld(TextEnv[str]):
     def _load_task(self) -> None:
         self._clear()
         self._task, self._reply = self._join().load(self._kind, self._variation, self.simplifications)
+        self._best = self._reply.score
 
     def _begin(self, task: str | int | None) -> str:
         self._kind, self._variation = self._find(task)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -154,11 +155,15 @@ class TextWorld(TextEnv[str]):
         self._look()
 
     def _start(self, story: Path) -> Any:
-        import textworld
-
-        infos = textworld.EnvInfos(admissible_commands=True, intermediate_reward=self._reward == "intermediate")
         try:
-            engine = textworld.start(str(story), infos)
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore"
+                )  # that jericho does not know these stories, and what its parser warns of
+                import textworld
+
+                infos = textworld.EnvInfos(admissible_commands=True, intermediate_reward=self._reward == "intermediate")
+                engine = textworld.start(str(story), infos)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_game(self.env_id, story.with_suffix(".json"), error) from error
         engine.seed(_SEED)

@@ -196,7 +196,7 @@ class BrowserPool:
             context = await _new_context(host.browser, allowed, viewport)
             page = await (open_steered(host.session, context, known) if host.is_steered else context.new_page())
         session = await context.new_cdp_session(page)
-        frames = Frames(session, host.brush) if host.is_steered else None
+        frames = Frames(session, host.brush, self.timeout_seconds) if host.is_steered else None
         tab = Tab(context, page, session, allowed, self.timeout_seconds, self.counts, host.is_alive, frames)
         host.tabs.add(tab)
         self.counts["opened"] += 1

@@ -7,7 +7,6 @@ other program the pool opens tabs that draw by themselves.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -67,18 +66,27 @@ class Frames:
     Args:
         session: A CDP session to the page.
         brush: What all pages of the browser share: two frames at a time, even of two pages, and it crashes.
+        limit_seconds: How long a frame may take.
     """
 
-    def __init__(self, session: CDPSession, brush: asyncio.Lock) -> None:
+    def __init__(self, session: CDPSession, brush: asyncio.Lock, limit_seconds: float) -> None:
         self._session = session
         self._brush = brush
+        self._limit = limit_seconds
 
     async def draw(self, **options: Any) -> dict[str, Any]:
-        """Draw one frame, after any that is being drawn, and return what the browser answers."""
+        """Draw one frame, after any that is being drawn, and return what the browser answers.
+
+        Raises:
+            TimeoutError: The page does not let itself be drawn; until it is closed, neither do its neighbours.
+        """
         await self._brush.acquire()
         drawing = asyncio.ensure_future(self._session.send("HeadlessExperimental.beginFrame", options))
         drawing.add_done_callback(self._drawn)  # also where nobody waits for it any more
-        return await asyncio.shield(drawing)
+        await asyncio.wait({drawing}, timeout=self._limit)
+        if not drawing.done():
+            raise TimeoutError
+        return drawing.result()
 
     def _drawn(self, drawing: asyncio.Future[dict[str, Any]]) -> None:
         self._brush.release()
@@ -93,15 +101,21 @@ class Frames:
                 return str(answer["screenshotData"])
 
     async def until(self, done: asyncio.Future[Any], patience: float) -> None:
-        """Draw frames until something is done that may wait for them; what goes wrong is told by that.
+        """Draw frames until something is done that may wait for them, or the page does not let itself be drawn.
 
         Args:
             done: What is waited for.
             patience: Seconds that it is given before the first frame.
         """
+        from playwright.async_api import Error
+
         if patience:
             await asyncio.wait({done}, timeout=patience)
         while not done.done():
-            with contextlib.suppress(Exception):
+            try:
                 await self.draw()
+            except TimeoutError:
+                return
+            except Error:
+                await asyncio.wait({done})  # it meets the same
             await asyncio.wait({done}, timeout=_GRACE_SECONDS)

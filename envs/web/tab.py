@@ -146,26 +146,27 @@ class Tab:
             raise self._error(self.fault)
         doing = asyncio.ensure_future(work)
         gone = asyncio.ensure_future(self._gone.wait())
-        drawing: asyncio.Future[None] | None = None
+        waiting: set[asyncio.Future[Any]] = {doing, gone}
         timeout = self._timeout
         if self._frames and (is_frame or frames_after is not None):
-            timeout *= 2  # another page of the browser may hang with the brush in its hand
-            drawing = None if frames_after is None else asyncio.ensure_future(self._frames.until(doing, frames_after))
+            timeout = 2 * timeout + CLOSE_SECONDS  # first a neighbour that hangs may have to be closed
+            if frames_after is not None:
+                waiting.add(asyncio.ensure_future(self._frames.until(doing, frames_after)))
         try:
-            await asyncio.wait({doing, gone}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if doing.done():
                 return doing.result()
+        except TimeoutError:
+            pass
         except Error as error:
             self.fault = self.fault or f"{what} failed: {str(error).splitlines()[0]}"
             raise self._error(self.fault) from error
         finally:
-            gone.cancel()
-            if drawing is not None:
-                drawing.cancel()
-            if not doing.done():
-                doing.cancel()
+            for each in waiting:
+                if not each.done():
+                    each.cancel()
         if not self.fault:
-            self.fault = f"the page does not answer: {what} took more than {timeout:g} s"
+            self.fault = f"the page does not answer: {what} took more than {self._timeout:g} s"
             self.count("hang")
         raise self._error(self.fault)
 

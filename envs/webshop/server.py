@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -56,6 +57,11 @@ class ShopServer(ThreadingHTTPServer):
     def url(self) -> str:
         """Where it listens."""
         return f"http://{self.server_address[0]!s}:{self.server_address[1]}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that has ended in the middle of a request."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
     def enter(self) -> str:
         """Return the start of the addresses of a new visit, which has no pages until :meth:`tell`."""
