@@ -10,7 +10,7 @@ JOBS ?= 2
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld
+INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
 
 .PHONY: quickstart test test-integration $(INTEGRATION:%=integration-%) peers vllm check format coverage clean
 
@@ -162,9 +162,10 @@ $(VLLM_DONE): | $(VENV)/.dev$(TAG)
 	mv $@.part $@
 
 # TextWorld and jericho, without what generating and playing do not import (spacy, drawing); the rest is the environment's.
+# Jericho is compiled by its own make, which must not see this one's flags.
 .venvs/textworld: | $(VENV)/.dev$(TAG)
 	rm -rf $@.part
-	$(PIP) --no-deps --target $@.part textworld==1.7.0 jericho==3.3.1 tatsu==5.8.3 mementos==1.3.1 hashids==1.3.1 \
+	env -u MAKEFLAGS -u MFLAGS $(PIP) --no-deps --target $@.part textworld==1.7.0 jericho==3.3.1 tatsu==5.8.3 mementos==1.3.1 hashids==1.3.1 \
 		more-itertools==11.2.1 prompt-toolkit==3.0.53 wcwidth==0.9.4 termcolor==3.3.0
 	mv $@.part $@
 
@@ -182,6 +183,12 @@ $(ALFWORLD_DONE): | $(VENV)/.dev$(TAG)
 
 # One target for each environment; $(JOBS) of them side by side, the output of each in one piece.
 ISOLATED = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(1)/bin/python -m pytest -q -m integration
+
+# ScienceWorld; the bridge to Java comes with textworld-express.
+.venvs/scienceworld: | $(VENV)/.dev$(TAG)
+	rm -rf $@.part
+	$(PIP) --no-deps --target $@.part scienceworld==1.2.3
+	mv $@.part $@
 
 # The pages of MiniWoB, without its own driver and what that needs.
 .venvs/miniwob: | $(VENV)/.dev$(TAG)
@@ -228,6 +235,9 @@ integration-openenv: .venvs/openenv
 
 integration-vllm: $(VLLM_DONE)
 	$(call ISOLATED,$(VLLM)) tests/test_vllm*.py
+
+integration-scienceworld: .venvs/scienceworld
+	PYTHONPATH=$(CURDIR)/.venvs/scienceworld $(PYTEST) -q -m integration tests/test_scienceworld.py
 
 integration-miniwob: .venvs/miniwob
 	PYTHONPATH=$(CURDIR)/.venvs/miniwob $(PYTEST) -q -m integration tests/test_miniwob.py tests/test_miniwob_tasks.py

@@ -144,6 +144,6 @@ def test_without_word_from_the_kernel_a_longer_calm_has_to_do(start, monkeypatch
 
     waiting, looks = start("select.poll().poll()"), []
     monkeypatch.setattr(rest, "timer_ms", nothing)
-    assert sample([waiting]).is_blind  # type: ignore[union-attr]
+    assert until(lambda: (found := sample([waiting])) is not None and found.is_blind)
     assert wait_for_rest(lambda: looks.append(0) or 0, 60, lambda: [waiting])  # type: ignore[func-returns-value]
     assert len(looks) > 60

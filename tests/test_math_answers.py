@@ -13,7 +13,8 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.tools.math_answers import exact, require_comparison, same_answer
+from turngym.envs.tools.math_answers import require_comparison, same_answer
+from turngym.envs.tools.math_exact import exact
 from turngym.envs.tools.math_reading import Tree, Unreadable, read_answer
 from turngym.errors import MissingExtra
 

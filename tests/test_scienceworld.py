@@ -150,7 +150,7 @@ def test_java_that_is_killed_in_mid_episode_is_a_fault_of_its_slots_and_the_next
 
 def test_text_that_is_no_action_changes_nothing(env: ScienceWorld) -> None:
     _, before = env.reset(seed=3)
-    for text in ("", "   ", "\ud800", "take\x00", "漢字🙂\n", "help", "move " * 5_000, "look around; inventory"):
+    for text in ("", "   ", "\ud800", "take\x00", "漢字🙂\n", "sing", "move " * 5_000, "look around; inventory"):
         observation, reward, terminated, truncated, info = env.step(text)
         assert (observation, reward, terminated, truncated) == (UNKNOWN_ACTION, 0.0, False, False)
         assert info == {**before, "action_is_valid": False}

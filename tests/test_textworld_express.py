@@ -1,4 +1,4 @@
-"""TextWorldExpress, played for real: each game in a Java process of its own."""
+"""TextWorldExpress, played for real in Java processes that several games share."""
 
 import gc
 import json
@@ -39,8 +39,8 @@ Pair = tuple[TextWorldExpress, TextWorldExpress]
 
 @pytest.fixture(scope="module", params=sorted(GAMES))
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    """Two environments of one game, each with its own Java process."""
-    first, second = (TextWorldExpress(game=request.param, max_turns=150, split="test") for _ in range(2))
+    """Two environments of one game."""
+    first, second = (TextWorldExpress(game=request.param, split="test") for _ in range(2))
     yield first, second
     first.close()
     second.close()
@@ -90,7 +90,7 @@ def test_the_gold_path_wins_every_game(pair: Pair) -> None:
         assert info["legal_actions"] == ()
 
 
-def test_equal_seeds_give_equal_bytes_in_two_processes_with_different_pasts(pair: Pair) -> None:
+def test_equal_seeds_give_equal_bytes_in_two_environments_with_different_pasts(pair: Pair) -> None:
     first, second = pair
     play(second, seed=77)
     second.reset(seed=78)
@@ -360,6 +360,27 @@ def test_one_process_serves_all_resets_and_nothing_is_left_after_close() -> None
         os.kill(pids.pop(), 0)
     if descriptors:
         assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_games_share_one_process_save_where_their_tasks_share_objects() -> None:
+    """In sorting and arithmetic, two games of one task would put the same objects into both boxes."""
+    for game in GAMES:
+        envs = [TextWorldExpress(game=game, split="test") for _ in range(2)]
+        for env in envs:
+            env.reset(options={"task": 3})
+        while envs[0]._running:
+            action = envs[0].expert_action()
+            assert envs[0].step(action) == envs[1].step(action)
+        first, second = (env._java for env in envs)
+        assert first is not None and second is not None
+        assert (first.process is second.process) == (game not in ("arithmetic", "sorting"))
+        for env in envs:
+            env.close()
+
+
+def test_the_turns_suffice_for_the_gold_path_unless_told_otherwise() -> None:
+    assert [TextWorldExpress(game=game).max_turns for game in ("coin", "cookingworld")] == [50, 150]
+    assert TextWorldExpress(game="cookingworld", max_turns=50).settings["max_turns"] == 50
 
 
 def test_gymnasium_accepts_it() -> None:

@@ -147,6 +147,29 @@ def test_a_long_answer_is_cut_before_it_is_repeated(env: WebShop) -> None:
     assert len(observation) < 1000
 
 
+def test_what_no_keyboard_writes_is_a_blank_in_a_search(env: WebShop) -> None:
+    env.step("search[\x00green\u2028tea\ud800 \xa0 é]")
+    assert env._view.query == "green tea é"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"image": True}, "in a browser only"), ({"mode": "browse"}, "Did you mean 'browser'"), ({"image": 1}, "True or")],
+)
+def test_pictures_need_a_browser_and_modes_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        WebShop(**options)
+
+
+def test_the_text_records_nothing_of_the_browser_and_cannot_be_painted(env: WebShop) -> None:
+    assert set(env.settings) == {"catalogue", "products", "shop_seed", "show_goal", "max_turns", "split"}
+    assert env.metadata["render_modes"] == ["ansi"]
+    with pytest.raises(ConfigError, match="cannot render"):
+        WebShop(render_mode="rgb_array")
+    with pytest.raises(ConfigError, match="in a browser only"):
+        env._image()
+
+
 def test_the_wish_is_on_every_page_or_on_the_first_only() -> None:
     for show_goal in (True, False):
         env = WebShop(products=100, show_goal=show_goal)

@@ -19,8 +19,9 @@ _ALIKE, _ALIKE_BLIND = 3, 90
 """How many samples in a row must be alike, with and without knowledge of timers."""
 SOON_MS = 300
 """Timers beyond this are no part of what an action brings about."""
-_TIMER_PATIENCE_SECONDS = 2.0
-"""How long timers alone may hold up a turn: some programs have one that never ends, for something that blinks."""
+_TIMER_PATIENCE = 400
+"""How many samples timers alone may hold up a turn: some programs have one that never ends, for something that blinks.
+At two seconds or more, this is no matter of luck for the timers that do end."""
 _ASLEEP = frozenset("SI")
 _X86, _ARM = "x86_64", "aarch64"
 _MILLISECONDS = {(_X86, 7): 2, (_X86, 232): 3, (_X86, 281): 3, (_ARM, 22): 3}
@@ -117,18 +118,17 @@ def wait_for_rest(
     """
     began = time.monotonic()
     last: tuple[Sample, int] | None = None
-    alike, wanted = 0, _ALIKE
+    alike, wanted, patience = 0, _ALIKE, _TIMER_PATIENCE
     while alike < wanted:
         found = sample(processes())
         now = None if found is None else (found, picture())
         alike = alike + 1 if now is not None and now == last else 0
         last = now
-        spent = time.monotonic() - began
-        if spent > limit_seconds:
+        if time.monotonic() - began > limit_seconds:
             return False
         if found is not None:
             wanted = _ALIKE_BLIND if found.is_blind else _ALIKE
-            if found.has_timer and spent < _TIMER_PATIENCE_SECONDS:
-                alike = 0
+            if found.has_timer and patience:
+                alike, patience = 0, patience - 1
         time.sleep(_PAUSE_SECONDS)
     return True

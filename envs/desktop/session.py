@@ -133,12 +133,17 @@ class Session:
         """End everything and remove the files."""
         if self._owner != os.getpid():
             return  # a forked copy of this process: the desktop belongs to the original
-        if self._process.poll() is None:
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()  # what runs inside ends with its input, and everything in the sandbox with it
+        try:
+            self._process.wait(_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
             self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._errors):
-            if pipe is not None:
-                pipe.close()
+            self._process.wait()
+        for file in (self._process.stdout, self._errors):
+            if file is not None:
+                file.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _windows(self, told: Mapping[str, Any]) -> tuple[Window, ...]:

@@ -26,7 +26,7 @@ _OPTIONS = (
     "-XX:hashCode=2",  # the package walks over sets in the order of addresses, so that no two runs would be the same
 )
 _SCRAMBLE = 0x5DEECE66D  # what java.util.Random.setSeed mixes into a seed
-_golds: dict[tuple[str, int, str], tuple[str, ...]] = {}
+_golds: dict[tuple[str, int, str, bool], tuple[str, ...]] = {}
 
 
 class Reply(NamedTuple):
@@ -139,7 +139,7 @@ class Game:
         Raises:
             JavaGone: The process has ended.
         """
-        key = kind, variation, simplifications
+        key = kind, variation, simplifications, self._lists_actions
         if key not in _golds:
             _golds[key] = self._take_turn(_Mark(), functools.partial(_find_gold, *key), is_long=True)
         return _golds[key]
@@ -153,11 +153,7 @@ class Game:
         self._java.close()
 
     def _act(self, java: Any, action: str) -> Reply:
-        entry = self._java.entry
-        answer, score, is_over = entry.step(action), round(100 * entry.getScore()), entry.getCompleted()
-        look, inventory = entry.freeActionLook(), entry.freeActionInventory()
-        legal = read(java, entry.getValidActionObjectCombinations()) if self._lists_actions else ()
-        return Reply(tidy(answer), tidy(look), tidy(inventory), score, is_over or score < 0, tuple(sorted(set(legal))))
+        return _act(java, self._java.entry, action, self._lists_actions)
 
     def _take_turn(self, mark: _Mark, function: Callable[[Any], T], *, is_long: bool = False) -> T:
         def act(java: Any) -> T:
@@ -169,12 +165,29 @@ class Game:
             return self.process.run(act, is_long=is_long)
 
 
-def _find_gold(kind: str, variation: int, simplifications: str, java: Any) -> tuple[str, ...]:
+def _act(java: Any, entry: Any, action: str, lists_actions: bool) -> Reply:
+    answer, score, is_over = entry.step(action), round(100 * entry.getScore()), entry.getCompleted()
+    look, inventory = entry.freeActionLook(), entry.freeActionInventory()
+    legal = read(java, entry.getValidActionObjectCombinations()) if lists_actions else ()
+    return Reply(tidy(answer), tidy(look), tidy(inventory), score, is_over or score < 0, tuple(sorted(set(legal))))
+
+
+def _find_gold(kind: str, variation: int, simplifications: str, lists_actions: bool, java: Any) -> tuple[str, ...]:
+    """Return the gold path, as far as the end of the task, less what is not understood when it is played again."""
     entry = java.jvm.scienceworld.runtime.pythonapi.PythonInterface()
     entry.load(kind, variation, simplifications, True)
-    path: tuple[str, ...] = read(java, entry.getGoldActionSequence())
+    path = read(java, entry.getGoldActionSequence())
+    entry.load(kind, variation, simplifications, False)
+    _act(java, entry, "look around", lists_actions)
+    kept = []
+    for action in path:
+        reply = _act(java, entry, action, lists_actions)
+        if reply.observation != UNKNOWN_ACTION or lists_actions:  # for the list, random numbers are drawn
+            kept.append(action)
+        if reply.is_over:
+            break
     java.detach(entry)
-    return path
+    return tuple(kept)
 
 
 def tidy(text: str) -> str:

@@ -1,7 +1,8 @@
 """Tasks on web pages in a real browser.
 
-``browser`` keeps browsers, ``tab`` is one page in one, ``page`` what an agent is shown of it, ``actions`` what it may
-do, ``hands`` how that is done. ``miniwob`` is the environment on the pages of MiniWoB++.
+``browser`` keeps browsers, ``keeper`` keeps a tab of theirs for one environment, ``tab`` is one page in one, ``page``
+what an agent is shown of it, ``actions`` what it may do, ``hands`` how that is done. ``miniwob`` is the environment on
+the pages of MiniWoB++.
 """
 
 from turngym.envs.registration import Spec

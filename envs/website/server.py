@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from turngym.envs.website.page import html_of
 from turngym.envs.website.site import Site, address, parted
 from turngym.envs.website.store import Store
-from turngym.errors import missing_extra
+from turngym.errors import ConfigError, missing_extra
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -27,6 +27,14 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
+}
+_SETTINGS: dict[str, Any] = {
+    "http": "h11",
+    "ws": "none",
+    "lifespan": "off",
+    "log_config": None,
+    "access_log": False,
+    "server_header": False,
 }
 _MOST_BYTES = 64 * 1024
 _WAIT_SECONDS = 30.0
@@ -66,6 +74,7 @@ class SiteServer:
 
     Raises:
         MissingExtra: starlette or uvicorn is not installed.
+        ConfigError: The server does not start.
     """
 
     def __init__(self) -> None:
@@ -78,14 +87,7 @@ class SiteServer:
         self._slots: dict[str, Slot] = {}
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.port = int(self._listener.getsockname()[1])
-        settings = {
-            "log_level": "critical",
-            "access_log": False,
-            "lifespan": "off",
-            "server_header": False,
-            "ws": "none",
-        }
-        self._server = uvicorn.Server(uvicorn.Config(application(self._slots), http="h11", **settings))
+        self._server = uvicorn.Server(uvicorn.Config(application(self._slots), **_SETTINGS))
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._listener]}, name="turngym-sites", daemon=True
         )
@@ -93,6 +95,8 @@ class SiteServer:
         end = time.monotonic() + _WAIT_SECONDS
         while not self._server.started and self._thread.is_alive() and time.monotonic() < end:
             time.sleep(0.005)
+        if not self._server.started:
+            raise ConfigError("the server of the web sites did not start: see what uvicorn says on standard error.")
 
     def add(self, slot: Slot) -> str:
         """Serve a slot, and return the address that its paths follow."""

@@ -1,0 +1,31 @@
+"""The suites of mathematics and of programs: held-out tasks, the oracle at the top, random play at the bottom."""
+
+import shutil
+
+import pytest
+
+from turngym.agents.backends.expert import ExpertAgent
+from turngym.agents.backends.random import RandomAgent
+from turngym.benchmarks.suites import SUITES, evaluate_suite
+from turngym.envs.core import split_of
+from turngym.envs.tools.code_repair import faulty_task
+from turngym.envs.tools.faults import faults
+
+needs_sandbox = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+
+
+def test_the_whole_test_split_of_faults_is_played() -> None:
+    for count, entry in zip((1, 2), SUITES["code-repair"].entries, strict=True):
+        texts = {f"{task.text}\n{task.start}" for task in map(faulty_task, faults(count))}
+        assert sum(split_of(text) == "test" for text in texts) == entry.episodes
+
+
+@needs_sandbox
+@pytest.mark.parametrize("name", ["math-python", "code-repair"])
+def test_the_oracle_solves_the_suite_and_random_play_does_not(name: str) -> None:
+    suite = SUITES[name]
+    seeds = [entry.find_seeds(3) for entry in suite.entries]
+    assert {entry.env_kwargs["split"] for entry in suite.entries} == {"test"}
+    assert {len(set(each)) for each in seeds} == {3}
+    assert evaluate_suite(suite, ExpertAgent(), seeds).mean.value == 1.0
+    assert evaluate_suite(suite, RandomAgent(), seeds).mean.value < 0.1

@@ -1,0 +1,48 @@
+"""The suites of the text worlds: what their papers report on, with held-out tasks and the limits on turns."""
+
+import pytest
+from household_games import needs_real
+
+from turngym.agents.backends.expert import ExpertAgent
+from turngym.agents.backends.random import RandomAgent
+from turngym.benchmarks.suites import SUITES, evaluate_suite
+from turngym.envs.textworlds.textworld_games import GAMES, read_params
+
+
+def test_alfworld_plays_each_game_of_both_folds_once_with_50_turns() -> None:
+    suite = SUITES["alfworld"]
+    assert [(entry.env_kwargs["split"], entry.episodes) for entry in suite.entries] == [("test", 134), ("dev", 140)]
+    assert "50 turns" in suite.protocol and suite.metric == "success"
+
+
+@needs_real
+def test_the_walkthroughs_solve_alfworld_and_random_play_does_not() -> None:
+    suite = SUITES["alfworld"]
+    seeds = [entry.find_seeds(12) for entry in suite.entries]
+    assert all(len(set(found)) == 12 for found in seeds)
+    assert evaluate_suite(suite, ExpertAgent(), seeds).mean.value == 1.0
+    assert evaluate_suite(suite, RandomAgent(), seeds).mean.value < 0.2
+
+
+def test_babyai_has_a_level_for_each_skill_and_the_bot_solves_small_ones() -> None:
+    pytest.importorskip("minigrid", reason="needs the optional package minigrid")
+    suite = SUITES["babyai"]
+    seeds = [entry.find_seeds(2 if place < 3 else 1) for place, entry in enumerate(suite.entries)]
+    result = evaluate_suite(suite, ExpertAgent(), seeds)
+    assert result.mean.value == 1.0 and len(result.results) == 9
+
+
+def test_textworld_names_games_that_can_be_asked_for() -> None:
+    suite = SUITES["textworld"]
+    assert {entry.options["game"] for entry in suite.entries} == {
+        "coin_collector",
+        "treasure_hunter",
+        "cooking",
+        "custom",
+    }
+    for entry in suite.entries:
+        assert (
+            read_params(entry.options["game"], entry.options["params"]).keys()
+            == GAMES[entry.options["game"]].parameters.keys()
+        )
+        assert entry.options["games"] == entry.episodes == 20
