@@ -240,7 +240,7 @@ integration-scienceworld: .venvs/scienceworld
 	PYTHONPATH=$(CURDIR)/.venvs/scienceworld $(PYTEST) -q -m integration tests/test_scienceworld.py
 
 integration-miniwob: .venvs/miniwob
-	PYTHONPATH=$(CURDIR)/.venvs/miniwob $(PYTEST) -q -m integration tests/test_miniwob.py tests/test_miniwob_tasks.py
+	PYTHONPATH=$(CURDIR)/.venvs/miniwob $(PYTEST) -q -m integration tests/test_miniwob*.py
 
 integration-desktop: .venvs/desktop
 	PYTHONPATH=$(CURDIR)/.venvs/desktop $(PYTEST) -q -m integration tests/test_desktop_*.py

@@ -135,7 +135,8 @@ def test_a_timer_that_is_about_to_end_is_waited_for_and_a_distant_one_is_not(sta
     assert wait_for_rest(lambda: 0, 30, lambda: [soon, distant])
     assert timer_ms(soon) is None  # it came to the second wait, so the first was over
     ever = start("[select.poll().poll(60) for _ in iter(int, 1)]")
-    assert until(lambda: (found := sample([ever])) is not None and found.has_timer) and SOON_MS > 60
+    assert until(lambda: (found := sample([ever])) is not None and found.timer == 60) and SOON_MS > 60
+    assert wait_for_rest(lambda: 0, 120, lambda: [ever])  # one that never ends is not waited for forever
 
 
 def test_without_word_from_the_kernel_a_longer_calm_has_to_do(start, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,26 @@ def test_a_full_heap_ends_the_process_with_a_word() -> None:
     held.close()
     assert JavaObject(pool, "java.util.ArrayList").call("size") == 0
     assert pool.counts == {"started": 2, "leased": 2, "lost": 1}
+    pool.close()
+
+
+@NEEDS_JAVA
+def test_a_process_that_hangs_is_ended_when_the_next_one_needs_a_seat(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, held = new_list(seats=2)
+    os.kill(held.process.pid, signal.SIGSTOP)
+    monkeypatch.setattr(java, "HANG_SECONDS", 0.5)
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(held.call, "size")
+        while held.is_alive():
+            time.sleep(0.02)
+        monkeypatch.undo()
+        pool.counts.clear()
+        monkeypatch.setattr(held.process, "is_alive", lambda: False)
+        other = JavaObject(pool, "java.util.ArrayList")
+        with pytest.raises(JavaGone, match="a test has ended with exit status -9"):
+            waiting.result()
+    assert other.process is not held.process and other.call("size") == 0
+    assert pool.counts == {"lost": 1, "started": 1, "leased": 1}
     pool.close()
 
 

@@ -12,6 +12,7 @@ import pytest
 from gymnasium.utils.seeding import np_random
 
 from turngym.benchmarks.suites import SUITES
+from turngym.envs.check import check
 from turngym.envs.textworlds.java import JavaGone, JavaObject, close_java
 from turngym.envs.textworlds.scienceworld import ScienceWorld
 from turngym.envs.textworlds.scienceworld_game import UNKNOWN_ACTION, Game, tidy
@@ -244,6 +245,11 @@ def test_suites_play_every_variation_that_they_name_once(name: str) -> None:
 def test_wrong_options_are_answered_with_the_way_out(options: dict[str, Any], message: str) -> None:
     with pytest.raises((ConfigError, UnknownName), match=message):
         ScienceWorld(**options)
+
+
+def test_the_check_finds_nothing() -> None:
+    """A task with a short gold path, because those are what takes time here."""
+    assert not check("turngym/ScienceWorld-v0", options={"kind": "lifespan-longest-lived"}).findings
 
 
 def test_simplifications_have_one_canonical_form() -> None:

@@ -1,5 +1,7 @@
 """The suites of the text worlds: what their papers report on, with held-out tasks and the limits on turns."""
 
+from dataclasses import replace
+
 import pytest
 from household_games import needs_real
 
@@ -27,9 +29,10 @@ def test_the_walkthroughs_solve_alfworld_and_random_play_does_not() -> None:
 def test_babyai_has_a_level_for_each_skill_and_the_bot_solves_small_ones() -> None:
     pytest.importorskip("minigrid", reason="needs the optional package minigrid")
     suite = SUITES["babyai"]
-    seeds = [entry.find_seeds(2 if place < 3 else 1) for place, entry in enumerate(suite.entries)]
-    result = evaluate_suite(suite, ExpertAgent(), seeds)
-    assert result.mean.value == 1.0 and len(result.results) == 9
+    assert len(suite.entries) == 9
+    small = replace(suite, entries=suite.entries[:4])
+    result = evaluate_suite(small, ExpertAgent(), [entry.find_seeds(2) for entry in small.entries])
+    assert result.mean.value == 1.0
 
 
 def test_textworld_names_games_that_can_be_asked_for() -> None:

@@ -27,6 +27,7 @@ from turngym.envs.textworlds.textworld_express_games import (
     read_params,
     task_numbers,
 )
+from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, EpisodeOver, SnapshotUnsupported, UnknownName
 
 pytest.importorskip("textworld_express", reason="needs the optional package textworld-express")
@@ -376,6 +377,21 @@ def test_games_share_one_process_save_where_their_tasks_share_objects() -> None:
         assert (first.process is second.process) == (game not in ("arithmetic", "sorting"))
         for env in envs:
             env.close()
+
+
+def test_threads_that_share_a_process_see_what_one_thread_sees() -> None:
+    seen = []
+    for backend in ("sync", "thread"):
+        vector = make_vec("turngym/TextWorldExpress-v0", 6, backend=backend, game="cookingworld")
+        observations, infos = vector.reset(seed=3)
+        shown = [list(observations)]
+        for turn in range(20):
+            legal = [row["legal_actions"] for row in infos.rows]
+            observations, *_, infos = vector.step(tuple(actions[turn % len(actions)] for actions in legal))
+            shown.append([list(observations), [row["anchor"] for row in infos.rows]])
+        seen.append(shown)
+        vector.close()
+    assert seen[0] == seen[1]
 
 
 def test_the_turns_suffice_for_the_gold_path_unless_told_otherwise() -> None:

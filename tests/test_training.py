@@ -80,14 +80,19 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(whole: Pat
     assert numbers(tmp_path / "other") != numbers(whole)
 
 
-@pytest.mark.parametrize(("algorithm", "refresh_every"), [("gigpo", 1), ("ppo+epo", 1), ("a3po", 5)])
-def test_a_killed_run_goes_on_to_the_same_numbers(algorithm: str, refresh_every: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "refresh_every", "checkpoint_every"), [("gigpo", 1, 2), ("ppo+epo", 1, 2), ("a3po", 3, 4)]
+)
+def test_a_killed_run_goes_on_to_the_same_numbers(
+    algorithm: str, refresh_every: int, checkpoint_every: int, tmp_path: Path
+) -> None:
     """kill -9 in the middle of training; epo has a history and ppo a critic that must come back too.
 
-    Every checkpoint lies within a cycle of the sampler that is held back for five iterations.
+    A sampler that is held back for three iterations is one iteration old at the checkpoint after four.
     """
     rollout = replace(SMALL.rollout, refresh_every=refresh_every)
-    config = replace(SMALL, algorithm=algorithm, rollout=rollout, iterations=8, evaluation=EvaluationConfig(0, 0, 1))
+    few = replace(SMALL, iterations=8, checkpoint_every=checkpoint_every, evaluation=EvaluationConfig(0, 0, 1))
+    config = replace(few, algorithm=algorithm, rollout=rollout)
     train(config, tmp_path / "whole")
     script = (
         "import json, sys; from pathlib import Path; from turngym.trainers.config import config_from_json;"

@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from turngym.envs.website.env import WebSite
 from turngym.envs.website.page import LONGEST, text_of
 from turngym.envs.website.sites import SITES
-from turngym.errors import ConfigError, UnknownName
+from turngym.errors import ConfigError, MissingExtra, UnknownName
 
 
 @pytest.fixture
@@ -240,6 +241,17 @@ def test_the_expert_says_where_a_change_is_in_the_way(env: WebSite) -> None:
 def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises((ConfigError, UnknownName)):
         WebSite(**options)
+
+
+def test_a_browser_that_is_missing_is_named_with_the_way_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("uvicorn", "starlette", "playwright"):
+        with monkeypatch.context() as patch, pytest.raises(MissingExtra, match=rf'{package}.*"turngym\[web\]"'):
+            patch.setenv("TURNGYM_CHROMIUM", sys.executable)
+            patch.setitem(sys.modules, package, None)
+            WebSite(mode="browser")
+    monkeypatch.setenv("TURNGYM_CHROMIUM", "/nowhere/chromium")
+    with pytest.raises(MissingExtra, match="apt-get install chromium-headless-shell"):
+        WebSite(mode="browser")
 
 
 def test_several_kinds_are_drawn_by_the_seed() -> None:

@@ -63,8 +63,8 @@ def as_markdown(rows: dict[str, Row]) -> str:
     """Return the table for readers."""
     whole = sum(row["success"] == 1 for row in rows.values())
     lines = [
-        f"Success of the oracles of MiniWoB on {SEEDS} episodes each of the test split (seeds 0 to {SEEDS - 1}), with 95 %",
-        f"Wilson intervals: {len(rows)} of {len(TASKS)} tasks have an oracle, {whole} of these are solved every time.",
+        f"Success of the oracles of MiniWoB on {SEEDS} episodes each of the test split (seeds 0 to {SEEDS - 1}), with",
+        f"95 % Wilson intervals: {len(rows)} of {len(TASKS)} tasks have an oracle, {whole} are solved every time.",
         "",
         "| task | success | score | turns |",
         "|---|---|---|---|",

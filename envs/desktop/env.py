@@ -45,6 +45,11 @@ class Desktop(PictureEnv):
     the windows and the files as they are saved; with ``image=True`` it holds the screen too. Display and window manager
     stay from episode to episode, programs and files are new each time.
 
+    Equal seeds and actions show equal pictures, however fast the machine is and however long the agent thinks, but for
+    what a program takes from the clock: the date of today, when a file of this episode was saved, the frame that moves
+    around copied cells. A display or program that dies or hangs raises :class:`DesktopFault`; vectors make that a fault
+    of the slot. What the agent closes itself is none.
+
     Args:
         task: Name of a goal, a sequence of names, or ``"all"``, of which every reset draws one.
         image: Whether the observation holds a screenshot beside the text.

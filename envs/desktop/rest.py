@@ -19,9 +19,9 @@ _ALIKE, _ALIKE_BLIND = 3, 90
 """How many samples in a row must be alike, with and without knowledge of timers."""
 SOON_MS = 300
 """Timers beyond this are no part of what an action brings about."""
-_TIMER_PATIENCE = 400
-"""How many samples timers alone may hold up a turn: some programs have one that never ends, for something that blinks.
-At two seconds or more, this is no matter of luck for the timers that do end."""
+_PATIENCE_MS = 1000.0
+"""How much time of timers that have run out may hold up a turn: some programs have one that never ends, for something
+that blinks. It is counted by the timers, not by the clock, and so the same on a slow machine."""
 _ASLEEP = frozenset("SI")
 _X86, _ARM = "x86_64", "aarch64"
 _MILLISECONDS = {(_X86, 7): 2, (_X86, 232): 3, (_X86, 281): 3, (_ARM, 22): 3}
@@ -36,19 +36,19 @@ class Sample(NamedTuple):
 
     Args:
         runs: How often each thread has run so far.
-        has_timer: Whether a timer will soon wake one.
+        timer: Milliseconds of the timer that will soon wake one, 0 where there is none.
         is_blind: Whether that is unknown.
     """
 
     runs: tuple[tuple[str, str], ...]
-    has_timer: bool
+    timer: float
     is_blind: bool
 
 
 def sample(processes: list[int]) -> Sample | None:
     """Return what processes are doing; None while one is awake."""
     found = []
-    has_timer = is_blind = False
+    soonest, is_blind = 0.0, False
     for process in processes:
         try:
             threads = os.listdir(f"/proc/{process}/task")
@@ -70,8 +70,9 @@ def sample(processes: list[int]) -> Sample | None:
         except (OSError, ValueError, IndexError):
             is_blind = True
         else:
-            has_timer = has_timer or (timer is not None and timer <= SOON_MS)
-    return Sample(tuple(found), has_timer, is_blind)
+            if timer is not None and timer <= SOON_MS:
+                soonest = min(soonest or SOON_MS, max(timer, 1.0))
+    return Sample(tuple(found), soonest, is_blind)
 
 
 def timer_ms(process: int) -> float | None:
@@ -118,7 +119,8 @@ def wait_for_rest(
     """
     began = time.monotonic()
     last: tuple[Sample, int] | None = None
-    alike, wanted, patience = 0, _ALIKE, _TIMER_PATIENCE
+    asleep = Sample((), 0.0, False)
+    alike, wanted, patience_ms = 0, _ALIKE, _PATIENCE_MS
     while alike < wanted:
         found = sample(processes())
         now = None if found is None else (found, picture())
@@ -128,7 +130,10 @@ def wait_for_rest(
             return False
         if found is not None:
             wanted = _ALIKE_BLIND if found.is_blind else _ALIKE
-            if found.has_timer and patience:
-                alike, patience = 0, patience - 1
+            if found.runs != asleep.runs:
+                patience_ms -= asleep.timer
+            asleep = found
+            if found.timer and patience_ms > 0:
+                alike = 0
         time.sleep(_PAUSE_SECONDS)
     return True

@@ -135,7 +135,7 @@ class Session:
             return  # a forked copy of this process: the desktop belongs to the original
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
-                self._process.stdin.close()  # what runs inside ends with its input, and everything in the sandbox with it
+                self._process.stdin.close()  # what runs inside ends with its input, and all in the sandbox with it
         try:
             self._process.wait(_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:

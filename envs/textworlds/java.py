@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import os
 import shutil
 import subprocess
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +26,7 @@ SEATS = 8
 SEATS_VARIABLE = "TURNGYM_ENVS_PER_JAVA"
 CALL_TIMEOUT_SECONDS = 120.0
 PATIENT_TIMEOUT_SECONDS = 1200.0
+HANG_SECONDS = 60.0
 _OPTIONS = (
     "-XX:+UseSerialGC",  # one collector thread: many environments share a machine
     "-XX:TieredStopAtLevel=1",  # the quick compiler: twice the speed of the default in runs of a few minutes
@@ -119,6 +122,7 @@ class JavaProcess:
         end.detach()
         self._end = weakref.finalize(self, _end, self._process, gateways, os.getpid())
         self._gateways = gateways
+        self._began: dict[object, float] = {}
         # What Java prints goes to nowhere, so that nobody has to drain a pipe.
         self.run(lambda java: java.jvm.java.lang.System.setOut(java.jvm.java.io.PrintStream(os.devnull)))
         self._process.stdout.close()
@@ -129,8 +133,9 @@ class JavaProcess:
         return self._process.pid
 
     def is_alive(self) -> bool:
-        """Return whether the process runs."""
-        return self._end.alive and self._process.poll() is None
+        """Return whether the process runs and answers: no call that should be short has been waiting for a minute."""
+        oldest = min(self._began.copy().values(), default=math.inf)
+        return self._end.alive and self._process.poll() is None and time.monotonic() - oldest < HANG_SECONDS
 
     def memory_mib(self) -> float:
         """Return the memory that the process uses."""
@@ -153,6 +158,9 @@ class JavaProcess:
 
         if not self.is_alive():
             raise self._gone()
+        call = object()
+        if not is_long:
+            self._began[call] = time.monotonic()
         try:
             return function(self._gateways[is_long])
         except Py4JJavaError as error:
@@ -161,6 +169,8 @@ class JavaProcess:
             raise JavaFailed(message) from None
         except (Py4JError, OSError) as error:
             raise self._gone() from error
+        finally:
+            self._began.pop(call, None)
 
     def _gone(self) -> JavaGone:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
@@ -11,6 +13,7 @@ from turngym.envs.web.thread import BrowserThread, shared_pool
 T = TypeVar("T")
 RECYCLED_AFTER = 200
 """Episodes after which a tab is replaced."""
+_ENDING_SECONDS = 2.0
 
 
 class TabKeeper:
@@ -65,16 +68,28 @@ class TabKeeper:
         """
         try:
             return await work()
-        except BrowserGone:
+        except BrowserFault as error:
+            is_gone = isinstance(error, BrowserGone) or await self._is_browser_ending()
             await self.close()
-        except BrowserFault:
-            await self.close()
-            raise
+            if not is_gone:
+                raise
         try:
             return await work()
         except BrowserFault:
             await self.close()
             raise
+
+    async def _is_browser_ending(self) -> bool:
+        """Return whether the browser ends, too: a page's process may be seen to end before the browser's own."""
+        if self._thread is None or self._tab is None:
+            return False
+        deadline = time.monotonic() + _ENDING_SECONDS
+        while time.monotonic() < deadline:
+            host = next((each for each in self._thread.pool.browsers if self._tab in each.tabs), None)
+            if host is None or not host.is_alive():
+                return True
+            await asyncio.sleep(0.05)
+        return False
 
     async def open_tab(self, allowed: Sequence[str], *, is_reset: bool) -> Tab:
         """Return the tab, a new one where there is none.

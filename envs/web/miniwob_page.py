@@ -31,7 +31,9 @@ _REWIND = """(() => {
   if (!__turngym.rewind()) return false;
   core.cover_div = document.getElementById("sync-task-cover");
   core.cover_div.onclick = () => core.startEpisodeReal();
-  core.clickTrackCtx = core.attentionCtx = core.wob_latest = core.wob_scores = undefined;
+  core.clickTrackCtx = core.attentionCtx = undefined;
+  core.wob_latest = "-";
+  core.wob_scores = [];
   core.EP_TIMER = core.CD_TIMER = core.ept0 = null;
   core.previousDOMInfo = {};
   return true;

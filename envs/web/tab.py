@@ -303,6 +303,7 @@ class Tab:
     async def screenshot(self) -> bytes:
         """Return the visible part of the page as PNG."""
         if self._frames:
+            await self.tool("frame")  # now what has changed is painted; a frame on its own may come too soon for that
             return base64.b64decode(await self.limited(self._frames.picture(), "drawing the page", is_frame=True))
         answer = await self.send("Page.captureScreenshot", format="png", optimizeForSpeed=True)
         return base64.b64decode(answer["data"])

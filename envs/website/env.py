@@ -55,6 +55,7 @@ class WebSite(TextEnv[str]):
 
     Raises:
         ConfigError: An option is out of its range.
+        MissingExtra: A browser is asked for, and it or a package that it needs is missing.
 
     >>> env = WebSite(site="issues", kind="close")
     >>> observation, info = env.reset(seed=0)
@@ -97,7 +98,9 @@ class WebSite(TextEnv[str]):
         require_playwright(self.env_id)
         find_browser(self.env_id)
         from turngym.envs.website.live import LiveTab
+        from turngym.envs.website.server import require_server
 
+        require_server(self.env_id)
         tab = LiveTab(self._store)
         weakref.finalize(self, LiveTab.let_go, tab)
         return tab

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import importlib.util
 import os
 import secrets
 import socket
@@ -38,6 +39,20 @@ _SETTINGS: dict[str, Any] = {
 }
 _MOST_BYTES = 64 * 1024
 _WAIT_SECONDS = 30.0
+
+
+def require_server(feature: str) -> None:
+    """Raise unless the packages that serve pages are installed.
+
+    Args:
+        feature: What needs them, for the error message.
+
+    Raises:
+        MissingExtra: One is not.
+    """
+    for package in ("starlette", "uvicorn"):
+        if importlib.util.find_spec(package) is None:
+            raise missing_extra(feature, package, "web")
 
 
 class Slot:
@@ -78,11 +93,8 @@ class SiteServer:
     """
 
     def __init__(self) -> None:
-        try:
-            uvicorn: Any = importlib.import_module("uvicorn")
-            importlib.import_module("starlette")
-        except ModuleNotFoundError as error:
-            raise missing_extra("a web site in a browser", str(error.name), "web") from error
+        require_server("a web site in a browser")
+        uvicorn: Any = importlib.import_module("uvicorn")
         self.process = os.getpid()
         self._slots: dict[str, Slot] = {}
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
