@@ -169,14 +169,17 @@ $(VLLM_DONE): | $(VENV)/.dev$(TAG)
 		more-itertools==11.2.1 prompt-toolkit==3.0.53 wcwidth==0.9.4 termcolor==3.3.0
 	mv $@.part $@
 
-# ALFWorld's own engine, without what it does not import (spacy, drawing). Its planner is compiled, by its own make, in
-# about two minutes; it must not see this one's flags, and it builds again for each wheel if pip isolates the build.
+# ALFWorld's own engine, without what it does not import (spacy, drawing). Its planner is compiled, by its own make, which
+# must not see this one's flags; the last -O wins, and without optimisation that is 80 seconds of a processor.
 ALFWORLD = .venvs/alfworld
 ALFWORLD_DONE = $(ALFWORLD)/.alfworld-0.4.2-textworld-1.7.0-$(TAG)
 $(ALFWORLD_DONE): | $(VENV)/.dev$(TAG)
 	$(call OVERLAY,$(ALFWORLD)) tatsu==5.8.3 mementos==1.3.1 hashids termcolor prompt_toolkit more_itertools networkx tqdm \
 		"setuptools>=77" wheel cmake
-	env -u MAKEFLAGS -u MFLAGS PATH="$(CURDIR)/$(ALFWORLD)/bin:$$PATH" $(ALFWORLD)/bin/python -m pip install --quiet \
+	printf '#!/bin/sh\nexec g++ "$$@" -O0\n' > $(ALFWORLD)/bin/quick-g++
+	chmod +x $(ALFWORLD)/bin/quick-g++
+	env -u MAKEFLAGS -u MFLAGS CXX="$(CURDIR)/$(ALFWORLD)/bin/quick-g++" PATH="$(CURDIR)/$(ALFWORLD)/bin:$$PATH" \
+		$(ALFWORLD)/bin/python -m pip install --quiet \
 		--disable-pip-version-check --no-build-isolation --no-deps \
 		textworld==1.7.0 alfworld==0.4.2 jericho==3.3.1 fast-downward-textworld==20.6.4
 	touch $@

@@ -112,7 +112,7 @@ def test_slots_of_one_browser_draw_side_by_side(make: Any) -> None:
     alone = make("click-checkboxes", image=True, observation="tree", max_turns=12)
 
     async def play(env: MiniWoB, seed: int) -> list[Any]:
-        seen = [await env.async_reset(seed=seed)]
+        seen: list[Any] = [await env.async_reset(seed=seed)]
         while env._running:
             seen.append(await env.async_step(env.expert_action()))
         return seen

@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from web_pages import hang
 
 import turngym
 from turngym.envs.web import thread as browsers
@@ -198,9 +199,7 @@ def test_a_page_that_hangs_faults_its_slot_alone(impatient: BrowserThread) -> No
         seeds = [10, 11, 12]
         vector.reset(seed=seeds)
         envs = [worker.lane.slot._env for worker in vector._backend._workers]  # type: ignore[attr-defined]
-        hung = envs[1]._tab._tab
-        loop = "setTimeout(() => {}); for (;;) {}"
-        impatient.begin(hung.page.evaluate(f"(() => {{ {loop} }})()"))
+        impatient.run(hang(envs[1]._tab._tab))
         _, _, terminated, truncated, info = vector.step([env.expert_action() for env in envs])
         assert list(truncated) == [False, True, False] and not terminated.any()
         assert [bool(text) for text in info["fault"]] == [False, True, False]

@@ -1,5 +1,6 @@
 """Pages of our own whose button does what a script says, and the tabs that show them."""
 
+import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,13 @@ const act = () => { %s };
 document.getElementById("b").onclick = () => { document.getElementById("said").textContent = "loud"; act(); };
 </script>"""
 MIDDLE = (100.0, 50.0)
+
+
+async def hang(tab: Tab) -> None:
+    """Let a page compute for ever; what is sent to it from now on comes after that."""
+    asking = asyncio.ensure_future(tab._session.send("Runtime.evaluate", {"expression": "for (;;) {}"}))
+    asking.add_done_callback(lambda done: done.cancelled() or done.exception())
+    await asyncio.sleep(0)  # it is sent once its task has begun
 
 
 class Pages:

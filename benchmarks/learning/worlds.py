@@ -3,13 +3,13 @@
     python benchmarks/learning/worlds.py                    # every world
     python benchmarks/learning/worlds.py household webshop  # these
 
-Arms, written down before they ran; how large worlds, prompts and demonstrations are was found on dev instances in
-short trials. For each world and seed the embedded model imitates the expert until sampled play succeeds on 20 % of a
-hundred dev instances, or for all the epochs that are named below; every arm goes on from there. One torch thread, three
-seeds, at most eight minutes a run and two runs at a time; finished runs are kept, broken-off ones go on. Before and
-after are success rates of sampled play on the same test instances. An arm improves if the 95 % interval of after less
-before over the seeds (paired by seed, Student's t) lies above 0, it does not if it lies below 0, and is undecided
-otherwise.
+Arms, written down before they ran; the size of household, searchqa and webshop was settled after short trials of the
+warm-up on dev instances, that of the others without any. For each world and seed the embedded model imitates the expert
+until sampled play succeeds on 20 % of a hundred dev instances, or for all the epochs that are named below; every arm
+goes on from there. One torch thread, three seeds, at most eight minutes a run and two runs at a time; finished runs are
+kept, broken-off ones go on. Before and after are success rates of sampled play on the same test instances. An arm
+improves if the 95 % interval of after less before over the seeds (paired by seed, Student's t) lies above 0, it does
+not if it lies below 0, and is undecided otherwise.
 
 - household: a thing to find and carry among four receptacles, in twelve turns, with gigpo and with grpo and EPO.
 - searchqa: questions that one of the 2,000 documents of a generated world answers, in four turns with one passage a

@@ -91,8 +91,11 @@ def state(containers: Callable[[], int]) -> dict[str, int]:
 
 def leaks(sandbox: Sandbox, calls: int, containers: Callable[[], int]) -> dict[str, Any]:
     """Make many calls in one session and many sessions; returns what was there before and after."""
-    called(sandbox)
-    before, sessions = state(containers), max(1, calls // 10)
+    sessions = max(1, calls // 20)
+    containers()
+    for _ in range(sessions):  # clients keep some connections open: as many after many sessions as after some
+        called(sandbox)
+    before = state(containers)
     with sandbox.session() as session:
         for _ in range(calls):
             assert_value(session.run(CODE).value)

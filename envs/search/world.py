@@ -57,7 +57,12 @@ class World:
 
     def of_kind(self, kind: str) -> tuple[Thing, ...]:
         """Return the things of a kind."""
-        return tuple(thing for thing in self.things.values() if thing.kind == kind)
+        return self._groups.get(kind, ())
+
+    @cached_property
+    def _groups(self) -> Mapping[str, tuple[Thing, ...]]:
+        things = self.things.values()
+        return {kind: tuple(thing for thing in things if thing.kind == kind) for kind in SHARES}
 
     def document(self, name: str) -> Document:
         """Return the document about a thing."""
