@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from typing import Any
 
 import numpy as np
@@ -213,7 +214,7 @@ def test_unknown_levels_and_a_missing_package_are_named(monkeypatch: pytest.Monk
     with pytest.raises(ConfigError, match="no named tasks"):
         BabyAI().reset(options={"task": 3})
     babyai_levels._ids.cache_clear()
-    monkeypatch.setitem(__import__("sys").modules, "minigrid", None)
+    monkeypatch.setitem(sys.modules, "minigrid", None)
     with pytest.raises(MissingExtra, match=r'minigrid, which is not installed: pip install "turngym\[babyai\]"'):
         levels()
 

@@ -1,6 +1,8 @@
 """What TextWorld prints, read and tidied; what a player can know, from facts; requests; stories. Needs no package."""
 
+import importlib.util
 import struct
+import sys
 from pathlib import Path
 
 import pytest
@@ -174,9 +176,9 @@ def test_a_cache_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch
 
 
 def test_missing_packages_are_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "jericho", None)
+    monkeypatch.setitem(sys.modules, "jericho", None)
     with pytest.raises(MissingExtra, match=r'jericho, which is not installed: pip install "turngym\[jericho\]"'):
         Jericho("any.z5")
-    monkeypatch.setattr(textworld_build.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r'textworld, which is not installed: pip install "turngym\[textworld\]"'):
         TextWorld()

@@ -2,10 +2,10 @@
 
     .venvs/alfworld/bin/python benchmarks/games/alfworld_traces.py FOLDER
 
-``make .venvs/alfworld`` makes the environment; FOLDER holds the games in the compact layout. Each game is played by
-TextWorld's own engine, every third along its walkthrough with idle commands between, the others with random admissible
-commands and some nonsense; then the same commands go to ours. Every text, every list of commands and whether the game
-is won must be equal. Writes ``benchmarks/results/alfworld_traces.json``.
+``make integration-alfworld`` makes the environment; FOLDER holds the games in the compact layout. Each game is played
+by TextWorld's own engine, every third along its walkthrough with idle commands between, the others with random
+admissible commands and some nonsense; then the same commands go to ours. Every text, every list of commands and whether
+the game is won must be equal. Writes ``benchmarks/results/alfworld_traces.json``.
 """
 
 from __future__ import annotations
@@ -47,6 +47,18 @@ def compare(data: Path, steps: int, job: tuple[int, str, str]) -> dict[str, Any]
     return row if first is None else {**row, "theirs": list(theirs[first]), "ours": list(same[first])}
 
 
+def result_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the file says about these games."""
+    return {
+        "machine": machine("textworld", "alfworld"),
+        "games": len(rows),
+        "states": sum(row["states"] for row in rows),
+        "won": sum(row["won"] for row in rows),
+        "differing": [row for row in rows if row["differs_at"] is not None],
+        "rows": rows,
+    }
+
+
 def main() -> int:
     """Compare, print and write; 1 if there is a difference."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -55,23 +67,19 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=30, help="commands in each")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     args = parser.parse_args()
-    jobs = []
+    jobs: list[tuple[str, str]] = []
+    rows: list[dict[str, Any]] = []
     for fold in FOLDS:
         names, count = list(open_games(args.data, fold).kinds), args.games // len(FOLDS)
         jobs += [(fold, names[place * len(names) // count]) for place in range(count)]
     work = [(number, *job) for number, job in enumerate(jobs)]
     with ProcessPoolExecutor(args.jobs) as pool:
-        rows = list(track(pool.map(partial(compare, args.data, args.steps), work), "comparing", total=len(work)))
-    differing = [row for row in rows if row["differs_at"] is not None]
-    result = {
-        "machine": machine("textworld", "alfworld"),
-        "games": len(rows),
-        "states": sum(row["states"] for row in rows),
-        "won": sum(row["won"] for row in rows),
-        "differing": differing,
-        "rows": rows,
-    }
-    write_json(TARGET, result)
+        played = pool.map(partial(compare, args.data, args.steps), work)
+        for row in track(played, "comparing", total=len(work)):
+            rows.append(row)
+            write_json(TARGET, result_of(rows))  # what was found so far is there after a kill
+    result = result_of(rows)
+    differing = result["differing"]
     print(f"{len(rows)} games, {result['states']} states, {len(differing)} games differ: {differing[:3]}")
     return int(bool(differing))
 

@@ -5,8 +5,9 @@
 Generated questions of the test split, by kind: the oracle; one search for the question as it stands, then the answer
 if the passages shown hold all that it takes (``one search``); and nobody's knowledge: the commonest answer to questions
 of that kind in the training split (``closed book``). Real multi-hop questions on the corpus of 150,000 passages: what
-a perfect reader gets who searches for the sub-questions with the earlier answers filled in (``sub-questions``) or for
-the question as it stands, with 3 or 10 passages. It answers right if it was shown every gold passage, and with the
+a perfect reader gets who searches for the sub-questions with the earlier answers filled in (``sub-questions``; where a
+set has none: the facts of its evidence in 2WikiMultihopQA, the titles of its passages in HotpotQA) or for the question
+as it stands, with 3 or 10 passages. It answers right if it was shown every gold passage, and with the
 title found first otherwise. ``answer_shown`` is the share of questions of which an accepted answer stood anywhere in
 what was shown, whether or not the reader could tell; questions of yes and no count as not shown.
 """

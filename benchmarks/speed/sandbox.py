@@ -104,10 +104,11 @@ def leaks(sandbox: Sandbox, calls: int, containers: Callable[[], int]) -> dict[s
     for _ in range(sessions):
         called(sandbox)
     inside = {"memory_mib": round(memory * 4096 / 2**20, 1), "descriptors": descriptors}
-    told = {"calls": calls, "sessions": sessions, "before": before, "after": state(containers), "inside": inside}
-    grown = {key: told["after"][key] - value for key, value in before.items()}
-    told["leaks"] = {key: more for key, more in grown.items() if more > (16 if key == "memory_mib" else 0)}
-    return told
+    after = state(containers)
+    grown = {key: after[key] - value for key, value in before.items()}
+    left = {key: more for key, more in grown.items() if more > (16 if key == "memory_mib" else 0)}
+    told = {"calls": calls, "sessions": sessions, "before": before, "after": after, "inside": inside}
+    return {**told, "leaks": left}
 
 
 def makers(arguments: argparse.Namespace, url: str) -> Iterator[tuple[str, Callable[[], Sandbox] | str]]:

@@ -15,9 +15,9 @@ SUITES.register("code-repair")(
         ),
         metric="success",
         protocol=(
-            "Default options: 4 attempts at each program; success is that all hidden tests pass. Faults are those of the "
-            "test split; training may show other faults of the same program. Programs run in a sandbox, which must be "
-            "there. CodeWriting is left out: its test split holds 3 programs."
+            "Default options: 4 attempts at each program; success is that all hidden tests pass. Faults are those of "
+            "the test split; training may show other faults of the same program. Programs run in a sandbox, which must "
+            "be there. CodeWriting is left out: its test split holds 3 programs."
         ),
     )
 )

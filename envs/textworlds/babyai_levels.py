@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from functools import lru_cache
 from typing import Any
@@ -133,9 +132,8 @@ class Bot:
     def _plan(self, action: int | None) -> Any:
         from minigrid.utils.baby_ai_bot import DisappearedBoxError
 
-        with contextlib.redirect_stdout(None):
-            try:
-                return self._bot.replan(action)
-            except (*_LOST, DisappearedBoxError) as error:
-                self._lost = f"{type(error).__name__} {error}".strip()
-                return self._level.actions.done
+        try:
+            return self._bot.replan(action)
+        except (*_LOST, DisappearedBoxError) as error:
+            self._lost = f"{type(error).__name__} {error}".strip()
+            return self._level.actions.done
