@@ -157,4 +157,6 @@ def test_options_are_checked() -> None:
 
 
 def test_the_check_finds_nothing() -> None:
-    assert not check("turngym/Desktop-v0", episodes=1, in_process=True, options={"max_turns": 8}).findings
+    """Two goals of four turns: what it costs is resets, some two hundred of them."""
+    options = {"task": ("add-line", "correct-price"), "max_turns": 4}
+    assert not check("turngym/Desktop-v0", episodes=1, in_process=True, options=options).findings
