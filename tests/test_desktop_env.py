@@ -157,6 +157,6 @@ def test_options_are_checked() -> None:
 
 
 def test_the_check_finds_nothing() -> None:
-    """Two goals of four turns: what it costs is resets, some two hundred of them."""
+    """On two goals of four turns: nearly all it costs is resets."""
     options = {"task": ("add-line", "correct-price"), "max_turns": 4}
     assert not check("turngym/Desktop-v0", episodes=1, in_process=True, options=options).findings

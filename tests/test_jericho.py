@@ -53,7 +53,8 @@ def test_a_story_is_played_to_its_end_for_its_points(env: Jericho, written: tupl
     _, info = env.reset(seed=0)
     assert (info["score"], info["progress"], info["legal_actions"]) == (0.0, 0.0, ())
     assert "-= Bedroom =-" in info["anchor"] and "You are carrying nothing." in info["anchor"]
-    total, told = 0.0, []
+    total = 0.0
+    told: list[float] = []
     for command in written[1]:
         text, reward, terminated, _, info = env.step(command)
         total, told = total + reward, [*told, info["progress"]]

@@ -22,6 +22,7 @@ from turngym.errors import nearest
 from turngym.files import write_atomic
 from turngym.trainers.curve import curve_picture
 from turngym.trainers.findings import read_run
+from turngym.trainers.run_folder import RunFolder
 
 PAGES = ROOT / "trainers" / "algorithms"
 CURVES = RESULTS / "curves"
@@ -78,7 +79,7 @@ def main() -> int:
             return 2
     CURVES.mkdir(parents=True, exist_ok=True)
     for run, folder in run_all(arms(wanted), at_once=2).items():
-        write_atomic(CURVES / f"{run.removeprefix('curve-')}.png", curve_picture(read_run(folder)))
+        write_atomic(CURVES / f"{run.removeprefix('curve-')}.png", curve_picture(read_run(RunFolder(folder))))
     done = [name for name in names() if is_finished(RUNS / f"curve-{name}")]
     found: dict[str, Any] = {name: summary(RUNS / f"curve-{name}") for name in done}
     write_results("curves", {"options": {name: options(name) for name in found}, "runs": found})

@@ -59,7 +59,8 @@ def play(side: str, folder: Path, slots: int, seed: int, scale: float) -> dict[s
     work = {key: max(int(count * scale), 1) for key, count in WORK[side].items()}
     work["steps"] = max(work["steps"] // slots, 10)
     try:
-        return worker.ask(side=side, folder=str(folder / FOLD), slots=slots, seed=seed, **work)
+        figures: dict[str, float] = worker.ask(side=side, folder=str(folder / FOLD), slots=slots, seed=seed, **work)
+        return figures
     finally:
         worker.close()
 

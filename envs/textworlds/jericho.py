@@ -88,7 +88,7 @@ class Jericho(TextEnv[str]):
             known = self._machine.bindings
             self._machine.seed(known.get("seed", _SEED) if known else _SEED)
         self._is_known = bool(self._machine.is_fully_supported)
-        self._walkthrough = tuple(known["walkthrough"].split("/")) if known and self._is_known else ()
+        self._walkthrough: tuple[str, ...] = tuple(known["walkthrough"].split("/")) if known and self._is_known else ()
         self._points = self._max_score = 0
         self._actions: list[str] = []
 
