@@ -1,6 +1,7 @@
-"""Settings of every test: no network, one torch thread."""
+"""Settings of every test: no network, one torch thread, interrupts that arrive."""
 
 import os
+import signal
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -10,3 +11,6 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 _alfworld = Path(__file__).parent.parent.parent / "shared" / "data" / "alfworld"
 if _alfworld.is_dir():
     os.environ.setdefault("ALFWORLD_DATA", str(_alfworld))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in what a shell starts in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
