@@ -108,7 +108,7 @@ def engine() -> Iterator[str]:
         command = ["dockerd", "--storage-driver=overlay2", "--iptables=false", "--bridge=none", "-H", url]
         command += [f"--data-root={folder}/data", f"--exec-root={folder}/exec", "-p", f"{folder}/pid"]
         if runsc := shutil.which("runsc"):  # these arguments let it run within containers too
-            runtime = {"path": runsc, "runtimeArgs": ["--network=none", "--platform=ptrace"]}
+            runtime = {"path": runsc, "runtimeArgs": ["--ignore-cgroups", "--network=none", "--platform=ptrace"]}
             Path(folder, "daemon.json").write_text(json.dumps({"runtimes": {"runsc": runtime}}), "utf8")
             command += [f"--config-file={folder}/daemon.json"]
         process = subprocess.Popen(command, stdout=log, stderr=log)

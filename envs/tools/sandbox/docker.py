@@ -57,7 +57,8 @@ class Docker(Sandbox):
         "Stops: network, files of the host, environment variables, signals to and sight of other processes, new "
         "privileges and capabilities, what Docker's own filter of kernel calls refuses, too much memory, processor "
         "time, processes, output and files. Does not stop: faults in the rest of the kernel; the runtime runsc does, "
-        "in whose own kernel code may make namespaces, which lead nowhere."
+        "in whose own kernel code may make namespaces, which lead nowhere. Where runsc is started with "
+        "--ignore-cgroups, each process has its memory limit alone, and all of them together have none."
     )
 
     def __init__(
