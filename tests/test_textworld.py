@@ -22,6 +22,7 @@ from turngym.envs.textworlds.textworld_express import UNKNOWN_ACTION
 from turngym.envs.textworlds.textworld_games import read_params
 from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName
 
+pytest.importorskip("textworld", reason="textworld is not installed")
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.skipif(
