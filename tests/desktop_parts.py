@@ -12,8 +12,8 @@ import pytest
 from turngym.envs.desktop.env import Desktop
 from turngym.envs.desktop.sandbox import require_programs
 from turngym.envs.desktop.slot import DesktopSlot
-from turngym.envs.web.chromium import descendants
 from turngym.errors import MissingExtra
+from turngym.processes import descendants
 
 
 def skip_without_programs() -> None:

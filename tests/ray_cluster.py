@@ -73,13 +73,6 @@ def actors(vector: TextVectorEnv) -> list[tuple[str, int]]:
     return vector._backend.places()
 
 
-def descendants(pid: int) -> list[int]:
-    """Return the processes that a process has started, and theirs."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
-    return children + [each for child in children for each in descendants(child)]
-
-
 def actor_of(pid: int) -> int:
     """Return the process of the actor that a process descends from."""
     while not Path(f"/proc/{pid}/cmdline").read_text().startswith("ray::"):

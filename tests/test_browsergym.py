@@ -13,8 +13,9 @@ import pytest
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.adapters.browsergym import BrowserGym
-from turngym.envs.web.chromium import PROGRAMS, descendants
+from turngym.envs.web.chromium import PROGRAMS
 from turngym.errors import MissingExtra, UnknownName
+from turngym.processes import descendants
 
 pytest.importorskip("browsergym.miniwob", reason="needs the optional package browsergym-miniwob", exc_type=ImportError)
 if not any(map(shutil.which, PROGRAMS)):

@@ -15,7 +15,7 @@ from turngym.envs.desktop.env import Desktop
 from turngym.envs.desktop.sandbox import PYTHON, command
 from turngym.envs.desktop.session import DesktopFault
 from turngym.envs.vector import make_vec
-from turngym.envs.web.chromium import descendants
+from turngym.processes import descendants
 
 skip_without_programs()
 pytestmark = pytest.mark.integration
@@ -111,7 +111,7 @@ def test_closing_leaves_nothing_behind(env: Desktop) -> None:
 _OWNER = """
 import sys
 from turngym.envs.desktop.env import Desktop
-from turngym.envs.web.chromium import descendants
+from turngym.processes import descendants
 env = Desktop("add-line")
 env.reset(seed=0)
 print(*descendants(env.slot.session.pid), env.slot.session.scratch, flush=True)

@@ -140,6 +140,28 @@ def test_the_error_of_a_start_reaches_everyone_and_the_pool_goes_on() -> None:
         pool.lease()
 
 
+def test_an_engine_that_is_ready_after_the_pool_was_closed_is_ended() -> None:
+    begun, gate = threading.Event(), threading.Event()
+    made: list[Program] = []
+
+    def start() -> Program:
+        begun.set()
+        gate.wait()
+        made.append(Program())
+        return made[-1]
+
+    pool = EnginePool(start, seats=2)
+    with ThreadPoolExecutor(2) as threads:
+        waiting = [threads.submit(pool.lease) for _ in range(2)]
+        begun.wait()
+        pool.close()
+        gate.set()
+        for each in waiting:
+            with pytest.raises(EnginesBusy, match="closed"):
+                each.result()
+    assert not pool.engines and [engine.is_alive() for engine in made] == [False]
+
+
 def test_spares_start_ahead_and_are_replaced() -> None:
     failures = [OSError("not yet")]
 

@@ -1,50 +1,24 @@
 """MiniWoB on the pool: turns, rewards, snapshots, coroutines, and what happens when browsers die under it."""
 
 import asyncio
-import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from miniwob_pages import make, pool
 
 import turngym
-from turngym.envs.web.chromium import PROGRAMS, descendants
 from turngym.envs.web.miniwob import MiniWoB
 from turngym.envs.web.miniwob_oracles import ORACLES, WITHOUT_ORACLE
 from turngym.envs.web.miniwob_tasks import TASKS, pages_folder
 from turngym.envs.web.tab import BrowserFault
-from turngym.envs.web.thread import close_shared_pool, shared_pool
-from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported, UnknownName
+from turngym.envs.web.thread import shared_pool
+from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName
+from turngym.processes import descendants
 
-pytest.importorskip("playwright", reason="needs the optional package playwright")
-if not any(map(shutil.which, PROGRAMS)):
-    pytest.skip("needs the browser Chromium: apt-get install chromium-headless-shell", allow_module_level=True)
-try:
-    pages_folder()
-except MissingExtra as error:
-    pytest.skip(str(error), allow_module_level=True)
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module", autouse=True)
-def pool() -> Iterator[None]:
-    yield
-    close_shared_pool()
-
-
-@pytest.fixture
-def make() -> Iterator[Any]:
-    made: list[MiniWoB] = []
-
-    def maker(task: Any = "click-button", **options: Any) -> MiniWoB:
-        made.append(MiniWoB(task, **options))
-        return made[-1]
-
-    yield maker
-    for env in made:
-        env.close()
+__all__ = ["make", "pool"]  # fixtures
 
 
 def solve(env: MiniWoB, seed: int) -> tuple[float, dict[str, Any], int]:

@@ -1,26 +1,17 @@
 """All 130 pages of MiniWoB: each loads, repeats itself, and takes whatever a random policy does."""
 
 import random
-import shutil
 from collections.abc import Iterator
 
 import pytest
+from miniwob_pages import pool
 
-from turngym.envs.web.chromium import PROGRAMS
 from turngym.envs.web.miniwob import MiniWoB
 from turngym.envs.web.miniwob_oracles import ORACLES
-from turngym.envs.web.miniwob_tasks import RELOADED, REWOUND, TASKS, pages_folder
-from turngym.envs.web.thread import close_shared_pool
-from turngym.errors import MissingExtra
+from turngym.envs.web.miniwob_tasks import RELOADED, REWOUND, TASKS
 
-pytest.importorskip("playwright", reason="needs the optional package playwright")
-if not any(map(shutil.which, PROGRAMS)):
-    pytest.skip("needs the browser Chromium: apt-get install chromium-headless-shell", allow_module_level=True)
-try:
-    pages_folder()
-except MissingExtra as error:
-    pytest.skip(str(error), allow_module_level=True)
 pytestmark = pytest.mark.integration
+__all__ = ["pool"]  # fixtures
 TURNS = 8
 EXTRA = ("press Tab", "press Enter", "scroll down", "wait", "hover 60,100", "drag 60,90 to 90,130", "back")
 
@@ -39,12 +30,6 @@ def reloaded() -> Iterator[MiniWoB]:
     made._page.rewound = frozenset()
     yield made
     made.close()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def pool() -> Iterator[None]:
-    yield
-    close_shared_pool()
 
 
 def play(env: MiniWoB, task: str, seed: int) -> list[object]:

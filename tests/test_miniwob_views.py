@@ -1,48 +1,21 @@
 """What MiniWoB shows beside its own text: the accessibility tree, and pictures that are drawn when we say so."""
 
 import asyncio
-import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from miniwob_pages import make, pool
 
-from turngym.envs.web.chromium import PROGRAMS
 from turngym.envs.web.frames import can_be_steered
 from turngym.envs.web.miniwob import MiniWoB
 from turngym.envs.web.miniwob_tasks import pages_folder
 from turngym.envs.web.tab import BrowserFault
-from turngym.envs.web.thread import BrowserThread, close_shared_pool, shared_pool
-from turngym.errors import ConfigError, MissingExtra
+from turngym.envs.web.thread import BrowserThread, shared_pool
+from turngym.errors import ConfigError
 
-pytest.importorskip("playwright", reason="needs the optional package playwright")
-if not any(map(shutil.which, PROGRAMS)):
-    pytest.skip("needs the browser Chromium: apt-get install chromium-headless-shell", allow_module_level=True)
-try:
-    pages_folder()
-except MissingExtra as error:
-    pytest.skip(str(error), allow_module_level=True)
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module", autouse=True)
-def pool() -> Iterator[None]:
-    yield
-    close_shared_pool()
-
-
-@pytest.fixture
-def make() -> Iterator[Any]:
-    made: list[MiniWoB] = []
-
-    def maker(task: Any = "click-button", **options: Any) -> MiniWoB:
-        made.append(MiniWoB(task, **options))
-        return made[-1]
-
-    yield maker
-    for env in made:
-        env.close()
+__all__ = ["make", "pool"]  # fixtures
 
 
 def test_the_tree_names_elements_by_the_numbers_of_the_page(make: Any) -> None:

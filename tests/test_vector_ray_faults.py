@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 import toy_envs
-from ray_cluster import FOLDER, NODE, Make, actor_of, actors, cluster, descendants, make, twin
+from ray_cluster import FOLDER, NODE, Make, actor_of, actors, cluster, make, twin
 from vector_play import FAULTS, assert_faulted, assert_gone, is_running, play, without
 
 from turngym.envs.vector import make_vec
 from turngym.envs.vector import ray as ray_backend
+from turngym.processes import descendants
 
 pytestmark = pytest.mark.integration
 __all__ = ["cluster", "make"]  # fixtures
@@ -57,7 +58,7 @@ def test_an_environment_that_cannot_be_closed_is_ended(make: Make) -> None:
     assert rows[0]["fault"] == ""
     assert_faulted(rows[1], "timeout")
     pids = [pid for _, pid in actors(vector)]
-    pids += [child for pid in pids for child in descendants(pid)]
+    pids = [each for pid in pids for each in descendants(pid)]
     vector.close()
     assert_gone(pids)
 
@@ -117,7 +118,7 @@ def test_a_lost_node_costs_no_episode(cluster: Any, make: Make) -> None:
             lost = [pid for place, pid in actors(each) if place == node.node_id]
             num_lost = len(lost)
             assert num_lost > 0
-            lost += [child for pid in lost for child in descendants(pid)]
+            lost = [each for pid in lost for each in descendants(pid)]
             cluster.remove_node(node, allow_graceful=False)
             assert_gone(lost)
         seen.append([each.step(["down"] * 6)[0], each.step(["up"] * 6)[0]])
@@ -187,7 +188,7 @@ def test_closing_leaves_no_process_behind(make: Make, tmp_path: Path) -> None:
     vector.reset(seed=0)
     vector.call("child", tmp_path / "pid", indices=[0])
     pids = [pid for _, pid in actors(vector)]
-    pids += [child for pid in pids for child in descendants(pid)] + [int((tmp_path / "pid").read_text())]
+    pids = [each for pid in pids for each in descendants(pid)] + [int((tmp_path / "pid").read_text())]
     assert len(pids) >= 5 and all(map(is_running, pids))
     vector.send(["hang"], [1])
     vector.close()
@@ -213,7 +214,7 @@ def test_a_killed_trainer_leaves_no_process_behind(cluster: Any) -> None:
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         actor = int(process.stdout.readline())
-        pids = [actor, *descendants(actor)]
+        pids = descendants(actor)
         assert len(pids) >= 2
         process.kill()
     assert_gone(pids)

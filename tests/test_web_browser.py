@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from web_pages import MIDDLE, Pages
 
-from turngym.envs.web.chromium import PROGRAMS, descendants
+from turngym.envs.web.chromium import PROGRAMS
 from turngym.envs.web.tab import BrowserFault, BrowserGone, Tab
 from turngym.envs.web.thread import BrowserThread
+from turngym.processes import descendants
 
 pytest.importorskip("playwright", reason="needs the optional package playwright")
 if not any(map(shutil.which, PROGRAMS)):

@@ -13,9 +13,10 @@ from web_pages import hang
 
 import turngym
 from turngym.envs.web import thread as browsers
-from turngym.envs.web.chromium import PROGRAMS, descendants, has_ended
+from turngym.envs.web.chromium import PROGRAMS
 from turngym.envs.web.tab import Tab
 from turngym.envs.web.thread import BrowserThread, close_shared_pool
+from turngym.processes import descendants, has_ended
 
 pytest.importorskip("playwright", reason="needs the optional package playwright")
 if not any(map(shutil.which, PROGRAMS)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -18,6 +19,18 @@ def has_ended(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except OSError:
         return True
+
+
+def descendants(process: int) -> list[int]:
+    """Return a process and all that descend from it, parents first; empty where it has ended or /proc is absent."""
+    if not Path("/proc", str(process)).exists():
+        return []
+    found = [process]
+    for each in found:
+        for task in Path(f"/proc/{each}/task").glob("*"):
+            with contextlib.suppress(OSError):  # a thread may end meanwhile
+                found.extend(map(int, (task / "children").read_text().split()))
+    return found
 
 
 def own_memory_mib(process: int) -> float:

@@ -19,7 +19,7 @@ from turngym.benchmarks.machine import machine
 from turngym.envs.desktop.env import Desktop
 from turngym.envs.desktop.goals import GOALS
 from turngym.envs.vector import make_vec
-from turngym.envs.web.chromium import descendants
+from turngym.processes import descendants
 
 TARGET = Path(__file__).parent.parent / "results" / "desktop.json"
 

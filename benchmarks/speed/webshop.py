@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from turngym.benchmarks.machine import machine
-from turngym.envs.web.chromium import descendants
 from turngym.envs.web.thread import close_shared_pool, shared_pool
 from turngym.envs.webshop.env import WebShop
 from turngym.envs.webshop.pages import View
 from turngym.envs.webshop.product import Goal, Product
 from turngym.envs.webshop.reward import base_colour, has_option, reward
+from turngym.processes import descendants
 
 TARGET = Path(__file__).parent.parent / "results" / "webshop.json"
 DATA = Path(__file__).parents[3] / "shared" / "data" / "webshop"

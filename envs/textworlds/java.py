@@ -26,6 +26,7 @@ SEATS = 8
 SEATS_VARIABLE = "TURNGYM_ENVS_PER_JAVA"
 CALL_TIMEOUT_SECONDS = 120.0
 PATIENT_TIMEOUT_SECONDS = 1200.0
+START_SECONDS = 120.0
 HANG_SECONDS = 60.0
 _OPTIONS = (
     "-XX:+UseSerialGC",  # one collector thread: many environments share a machine
@@ -78,7 +79,7 @@ class JavaProcess:
 
     Raises:
         MissingExtra: There is no Java runtime.
-        JavaGone: The process ended while it started.
+        JavaGone: The process ended while it started, or was not ready in two minutes.
     """
 
     def __init__(
@@ -104,7 +105,10 @@ class JavaProcess:
         )
         end = weakref.finalize(self, _end, self._process, [], os.getpid())
         assert self._process.stdout is not None
+        impatience = threading.Timer(START_SECONDS, self._process.kill)  # which ends its output, too
+        impatience.start()
         port, token = (self._process.stdout.readline().decode().strip() for _ in range(2))
+        impatience.cancel()
         if not port.isdigit() or not token:
             end()
             raise JavaGone(f"{feature}: Java ended while it started (exit status {self._process.returncode}).")
@@ -119,6 +123,9 @@ class JavaProcess:
             )
             for seconds in (CALL_TIMEOUT_SECONDS, PATIENT_TIMEOUT_SECONDS)
         ]
+        for gateway in gateways:
+            client = gateway._gateway_client
+            client._create_connection = functools.partial(_connect, client)
         end.detach()
         self._end = weakref.finalize(self, _end, self._process, gateways, os.getpid())
         self._gateways = gateways
@@ -300,3 +307,18 @@ def _end(process: subprocess.Popen[bytes], gateways: Sequence[Any], owner: int) 
                 pipe.close()
     for gateway in gateways:
         gateway.close()
+
+
+def _connect(client: Any) -> Any:
+    """Return a new connection; unlike py4j's own way, one that fails leaves no socket open."""
+    from py4j.java_gateway import GatewayConnection
+
+    connection = GatewayConnection(client.gateway_parameters, client.gateway_property)
+    try:
+        connection.start()
+    except BaseException:
+        for each in (getattr(connection, "stream", None), connection.socket):
+            if each is not None:
+                each.close()
+        raise
+    return connection

@@ -149,7 +149,8 @@ class EnginePool(Generic[EngineT]):
                 self._bring_up(host)
             host.started.wait()
             if host.engine is not None and host.engine.is_alive():
-                self.counts["leased"] += 1
+                with self._changed:
+                    self.counts["leased"] += 1
                 return Lease(self, host)
             self._give_back(host)
             if is_new:
@@ -226,26 +227,38 @@ class EnginePool(Generic[EngineT]):
         return host
 
     def _bring_up(self, host: _Host[EngineT]) -> None:
-        """Start the engine of a host, which others may be waiting for."""
+        """Start the engine of a host, which others may be waiting for; one that comes too late ends at once."""
         try:
-            host.engine = self._start()
-            self.counts["started"] += 1
+            engine = self._start()
         except BaseException:
-            host.is_retired = True
             with self._changed:
-                self._forget(host)
+                self._give_up(host)
             raise
-        finally:
-            host.started.set()
-            with self._changed:
+        with self._changed:
+            self.counts["started"] += 1
+            if is_late := self._is_closed:
+                self._give_up(host)
+            else:
+                host.engine = engine
+                host.started.set()
                 self._changed.notify_all()
+        if is_late:
+            engine.close()
+            raise EnginesBusy("the pool of engines was closed while an engine started.")
+
+    def _give_up(self, host: _Host[EngineT]) -> None:
+        """Let those who wait for an engine know that it will not come; the lock is held."""
+        host.is_retired = True
+        self._forget(host)
+        host.started.set()
 
     def _give_back(self, host: _Host[EngineT]) -> None:
         limit = self.memory_limit_mib
-        if limit is not None and host.engine is not None and not host.is_retired and host.engine.memory_mib() > limit:
-            host.is_retired = True
-            self.counts["retired"] += 1
+        is_large = limit is not None and host.engine is not None and host.engine.memory_mib() > limit
         with self._changed:
+            if is_large and not host.is_retired:
+                host.is_retired = True
+                self.counts["retired"] += 1
             host.taken -= 1
             self._look_after_hosts()
 
@@ -292,5 +305,3 @@ class EnginePool(Generic[EngineT]):
             except Exception:  # whoever wants an engine starts one, and gets the error
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_closed, _RETRY_SECONDS)
-            if self._is_closed and host.engine is not None:
-                host.engine.close()

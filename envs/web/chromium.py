@@ -6,14 +6,13 @@ import asyncio
 import contextlib
 import importlib.util
 import os
-import re
 import shutil
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from turngym.envs.web.tab import Tab
 from turngym.errors import MissingExtra, missing_extra
+from turngym.processes import descendants, has_ended, own_memory_mib
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
@@ -101,41 +100,10 @@ class Chromium:
 
     def memory_mib(self) -> float:
         """Return the memory of the browser and all its processes, shared pages counted once each (PSS)."""
-        return sum(map(_proportional_mib, descendants(self.process)))
+        return sum(map(own_memory_mib, descendants(self.process)))
 
     def kill(self) -> None:
         """End the process and its children now."""
         for process in reversed(descendants(self.process)):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
-
-
-def has_ended(process: int) -> bool:
-    """Return whether a process has ended, as far as /proc tells; False where there is no /proc."""
-    if not Path("/proc/self/stat").exists():
-        return False
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
-
-
-def descendants(process: int) -> list[int]:
-    """Return a process and all that descend from it, parents first; empty where it has ended or /proc is absent."""
-    if not Path("/proc", str(process)).exists():
-        return []
-    found = [process]
-    for each in found:
-        with contextlib.suppress(OSError):
-            for task in os.listdir(f"/proc/{each}/task"):
-                found.extend(map(int, Path(f"/proc/{each}/task/{task}/children").read_text().split()))
-    return found
-
-
-def _proportional_mib(process: int) -> float:
-    try:
-        text = Path("/proc", str(process), "smaps_rollup").read_text()
-    except OSError:
-        return 0.0
-    found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) / 1024 if found else 0.0

@@ -27,6 +27,8 @@ class TabKeeper:
 
     def __init__(self, viewport: tuple[int, int]) -> None:
         self.viewport = viewport
+        self.is_steered = True
+        """Whether the page draws only when told to, where the browser can do that."""
         self._thread: BrowserThread | None = None
         self._tab: Tab | None = None
 
@@ -57,11 +59,14 @@ class TabKeeper:
 
     # Where the browsers are.
 
-    async def surely(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def surely(
+        self, work: Callable[[], Coroutine[Any, Any, T]], again: Callable[[], Coroutine[Any, Any, T]] | None = None
+    ) -> T:
         """Do something, once more if the browser itself ends meanwhile; the tab is given up if that fails.
 
         Args:
-            work: What to do, from wherever the page is, a new tab included.
+            work: What to do, from wherever the page is.
+            again: How to do it in a new tab; without it, as before.
 
         Raises:
             BrowserFault: The page breaks, or browsers go on ending.
@@ -74,7 +79,7 @@ class TabKeeper:
             if not is_gone:
                 raise
         try:
-            return await work()
+            return await (again or work)()
         except BrowserFault:
             await self.close()
             raise
@@ -104,7 +109,7 @@ class TabKeeper:
             await self.close()
         if self._tab is None:
             assert self._thread is not None
-            self._tab = await self._thread.pool.open(allowed, self.viewport, is_steered=True)
+            self._tab = await self._thread.pool.open(allowed, self.viewport, is_steered=self.is_steered)
         return self._tab
 
     async def close(self) -> None:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from turngym.envs.web.actions import read
 from turngym.envs.web.hands import act
+from turngym.envs.web.keeper import TabKeeper
 from turngym.envs.web.miniwob_screen import Screen
 from turngym.envs.web.miniwob_tasks import REWOUND, address, pages_folder, style_images
 from turngym.envs.web.page import Node, read_nodes
 from turngym.envs.web.tab import BrowserFault, BrowserGone, Tab
-from turngym.envs.web.thread import BrowserThread, shared_pool
 from turngym.envs.web.tree import Tree
 
-T = TypeVar("T")
-RECYCLED_AFTER = 200
-"""Episodes after which a tab is replaced."""
 HIDDEN = ("query", "reward-display", "sync-task-cover", "click-canvas")
 _READY = "(__turngym.advance(20), core.cover_div !== null && WOB_TASK_READY)"
 _MOST_WAITS = 100
@@ -63,10 +60,8 @@ _SETTLE_MS = 20
 _TOLD = {"dialog": "dialog was dismissed", "popup": "window was closed", "download": "download was cancelled"}
 
 
-class MiniWoBPage:
+class MiniWoBPage(TabKeeper):
     """The page behind one environment.
-
-    Its coroutines run on the thread of the shared browsers; :meth:`run` and :meth:`attend` bring them there.
 
     Args:
         viewport: Width and height.
@@ -79,44 +74,16 @@ class MiniWoBPage:
     def __init__(
         self, viewport: tuple[int, int], turn_ms: int, limit_ms: int, *, with_image: bool, with_tree: bool = False
     ) -> None:
-        self.viewport, self.turn_ms, self.limit_ms, self.with_image = viewport, turn_ms, limit_ms, with_image
+        super().__init__(viewport)
+        self.turn_ms, self.limit_ms, self.with_image = turn_ms, limit_ms, with_image
         self._tree = Tree(HIDDEN) if with_tree else None
         self.events: Counter[str] = Counter()
-        self._thread: BrowserThread | None = None
-        self._tab: Tab | None = None
         self._task, self._seed = "", 0
         self._nodes: tuple[Node, ...] = ()
         self._shot = b""
-        self.is_steered = True
-        """Whether the page draws only when told to, where the browser can do that."""
         self.rewound = REWOUND
         """Tasks whose page is rewound instead of loaded."""
         self._loaded: tuple[Tab, str] | None = None
-
-    # From other threads and loops.
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine of this page where the browsers are."""
-        return self._home().run(work)
-
-    async def attend(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await a coroutine of this page where the browsers are."""
-        return await self._home().attend(work)
-
-    def _home(self) -> BrowserThread:
-        if self._thread is None or self._tab is None:
-            self._thread = shared_pool()
-        return self._thread
-
-    def shut(self) -> None:
-        """Close the tab, from any thread."""
-        if self._tab is not None:
-            self.run(self.close())
-
-    def let_go(self) -> None:
-        """Close the tab some time soon; for an environment that nobody closed."""
-        if self._tab is not None and self._thread is not None:
-            self._thread.begin(self.close())
 
     def picture(self) -> bytes:
         """Return the latest screenshot as PNG, taking one where turns do not."""
@@ -127,14 +94,7 @@ class MiniWoBPage:
     async def start(self, task: str, seed: int) -> Screen:
         """Begin an episode on a clean page."""
         self._task, self._seed = task, seed
-        try:
-            return await self._start()
-        except BrowserGone:
-            await self.close()
-            return await self._start()
-        except BrowserFault:
-            await self.close()
-            raise
+        return await self.surely(self._start)
 
     async def play(self, action: str, before: Sequence[str]) -> Screen:
         """Take one turn.
@@ -143,21 +103,12 @@ class MiniWoBPage:
             action: An action that can be read.
             before: The actions of the episode so far; they are played again where the browser has ended.
         """
-        if self._tab is None:
+
+        async def again() -> Screen:
             await self.replay(self._task, self._seed, before)
-        try:
             return await self._turn(action)
-        except BrowserGone:
-            await self.close()
-            await self.replay(self._task, self._seed, before)
-            try:
-                return await self._turn(action)
-            except BrowserFault:
-                await self.close()
-                raise
-        except BrowserFault:
-            await self.close()
-            raise
+
+        return await self.surely(again if self._tab is None else lambda: self._turn(action), again)
 
     async def replay(self, task: str, seed: int, actions: Sequence[str]) -> Screen:
         """Bring a page to where these actions lead."""
@@ -170,25 +121,11 @@ class MiniWoBPage:
             raise
         return screen
 
-    async def close(self) -> None:
-        """Close the tab; the next use opens one."""
-        tab, self._tab = self._tab, None
-        if tab is not None and self._thread is not None:
-            await self._thread.pool.release(tab)
-
     async def _take(self) -> bytes:
         return b"" if self._tab is None else await self._tab.screenshot()
 
     async def _start(self) -> Screen:
-        tab = self._tab
-        if tab is not None and (tab.resets >= RECYCLED_AFTER or tab.fault):
-            await self.close()
-        if self._tab is None:
-            assert self._thread is not None
-            self._tab = await self._thread.pool.open(
-                [f"{pages_folder().as_uri()}/"], self.viewport, is_steered=self.is_steered
-            )
-        tab = self._tab
+        tab = await self.open_tab([f"{pages_folder().as_uri()}/"], is_reset=True)
         tab.resets += 1
         if self._tree:
             self._tree.forget()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from turngym.envs.web.tab import BrowserFault, BrowserGone, Tab
-from turngym.envs.web.thread import BrowserThread, shared_pool
+from turngym.envs.web.keeper import TabKeeper
+from turngym.envs.web.tab import Tab
 from turngym.envs.website.actions import Move
 from turngym.envs.website.page import OFF, ON, Form, Page, Piece
 from turngym.envs.website.server import SiteServer, Slot, shared_server
@@ -16,29 +16,24 @@ from turngym.envs.website.session import Session, target_of
 from turngym.envs.website.site import Site, address, parted
 from turngym.envs.website.store import Store
 
-T = TypeVar("T")
 VIEWPORT = 800, 640
-RECYCLED_AFTER = 200
-"""Episodes after which a tab is replaced."""
 SCRIPT = (Path(__file__).parent / "data" / "site.js").read_text("utf8").strip().removesuffix(";")
 
 
-class LiveTab:
+class LiveTab(TabKeeper):
     """The tab of one environment in a real browser.
-
-    Its coroutines run on the thread of the shared browsers; :meth:`open` and :meth:`perform` bring them there.
 
     Args:
         store: The database of the site.
     """
 
     def __init__(self, store: Store) -> None:
+        super().__init__(VIEWPORT)
+        self.is_steered = False  # nothing is drawn for pictures, so a page may draw when it likes
         self._store = store
         self._server: SiteServer | None = None
         self._slot: Slot | None = None
         self._base = ""
-        self._thread: BrowserThread | None = None
-        self._tab: Tab | None = None
 
     # From other threads and loops.
 
@@ -50,19 +45,6 @@ class LiveTab:
             self._server, self._slot = server, Slot(site, self._store)
             self._base = server.add(self._slot)
         self._slot.site = site
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine of this tab where the browsers are."""
-        return self._home().run(work)
-
-    async def attend(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await a coroutine of this tab where the browsers are."""
-        return await self._home().attend(work)
-
-    def _home(self) -> BrowserThread:
-        if self._thread is None or self._tab is None:
-            self._thread = shared_pool()
-        return self._thread
 
     def open(self, path: str) -> Page:
         """Return the page at a path."""
@@ -77,15 +59,13 @@ class LiveTab:
         return self.run(self._show(session))
 
     def shut(self) -> None:
-        """Close the tab, from any thread."""
-        if self._tab is not None:
-            self.run(self.close())
+        """Close the tab, from any thread, and the way to the site."""
+        super().shut()
         self._leave()
 
     def let_go(self) -> None:
-        """Close the tab some time soon; for an environment that nobody closed."""
-        if self._tab is not None and self._thread is not None:
-            self._thread.begin(self.close())
+        """Close the tab some time soon, and the way to the site; for an environment that nobody closed."""
+        super().let_go()
         self._leave()
 
     def _leave(self) -> None:
@@ -99,14 +79,11 @@ class LiveTab:
         """Begin at a path."""
 
         async def begin() -> Page:
-            tab = self._tab
-            if tab is not None and (tab.resets >= RECYCLED_AFTER or tab.fault):
-                await self.close()
-            tab = await self._living()
+            tab = await self._living(is_reset=True)
             tab.resets += 1
             return await self._goto(tab, path)
 
-        return await self._kept(begin, begin)
+        return await self.surely(begin)
 
     async def play(self, move: Move, session: Session) -> Page:
         """Make a move; where the browser ends on the way, another one goes on from there."""
@@ -123,36 +100,13 @@ class LiveTab:
                 return await self._goto(await self._living(), slot.target)
             return await do()
 
-        return await self._kept(do, again)
+        return await self.surely(do, again)
 
-    async def close(self) -> None:
-        """Close the tab; the next use opens one."""
-        tab, self._tab = self._tab, None
-        if tab is not None and self._thread is not None:
-            await self._thread.pool.release(tab)
-
-    async def _kept(
-        self, work: Callable[[], Coroutine[Any, Any, Page]], again: Callable[[], Coroutine[Any, Any, Page]]
-    ) -> Page:
-        """Do some work; where the browser itself has ended, once more in another one."""
-        try:
-            try:
-                return await work()
-            except BrowserGone:
-                await self.close()
-                return await again()
-        except BrowserFault:
-            await self.close()
-            raise
-
-    async def _living(self) -> Tab:
-        if self._tab is None:
-            assert self._thread is not None
-            self._tab = await self._thread.pool.open([f"{self._base}/"], VIEWPORT)
-        return self._tab
+    async def _living(self, *, is_reset: bool = False) -> Tab:
+        return await self.open_tab([f"{self._base}/"], is_reset=is_reset)
 
     async def _show(self, session: Session) -> Page:
-        return await self._kept(lambda: self._restore(session), lambda: self._restore(session))
+        return await self.surely(lambda: self._restore(session))
 
     async def _restore(self, session: Session) -> Page:
         """Bring the tab to where a session is."""
