@@ -48,11 +48,11 @@ ARMS |= {f"textworld-short-seed{seed}": [*SETTINGS, *SHORT, "--seed", str(seed)]
 
 
 def main() -> int:
-    """Run what is missing, print the table, write ``benchmarks/results/textworld.json`` and the picture."""
+    """Run what is missing, print the table, write ``benchmarks/results/map_reader.json`` and the picture."""
     folders = run_all(ARMS, at_once=2)
     runs = {name: summary(folder) for name, folder in folders.items()}
-    write_results("textworld", {"arms": ARMS, "runs": runs})
-    write_curves({name: [folder] for name, folder in folders.items()}, RESULTS / "textworld.png", TITLE)
+    write_results("map_reader", {"arms": ARMS, "runs": runs})
+    write_curves({name: [folder] for name, folder in folders.items()}, RESULTS / "map_reader.png", TITLE)
     for name, run in runs.items():
         print(f"{name}: {run['headline']['sentence']}")
     return 0
