@@ -4,9 +4,9 @@
     python benchmarks/learning/curves.py gigpo hgpo     # these
 
 Written down before it ran: the command on the method's own page (for a modifier, the first one), the embedded model
-after one warm-up with seed 0 that all of them share, 40,000 environment turns (12,000 at first, which showed hardly any learning), one torch thread, at most eight
-minutes, success on dev instances every ten iterations. One seed: a curve shows what a run of the method looks
-like; which method is better is the matter of ``claims.py``, with three.
+after one warm-up with seed 0 that all of them share, 40,000 environment turns (12,000 at first, which showed hardly
+any learning), one torch thread, at most eight minutes, success on dev instances every ten iterations. One seed: a curve
+shows what a run of the method looks like; which method is better is the matter of ``claims.py``, with three.
 """
 
 from __future__ import annotations
