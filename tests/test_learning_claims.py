@@ -61,4 +61,12 @@ def test_the_page_shows_every_claim_every_arm_and_the_steadiness_of_reused_batch
 def test_the_curve_of_a_method_is_drawn_with_the_command_on_its_page(name: str) -> None:
     from turngym.benchmarks.commands.train import parse_train
 
-    assert name in parse_train(curves.options(name))[0].algorithm.split("+")
+    settings = parse_train(curves.options(name))[0]
+    assert name in {*settings.algorithm.split("+"), settings.reward_model.partition(":")[0]}
+    assert f"results/curves/{name}.png" in curves.pages()[name].read_text("utf8")
+
+
+def test_a_page_without_a_curve_says_why() -> None:
+    for name, reason in curves.NOT_HERE.items():
+        page = curves.PAGES[1] / f"{name}.md"
+        assert f"No curve: {reason}" in page.read_text("utf8")

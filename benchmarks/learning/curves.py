@@ -1,4 +1,4 @@
-"""One learning curve of every training method, drawn on its page.
+"""One learning curve of every training method and every learnt reward, drawn on its page.
 
     python benchmarks/learning/curves.py                # every method
     python benchmarks/learning/curves.py gigpo hgpo     # these
@@ -12,6 +12,7 @@ shows what a run of the method looks like; which method is better is the matter 
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,16 +25,24 @@ from turngym.trainers.curve import curve_picture
 from turngym.trainers.findings import read_run
 from turngym.trainers.run_folder import RunFolder
 
-PAGES = ROOT / "trainers" / "algorithms"
+PAGES = (ROOT / "trainers" / "algorithms", ROOT / "trainers" / "reward_models")
+NOT_HERE = {"otc": "the embedded model answers too few questions by searching for tool calls to matter"}
+"""Pages without a curve -> the reason."""
 CURVES = RESULTS / "curves"
 COMMON = ("--seed", "0", "--no-control", "--max-seconds", "480")
 LIMITS = ("--max-environment-turns", "40000", "--evaluation.every", "10")
 COMMAND = re.compile(r"^    turngym train (.*)$", re.MULTILINE)
 
 
+def pages() -> dict[str, Path]:
+    """Return method or reward model -> its page, without those that have no curve."""
+    found = [path for folder in PAGES for path in sorted(folder.glob("*.md"))]
+    return {path.stem: path for path in found if path.stem not in {"README", *NOT_HERE}}
+
+
 def names() -> list[str]:
-    """Return the methods that have a page."""
-    return sorted(path.stem for path in PAGES.glob("*.md") if path.stem != "README")
+    """Return the methods and reward models that have a page with a curve."""
+    return list(pages())
 
 
 def options(name: str) -> list[str]:
@@ -42,10 +51,10 @@ def options(name: str) -> list[str]:
     >>> options("gigpo")
     ['--algorithm', 'gigpo', '--gigpo.omega', '0.8']
     """
-    found = COMMAND.search((PAGES / f"{name}.md").read_text("utf8"))
+    found = COMMAND.search(pages()[name].read_text("utf8"))
     if found is None:
         raise SystemExit(f"the page {name}.md shows no command")
-    return found[1].split()
+    return shlex.split(found[1])
 
 
 def environment_of(arguments: list[str]) -> str:
