@@ -126,7 +126,7 @@ def stability(folder: Path) -> dict[str, float]:
 
 def run_experiment(experiment: str) -> dict[str, Any]:
     """Run what is missing of an experiment; draw its curves and return its figures."""
-    folders = run_all(arms(experiment), at_once=2)
+    folders = run_all(arms(experiment))
     runs = {name: summary(folder) for name, folder in folders.items()}
     by_arm = {arm: [folders[run_name(experiment, arm, seed)] for seed in SEEDS] for arm in EXPERIMENTS[experiment]}
     write_curves(by_arm, RESULTS / f"claims-{experiment}.png", f"claims ({experiment})")

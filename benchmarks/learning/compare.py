@@ -25,7 +25,7 @@ ARMS = {
 
 def main() -> int:
     """Run what is missing, print the table, write ``benchmarks/results/compare.json`` and the picture."""
-    folders = run_all(ARMS, at_once=2)
+    folders = run_all(ARMS)
     runs = {name: summary(folder) for name, folder in folders.items()}
     write_results("compare", {"arms": ARMS, "runs": runs})
     by_method = {m: [folders[f"compare-{m}-seed{s}"] for s in SEEDS] for m in METHODS}

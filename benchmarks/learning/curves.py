@@ -87,7 +87,7 @@ def main() -> int:
             print(f"no method {name!r} has a page. {nearest(name, names())}", file=sys.stderr)
             return 2
     CURVES.mkdir(parents=True, exist_ok=True)
-    for run, folder in run_all(arms(wanted), at_once=2).items():
+    for run, folder in run_all(arms(wanted)).items():
         write_atomic(CURVES / f"{run.removeprefix('curve-')}.png", curve_picture(read_run(RunFolder(folder))))
     done = [name for name in names() if is_finished(RUNS / f"curve-{name}")]
     found: dict[str, Any] = {name: summary(RUNS / f"curve-{name}") for name in done}

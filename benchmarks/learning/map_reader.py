@@ -49,7 +49,7 @@ ARMS |= {f"textworld-short-seed{seed}": [*SETTINGS, *SHORT, "--seed", str(seed)]
 
 def main() -> int:
     """Run what is missing, print the table, write ``benchmarks/results/map_reader.json`` and the picture."""
-    folders = run_all(ARMS, at_once=2)
+    folders = run_all(ARMS)
     runs = {name: summary(folder) for name, folder in folders.items()}
     write_results("map_reader", {"arms": ARMS, "runs": runs})
     write_curves({name: [folder] for name, folder in folders.items()}, RESULTS / "map_reader.png", TITLE)

@@ -1,4 +1,4 @@
-"""A resumable queue of training runs: finished ones are kept, broken-off ones go on, two at a time."""
+"""A resumable queue of training runs: finished ones are kept, broken-off ones go on, at most two at a time."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from turngym.trainers.run_folder import RunFolder
 ROOT = Path(__file__).parent.parent.parent
 RUNS = ROOT / "runs" / "benchmarks"
 RESULTS = ROOT / "benchmarks" / "results"
+AT_ONCE = min(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+"""How many runs go on side by side: two, or one where this process may use one core only."""
 
 
 def is_finished(folder: Path) -> bool:
@@ -48,7 +50,7 @@ def run_one(name: str, arguments: Sequence[str]) -> Path:
     return folder
 
 
-def run_all(arms: Mapping[str, Sequence[str]], at_once: int) -> dict[str, Path]:
+def run_all(arms: Mapping[str, Sequence[str]], at_once: int = AT_ONCE) -> dict[str, Path]:
     """Run every arm, ``at_once`` of them side by side."""
     with ThreadPoolExecutor(at_once) as pool:
         return dict(zip(arms, pool.map(run_one, arms, arms.values()), strict=True))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from run_queue import RUNS
+from run_queue import AT_ONCE, RUNS
 
 from turngym.benchmarks.commands.train import parse_train
 from turngym.files import write_json
@@ -65,7 +65,9 @@ def warm_up(name: str, arguments: Sequence[str], enough: float) -> None:
     print(f"{name}: {seconds:.0f} s, {len(losses)} epochs, dev success {successes[-1:]}", flush=True)
 
 
-def warm_up_all(wanted: Mapping[str, Sequence[str]], enough: float, at_once: int) -> dict[str, dict[str, Any]]:
+def warm_up_all(
+    wanted: Mapping[str, Sequence[str]], enough: float, at_once: int = AT_ONCE
+) -> dict[str, dict[str, Any]]:
     """Make the warm-ups that are missing, each in a process of its own; returns what each has noted."""
     with ProcessPoolExecutor(at_once, mp_context=multiprocessing.get_context("spawn")) as pool:
         for done in [pool.submit(warm_up, name, arguments, enough) for name, arguments in wanted.items()]:

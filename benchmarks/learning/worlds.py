@@ -166,8 +166,8 @@ def run_name(name: str, arm: str, seed: int) -> str:
 def run_world(name: str) -> dict[str, Any]:
     """Run what is missing of a world; draw its curves and return its figures."""
     world = WORLDS[name]
-    imitated = warm_up_all(warmups(name), ENOUGH, at_once=2)
-    folders = run_all(arms(name), at_once=2)
+    imitated = warm_up_all(warmups(name), ENOUGH)
+    folders = run_all(arms(name))
     runs = {run: summary(folder) for run, folder in folders.items()}
     by_arm = {arm: [folders[run_name(name, arm, seed)] for seed in SEEDS] for arm in world.arms}
     write_curves(by_arm, RESULTS / f"worlds-{name}.png", world.title)
