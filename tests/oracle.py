@@ -76,3 +76,21 @@ def vectors(name: str) -> list[Any]:
 def every(name: str) -> pytest.MarkDecorator:
     """Run a test with every vector of a file."""
     return pytest.mark.parametrize("vector", vectors(name))
+
+
+def cases(name: str) -> list[Any]:
+    """All vectors of a file as they stand there; one skipped parameter where the file is absent."""
+    if not (FOLDER / f"{name}.json").exists():
+        reason = f"the reference vectors {name} are not beside the checkout"
+        return [pytest.param({}, marks=pytest.mark.skip(reason=reason))]
+    return list(_content(name))
+
+
+def double(rows: object) -> Tensor:
+    """Numbers in double precision."""
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def close(found: Tensor, expected: object, atol: float = 1e-5) -> None:
+    """A result in double precision must equal what was expected, NaN where that was expected included."""
+    torch.testing.assert_close(found.detach(), double(expected), atol=atol, rtol=0, equal_nan=True)

@@ -1,15 +1,14 @@
 """What each algorithm credits its tokens with: worked numbers, reference vectors, slow loops and plausible mistakes."""
 
 import itertools
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from oracle import cases, close, double
 from torch import Tensor, tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
@@ -20,26 +19,6 @@ from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.gigpo import step_returns
 from turngym.trainers.algorithms.ppo import paying_turns, token_rewards
 from turngym.trainers.turn_table import TurnTable, turn_table
-
-ORACLE = Path(__file__).parent.parent.parent / "shared" / "oracle"
-torch.set_num_threads(1)
-
-
-def vectors(name: str) -> list[Any]:
-    path = ORACLE / f"{name}.json"
-    if not path.exists():
-        return [
-            pytest.param({}, marks=pytest.mark.skip(reason=f"the reference vectors {name} are not beside the checkout"))
-        ]
-    return list(json.loads(path.read_text("utf8"))["cases"])
-
-
-def double(rows: object) -> Tensor:
-    return tensor(rows, dtype=torch.float64)
-
-
-def close(found: Tensor, expected: object, atol: float = 1e-5) -> None:
-    torch.testing.assert_close(found.detach(), double(expected), atol=atol, rtol=0, equal_nan=True)
 
 
 def episode(
@@ -194,7 +173,7 @@ def rows_of(case: dict[str, Any]) -> TurnTable:
 
 
 @pytest.mark.parametrize("over", ["rows", "trajectories"])
-@pytest.mark.parametrize("case", vectors("gigpo"))
+@pytest.mark.parametrize("case", cases("gigpo"))
 def test_gigpo_equals_the_released_code(case: dict[str, Any], over: str) -> None:
     table, settings = rows_of(case), case["settings"]
     close(step_returns(table, gamma=settings["gamma"], invalid_penalty=0.1), case["step_discounted_returns"])

@@ -1,30 +1,13 @@
 """Advantage estimation against reference vectors, slow loops, hand-made numbers and plausible mistakes."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from oracle import cases, double
 from torch import Tensor, tensor
 
 from turngym.trainers import functional as F
-
-ORACLE = Path(__file__).parent.parent.parent / "shared" / "oracle"
-torch.set_num_threads(1)
-
-
-def vectors(name: str) -> list[Any]:
-    path = ORACLE / f"{name}.json"
-    if not path.exists():
-        return [
-            pytest.param({}, marks=pytest.mark.skip(reason=f"the reference vectors {name} are not beside the checkout"))
-        ]
-    return list(json.loads(path.read_text("utf8"))["cases"])
-
-
-def double(rows: object) -> Tensor:
-    return tensor(rows, dtype=torch.float64)
 
 
 def slow_gae(
@@ -45,7 +28,7 @@ def slow_gae(
     return advantages, advantages + values
 
 
-@pytest.mark.parametrize("case", vectors("verl_gae"))
+@pytest.mark.parametrize("case", cases("verl_gae"))
 def test_token_gae_equals_verl(case: dict[str, Any]) -> None:
     mask = tensor(case["response_mask"]).bool()
     advantages, returns = F.token_gae(

@@ -1,39 +1,18 @@
 """Group statistics, loss weights, turn ratios and entropy penalties against loops, vectors and worked numbers."""
 
-import json
 import statistics
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, tensor
+from oracle import cases, close, double
+from torch import tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Normalisation
 from turngym.trainers.turn_table import TurnTable, turn_table
-
-ORACLE = Path(__file__).parent.parent.parent / "shared" / "oracle"
-torch.set_num_threads(1)
-
-
-def vectors(name: str) -> list[Any]:
-    path = ORACLE / f"{name}.json"
-    if not path.exists():
-        return [
-            pytest.param({}, marks=pytest.mark.skip(reason=f"the reference vectors {name} are not beside the checkout"))
-        ]
-    return list(json.loads(path.read_text("utf8"))["cases"])
-
-
-def double(rows: object) -> Tensor:
-    return tensor(rows, dtype=torch.float64)
-
-
-def close(found: Tensor, expected: object, atol: float = 1e-5) -> None:
-    torch.testing.assert_close(found.detach(), double(expected), atol=atol, rtol=0)
 
 
 def table_of(episodes: list[tuple[int, list[int]]]) -> TurnTable:
@@ -53,7 +32,7 @@ def table_of(episodes: list[tuple[int, list[int]]]) -> TurnTable:
 # groups
 
 
-@pytest.mark.parametrize("case", vectors("verl_grpo"))
+@pytest.mark.parametrize("case", cases("verl_grpo"))
 def test_group_advantages_equal_verl(case: dict[str, Any]) -> None:
     names = sorted(set(case["index"]))
     found = F.group_advantages(
@@ -262,7 +241,7 @@ def test_entropy_schedules_by_hand() -> None:
     assert F.smoothing_weight(0, 1, decay=3.0) == 2  # one iteration has no middle to divide by
 
 
-@pytest.mark.parametrize("case", vectors("epo_entropy_smooth"))
+@pytest.mark.parametrize("case", cases("epo_entropy_smooth"))
 def test_entropy_smoothing_equals_the_released_code(case: dict[str, Any]) -> None:
     """In its mode "seq" that code averages a row over padding too; the padded mean is therefore taken here by hand."""
     settings, mask, entropy = case["settings"], tensor(case["response_mask"]).bool(), double(case["entropy"])

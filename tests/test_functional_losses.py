@@ -1,40 +1,20 @@
 """Policy, value and divergence losses against reference vectors, with their gradients, and hand-made numbers."""
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from oracle import cases, close, double
 from torch import Tensor, tensor
 
 from turngym.errors import ConfigError
 from turngym.trainers import functional as F
 
-ORACLE = Path(__file__).parent.parent.parent / "shared" / "oracle"
 TRL_TYPES = {"grpo", "bnpo", "dr_grpo", "dapo"}
-torch.set_num_threads(1)
 
 
-def vectors(name: str) -> list[Any]:
-    path = ORACLE / f"{name}.json"
-    if not path.exists():
-        return [
-            pytest.param({}, marks=pytest.mark.skip(reason=f"the reference vectors {name} are not beside the checkout"))
-        ]
-    return list(json.loads(path.read_text("utf8"))["cases"])
-
-
-def double(rows: object) -> Tensor:
-    return tensor(rows, dtype=torch.float64)
-
-
-def close(found: Tensor, expected: object) -> None:
-    torch.testing.assert_close(found.detach(), double(expected), atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("case", vectors("verl_ppo_clip"))
+@pytest.mark.parametrize("case", cases("verl_ppo_clip"))
 def test_the_clipped_surrogate_equals_verl_with_its_gradient(case: dict[str, Any]) -> None:
     settings, mask = case["settings"], tensor(case["response_mask"]).bool()
     logprobs = double(case["log_prob"]).requires_grad_()
@@ -105,7 +85,7 @@ def test_an_unknown_aggregation_names_the_nearest() -> None:
         F.aggregate(torch.ones(1, 1), torch.ones(1, 1).bool(), "token_mean")
 
 
-@pytest.mark.parametrize("case", vectors("verl_value_loss"))
+@pytest.mark.parametrize("case", cases("verl_value_loss"))
 def test_the_value_loss_equals_verl_with_its_gradient(case: dict[str, Any]) -> None:
     settings, mask = case["settings"], tensor(case["response_mask"]).bool()
     values = double(case["vpreds"]).requires_grad_()
@@ -135,7 +115,7 @@ def test_a_critic_without_a_target_has_no_loss_and_no_gradient() -> None:
     assert not found.clipped[0, 0]
 
 
-@pytest.mark.parametrize("case", vectors("verl_kl"))
+@pytest.mark.parametrize("case", cases("verl_kl"))
 def test_kl_estimators_equal_verl_with_their_gradients(case: dict[str, Any]) -> None:
     logprobs = double(case["logprob"]).requires_grad_()
     found = F.kl_penalty(logprobs, double(case["ref_logprob"]), case["settings"]["kl_penalty"])
@@ -174,9 +154,7 @@ def test_the_adaptive_kl_coefficient_moves_a_little_and_both_ways() -> None:
 
 
 TRL = [
-    case
-    for case in vectors("trl_grpo_loss")
-    if not isinstance(case, dict) or case["settings"]["loss_type"] in TRL_TYPES
+    case for case in cases("trl_grpo_loss") if not isinstance(case, dict) or case["settings"]["loss_type"] in TRL_TYPES
 ]
 
 

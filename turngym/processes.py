@@ -1,10 +1,46 @@
-"""What the system tells of a process; nothing is raised where it cannot tell."""
+"""What the system tells of a process, raising nothing where it cannot tell; and what a process has one of."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class OncePerProcess(Generic[T]):
+    """What a process needs one of: made on first use, and made anew in a fork, which has no use for its parent's.
+
+    Args:
+        make: Makes it.
+
+    >>> numbers = OncePerProcess(list)
+    >>> numbers.get() is numbers.get()
+    True
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._held: tuple[int, T] | None = None
+        self._guard = threading.Lock()
+
+    def get(self) -> T:
+        """Return that of this process; what making it raises is raised again at every use."""
+        with self._guard:
+            if self._held is None or self._held[0] != os.getpid():
+                self._held = os.getpid(), self._make()
+            return self._held[1]
+
+    def take(self) -> T | None:
+        """Return that of this process, if there is one, for good: the next use makes a new one."""
+        with self._guard:
+            held, self._held = self._held, None
+            return held[1] if held is not None and held[0] == os.getpid() else None
 
 
 def has_ended(process: int) -> bool:

@@ -13,7 +13,7 @@ from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.textgames.procedural import refuse_task, require_running
 from turngym.envs.textworlds.babyai_levels import Bot, make_level, own_limit, parts_done
 from turngym.envs.textworlds.babyai_view import FACING, Cell, Seen, describe, look, map_text, name_of, remember
-from turngym.errors import SnapshotUnsupported
+from turngym.envs.textworlds.replay import require_same
 from turngym.types import JSONValue
 
 ACTIONS = ("turn left", "turn right", "go forward", "pick up", "drop", "toggle")
@@ -163,7 +163,4 @@ class BabyAI(TextEnv[str]):
         self._enter(state["seed"])
         for action in state["actions"]:
             self._follow(action)
-        if self._text != state["last"]:
-            raise SnapshotUnsupported(
-                f"replaying {self.instance} of {self.env_id} led elsewhere: another package version?"
-            )
+        require_same(self, {"last": self._text}, state)

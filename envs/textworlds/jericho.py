@@ -15,9 +15,10 @@ from typing import Any
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.textgames.procedural import require_running
+from turngym.envs.textworlds.replay import require_same
 from turngym.envs.textworlds.story import Damaged, read_story
 from turngym.envs.textworlds.textworld_text import tidy
-from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported, UnknownName, missing_extra
+from turngym.errors import ConfigError, MissingExtra, UnknownName, missing_extra
 from turngym.types import JSONValue
 
 VARIABLE = "JERICHO_STORY"
@@ -186,8 +187,7 @@ class Jericho(TextEnv[str]):
         self._enter()
         for action in state["actions"]:
             self._follow(action)
-        if (self._text, self._seen, self._points) != (state["last"], state["seen"], state["points"]):
-            raise SnapshotUnsupported(f"replaying {self.instance} of {self.env_id} led elsewhere: another story file?")
+        require_same(self, {"last": self._text, "seen": self._seen, "points": self._points}, state)
 
 
 def _clean(action: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.textworlds.java import JavaGone, find_java
+from turngym.envs.textworlds.replay import require_same
 from turngym.envs.textworlds.scienceworld_game import UNKNOWN_ACTION, Game, Reply, find_jar
 from turngym.envs.textworlds.scienceworld_tasks import (
     MIXED,
@@ -20,7 +21,7 @@ from turngym.envs.textworlds.scienceworld_tasks import (
     read_simplifications,
     variations,
 )
-from turngym.errors import ConfigError, EpisodeOver, SnapshotUnsupported, UnknownName, nearest
+from turngym.errors import ConfigError, EpisodeOver, UnknownName, nearest
 from turngym.types import JSONValue
 
 _LONGEST_ACTION = 300
@@ -211,10 +212,7 @@ class ScienceWorld(TextEnv[str]):
         self._load_task()
         for action in state["actions"]:
             self._follow(action)
-        if self._check() != {key: state[key] for key in self._check()}:
-            raise SnapshotUnsupported(
-                f"replaying {self.instance} of {self.env_id} led elsewhere: another package version?"
-            )
+        require_same(self, self._check(), state)
 
     def close(self) -> None:
         """Leave the Java process; a later reset joins one again."""

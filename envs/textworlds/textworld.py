@@ -15,6 +15,7 @@ from typing import Any
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.textgames.procedural import require_choice, require_running, require_whole
+from turngym.envs.textworlds.replay import require_same
 from turngym.envs.textworlds.story import Damaged, read_story
 from turngym.envs.textworlds.textworld_build import ABOUT, STORY, built, require_textworld
 from turngym.envs.textworlds.textworld_express import UNKNOWN_ACTION
@@ -30,7 +31,7 @@ from turngym.envs.textworlds.textworld_games import (
     read_params,
 )
 from turngym.envs.textworlds.textworld_text import Sight, match_command, tidy
-from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName, nearest
+from turngym.errors import ConfigError, UnknownName, nearest
 from turngym.types import JSONValue
 
 REWARDS = ("score", "intermediate")
@@ -262,10 +263,7 @@ class TextWorld(TextEnv[str]):
         self._enter(self._name(state["task"]))
         for action in state["actions"]:
             self._follow(action)
-        if self._check() != {key: state[key] for key in self._check()}:
-            raise SnapshotUnsupported(
-                f"replaying {self.instance} of {self.env_id} led elsewhere: another package version?"
-            )
+        require_same(self, self._check(), state)
 
     def close(self) -> None:
         """End the game; a later reset starts it again."""

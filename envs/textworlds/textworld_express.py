@@ -14,6 +14,7 @@ from typing import Any
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.textworlds.java import JavaFailed, JavaGone, JavaObject, find_java, java_pool
+from turngym.envs.textworlds.replay import require_same
 from turngym.envs.textworlds.textworld_express_games import (
     FIRST_SEED,
     GAMES,
@@ -26,7 +27,7 @@ from turngym.envs.textworlds.textworld_express_games import (
     read_params,
     task_numbers,
 )
-from turngym.errors import ConfigError, EpisodeOver, SnapshotUnsupported, UnknownName, missing_extra, nearest
+from turngym.errors import ConfigError, EpisodeOver, UnknownName, missing_extra, nearest
 from turngym.types import JSONValue
 
 UNKNOWN_ACTION = "That is no action you can take now."
@@ -280,10 +281,7 @@ class TextWorldExpress(TextEnv[str]):
         self._first = self._reply = self._generate()
         for action in state["actions"]:
             self._follow(action)
-        if self._check() != {key: state[key] for key in self._check()}:
-            raise SnapshotUnsupported(
-                f"replaying {self.instance} of {self.env_id} led elsewhere: another package version?"
-            )
+        require_same(self, self._check(), state)
 
     def close(self) -> None:
         """Leave the Java process; a later reset joins one again."""

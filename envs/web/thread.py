@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from turngym.envs.web.browser import BrowserPool
 from turngym.envs.web.tab import CLOSE_SECONDS
+from turngym.processes import OncePerProcess
 
 T = TypeVar("T")
 
@@ -59,8 +60,13 @@ class BrowserThread:
             self._loop.close()
 
 
-_shared: BrowserThread | None = None
-_guard = threading.Lock()
+def _start() -> BrowserThread:
+    started = BrowserThread()
+    atexit.register(started.stop)
+    return started
+
+
+_shared = OncePerProcess(_start)
 
 
 def shared_pool() -> BrowserThread:
@@ -69,18 +75,11 @@ def shared_pool() -> BrowserThread:
     Raises:
         MissingExtra: Playwright or a browser is missing.
     """
-    global _shared
-    with _guard:
-        if _shared is None or _shared.process != os.getpid():
-            _shared = BrowserThread()
-            atexit.register(_shared.stop)
-        return _shared
+    return _shared.get()
 
 
 def close_shared_pool() -> None:
     """Close the pool of this process, if there is one; the next use starts a new one."""
-    global _shared
-    with _guard:
-        held, _shared = _shared, None
+    held = _shared.take()
     if held is not None:
         held.stop()

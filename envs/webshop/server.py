@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 import threading
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 from turngym.envs.webshop.catalogue import Catalogue
 from turngym.envs.webshop.html import START, page, read_address
 from turngym.envs.webshop.pages import BOUGHT
+from turngym.processes import OncePerProcess
 
 _HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
@@ -50,7 +50,6 @@ class ShopServer(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.process = os.getpid()
         self._visits: dict[str, Visit] = {}
 
     @property
@@ -108,15 +107,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-_shared: ShopServer | None = None
-_guard = threading.Lock()
+def _start() -> ShopServer:
+    started = ShopServer()
+    threading.Thread(target=started.serve_forever, name="turngym-webshop", daemon=True).start()
+    return started
+
+
+_shared = OncePerProcess(_start)
 
 
 def shared_server() -> ShopServer:
     """Return the server of this process, started on first use; it ends with the process."""
-    global _shared
-    with _guard:
-        if _shared is None or _shared.process != os.getpid():
-            _shared = ShopServer()
-            threading.Thread(target=_shared.serve_forever, name="turngym-webshop", daemon=True).start()
-        return _shared
+    return _shared.get()

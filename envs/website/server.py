@@ -17,6 +17,7 @@ from turngym.envs.website.page import html_of
 from turngym.envs.website.site import Site, address, parted
 from turngym.envs.website.store import Store
 from turngym.errors import ConfigError, missing_extra
+from turngym.processes import OncePerProcess
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -172,8 +173,13 @@ def _form(body: bytes) -> dict[str, str]:
         return {}
 
 
-_shared: SiteServer | None = None
-_guard = threading.Lock()
+def _start() -> SiteServer:
+    started = SiteServer()
+    atexit.register(started.stop)
+    return started
+
+
+_shared = OncePerProcess(_start)
 
 
 def shared_server() -> SiteServer:
@@ -182,18 +188,11 @@ def shared_server() -> SiteServer:
     Raises:
         MissingExtra: starlette or uvicorn is not installed.
     """
-    global _shared
-    with _guard:
-        if _shared is None or _shared.process != os.getpid():
-            _shared = SiteServer()
-            atexit.register(_shared.stop)
-        return _shared
+    return _shared.get()
 
 
 def close_shared_server() -> None:
     """Close the server of this process, if there is one; the next use starts a new one."""
-    global _shared
-    with _guard:
-        held, _shared = _shared, None
+    held = _shared.take()
     if held is not None:
         held.stop()
