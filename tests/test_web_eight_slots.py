@@ -16,7 +16,7 @@ from turngym.envs.web import thread as browsers
 from turngym.envs.web.chromium import PROGRAMS
 from turngym.envs.web.tab import Tab
 from turngym.envs.web.thread import BrowserThread, close_shared_pool
-from turngym.processes import descendants, has_ended
+from turngym.processes import OncePerProcess, descendants, has_ended
 
 pytest.importorskip("playwright", reason="needs the optional package playwright")
 if not any(map(shutil.which, PROGRAMS)):
@@ -33,7 +33,7 @@ def thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[BrowserThread]:
     """Shared browsers that take a page for hung after twenty seconds."""
     close_shared_pool()
     running = BrowserThread(timeout_seconds=20.0)
-    monkeypatch.setattr(browsers, "_shared", running)
+    monkeypatch.setattr(browsers, "_shared", OncePerProcess(lambda: running))
     yield running
     running.stop()
 

@@ -19,6 +19,7 @@ from turngym.envs.web.tab import BrowserFault
 from turngym.envs.web.thread import BrowserThread, close_shared_pool, shared_pool
 from turngym.envs.webshop.env import WebShop
 from turngym.errors import ConfigError
+from turngym.processes import OncePerProcess
 
 pytest.importorskip("playwright", reason="needs the optional package playwright")
 if not any(map(shutil.which, PROGRAMS)):
@@ -186,7 +187,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[BrowserThread]:
     """Shared browsers that take a page for hung after six seconds."""
     close_shared_pool()
     thread = BrowserThread(timeout_seconds=6.0)
-    monkeypatch.setattr(browsers, "_shared", thread)
+    monkeypatch.setattr(browsers, "_shared", OncePerProcess(lambda: thread))
     yield thread
     thread.stop()
 
