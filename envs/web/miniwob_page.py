@@ -51,7 +51,8 @@ _TURN = """(async () => {
   return { mouse: __turngym.isStale() && __turngym.mouse(), screen: %s };
 })()"""
 _MOST_MOVES = 4
-_LOOK = """({page: __turngym.observe(%s), goal: core.getUtterance(), done: WOB_DONE_GLOBAL, started: core.ept0 !== null,
+_LOOK = """(__turngym.mark(), {
+  page: __turngym.observe(%s), goal: core.getUtterance(), done: WOB_DONE_GLOBAL, started: core.ept0 !== null,
   raw: Number(WOB_RAW_REWARD_GLOBAL), decayed: Number(WOB_REWARD_GLOBAL), reason: String(WOB_REWARD_REASON || "")})"""
 LOOK = _LOOK % json.dumps(HIDDEN)
 _SETTLE_MS = 20
@@ -197,7 +198,7 @@ class MiniWoBPage(TabKeeper):
         tree = asyncio.ensure_future(self._tree.read(tab, nodes)) if self._tree else None
         try:
             if self.with_image:
-                self._shot = await tab.screenshot()
+                self._shot = await tab.screenshot(is_marked=True)
         finally:
             branches = await tree if tree else None
         self._nodes = nodes

@@ -22,7 +22,8 @@ SCRIPT = (Path(__file__).parent / "data" / "page.js").read_text("utf8")
 CLOSE_SECONDS = 3.0
 _PATIENCE = 0.05
 _FRAMED = {"frame": 0.0, "place": 0.005}
-"""Tools that wait for frames -> seconds to see whether this time they do not."""
+"""Tools that may wait for frames -> seconds to see whether this time they do not."""
+_MOST_FRAMES = 100
 _KEYS = {"ctrl": "Control", "control": "Control", "alt": "Alt", "shift": "Shift", "meta": "Meta"}
 
 
@@ -300,13 +301,28 @@ class Tab:
             raise self._error(self.fault) from error
         return True
 
-    async def screenshot(self) -> bytes:
-        """Return the visible part of the page as PNG."""
+    async def screenshot(self, *, is_marked: bool = False) -> bytes:
+        """Return the visible part of the page as PNG.
+
+        Args:
+            is_marked: Whether the page's tool ``mark`` was called when all that shall be seen had happened.
+        """
         if self._frames:
-            await self.tool("frame")  # now what has changed is painted; a frame on its own may come too soon for that
-            return base64.b64decode(await self.limited(self._frames.picture(), "drawing the page", is_frame=True))
+            return base64.b64decode(await self._painted(self._frames, is_marked=is_marked))
         answer = await self.send("Page.captureScreenshot", format="png", optimizeForSpeed=True)
         return base64.b64decode(answer["data"])
+
+    async def _painted(self, frames: Frames, *, is_marked: bool) -> str:
+        """Draw frames until one comes after all that has changed so far: one on its own may come too soon for that."""
+        for _ in range(_MOST_FRAMES):
+            if not is_marked:  # or the mark went with the page that bore it
+                await self.tool("mark")
+            is_marked = False
+            drawn = await self.limited(frames.picture(), "drawing the page", is_frame=True)
+            if await self.tool("isPainted"):
+                return drawn
+        self.fault = self.fault or f"the page is not painted in {_MOST_FRAMES} frames"
+        raise self._error(self.fault)
 
     async def close(self) -> bool:
         """Close the context; returns False if the browser does not do so in time."""

@@ -173,6 +173,8 @@
     return image.decode().catch(() => null);
   }));
   const frame = () => new Promise(done => realFrame(() => { realMessage.port1.onmessage = () => done(true); realMessage.port2.postMessage(0); }));
+  let painted = false;
+  const mark = () => { painted = false; realFrame(() => { painted = true; }); };
   const place = async number => {
     const element = elements.get(number);
     if (!element || !element.isConnected) return null;
@@ -291,6 +293,6 @@
     forgetAll();
     return true;
   };
-  const tools = { keep, rewind, isStale, mouse: () => mouse, advance, observe, order, place, select, focus, clear, put, scroll, frame, pictures, preload, forgetAll, time: () => now };
+  const tools = { keep, rewind, isStale, mouse: () => mouse, advance, observe, order, place, select, focus, clear, put, scroll, frame, mark, isPainted: () => painted, pictures, preload, forgetAll, time: () => now };
   Object.defineProperty(window, "__turngym", { value: Object.freeze(tools) });
 })();
