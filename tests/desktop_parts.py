@@ -52,11 +52,3 @@ def comes_true(condition: Callable[[], bool], seconds: float = 60) -> bool:
             return True
         time.sleep(0.02)
     return False
-
-
-def is_gone(process: int) -> bool:
-    """Return whether a process has ended, also where nobody has asked for its status."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True

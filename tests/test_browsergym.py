@@ -101,7 +101,7 @@ def test_turns_truncate(login: BrowserGym) -> None:
 def test_browsers_that_were_killed_are_replaced_at_the_next_reset(login: BrowserGym) -> None:
     first = login.reset(seed=2)
     for process in descendants(os.getpid())[1:]:
-        if "--type" not in Path(f"/proc/{process}/cmdline").read_text() and _is_browser(process):
+        if _is_browser(process):
             os.kill(process, signal.SIGKILL)
     with pytest.raises(Exception, match=r"closed|crash|Target"):
         login.step("noop(1)")
@@ -110,7 +110,8 @@ def test_browsers_that_were_killed_are_replaced_at_the_next_reset(login: Browser
 
 def _is_browser(process: int) -> bool:
     with contextlib.suppress(OSError):
-        return "chrom" in Path(f"/proc/{process}/comm").read_text()
+        told = Path("/proc", str(process))
+        return "chrom" in (told / "comm").read_text() and "--type" not in (told / "cmdline").read_text()
     return False
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desktop_parts import comes_true, is_gone, process_named, process_of, send, skip_without_programs
+from desktop_parts import comes_true, process_named, process_of, send, skip_without_programs
 
 from turngym.envs.desktop.env import Desktop
 from turngym.envs.desktop.sandbox import PYTHON, command
 from turngym.envs.desktop.session import DesktopFault
 from turngym.envs.vector import make_vec
-from turngym.processes import descendants
+from turngym.processes import descendants, has_ended
 
 skip_without_programs()
 pytestmark = pytest.mark.integration
@@ -47,7 +47,7 @@ def test_whatever_is_killed_is_a_fault_and_the_next_episode_is_sound(env: Deskto
         with pytest.raises(DesktopFault, match=said):
             for _ in range(3):
                 env.step("key End")
-        assert comes_true(lambda family=family: all(map(is_gone, family)))  # type: ignore[misc]
+        assert comes_true(lambda family=family: all(map(has_ended, family)))  # type: ignore[misc]
         assert not session.scratch.exists()
     env.reset(seed=9)
     assert solve(env) == 1.0
@@ -70,7 +70,7 @@ def test_what_hangs_is_a_fault_within_the_limit(name: str) -> None:
     send(env, name, signal.SIGSTOP)
     with pytest.raises(DesktopFault, match="does not answer"):
         env.step("key End")
-    assert comes_true(lambda: all(map(is_gone, family)))
+    assert comes_true(lambda: all(map(has_ended, family)))
     env.close()
 
 
@@ -103,7 +103,7 @@ def test_closing_leaves_nothing_behind(env: Desktop) -> None:
     assert {"Xvfb", "openbox", "mousepad"} <= {Path(f"/proc/{each}/comm").read_text().strip() for each in family}
     env.close()
     env.close()
-    assert comes_true(lambda: all(map(is_gone, family))) and not session.scratch.exists()
+    assert comes_true(lambda: all(map(has_ended, family))) and not session.scratch.exists()
     env.reset(seed=0)  # a closed environment opens again
     assert process_named(env, "mousepad")
 
@@ -123,10 +123,10 @@ def test_a_killed_owner_leaves_no_process() -> None:
     owner = subprocess.Popen([sys.executable, "-c", _OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
     *family, scratch = owner.stdout.readline().split()
-    assert len(family) >= 5 and not any(is_gone(int(each)) for each in family)
+    assert len(family) >= 5 and not any(has_ended(int(each)) for each in family)
     owner.kill()
     owner.communicate()
-    assert comes_true(lambda: all(is_gone(int(each)) for each in family))
+    assert comes_true(lambda: all(has_ended(int(each)) for each in family))
     subprocess.run(["rm", "-r", scratch], check=True)
 
 

@@ -15,6 +15,7 @@ from turngym.envs.textworlds import java
 from turngym.envs.textworlds.java import JavaFailed, JavaGone, JavaObject, JavaProcess, find_java
 from turngym.envs.vector.engine_pool import EnginePool
 from turngym.errors import ConfigError, MissingExtra
+from turngym.processes import has_ended
 
 NEEDS_JAVA = pytest.mark.skipif(shutil.which("java") is None, reason="needs a Java runtime on the PATH")
 START = """
@@ -40,12 +41,7 @@ def is_gone(pid: int, patience_seconds: float = 30.0) -> bool:
     """Wait until a process that is no child of ours has ended; a zombie without a parent to reap it counts."""
     deadline = time.monotonic() + patience_seconds
     while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        stat = Path(f"/proc/{pid}/stat")
-        if stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z":
+        if has_ended(pid):
             return True
         time.sleep(0.02)
     return False

@@ -1,19 +1,16 @@
 """What tests of vectors share: a plan to play by, and checks of what broke."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 from turngym.envs.vector import TextVectorEnv
+from turngym.processes import has_ended
 from turngym.types import INFO_TYPES
 
 
 def is_running(pid: int) -> bool:
     """Return whether a process runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+    return not has_ended(pid)
 
 
 def assert_gone(pids: list[int]) -> None:
