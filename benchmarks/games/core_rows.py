@@ -4,7 +4,7 @@
     python benchmarks/games/core_rows.py FOLDER
 
 Checks the folder as ``turngym verify`` does, baselines played again in full, and writes
-``benchmarks/results/SUITE.json``, for ``alfworld`` and ``textworld``, which have another result, ``SUITE-rows.json``.
+``benchmarks/results/SUITE.json``, for ``alfworld``, which has another result, ``alfworld-rows.json``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from turngym.benchmarks.verify import verify
 from turngym.files import write_json
 
 RESULTS = Path(__file__).parent.parent / "results"
-TAKEN = ("alfworld", "textworld")
+TAKEN = ("alfworld",)
 """Suites whose name another result has."""
 
 
