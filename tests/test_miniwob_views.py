@@ -71,6 +71,23 @@ def test_pages_drawn_when_we_say_so_look_as_those_that_draw_by_themselves(make: 
     assert {host.is_steered for host in hosts} == {False, can_be_steered(shared_pool().pool.executable)}
 
 
+@pytest.mark.parametrize("task", ["enter-date", "enter-time", "choose-list", "use-colorwheel"])
+def test_no_list_or_calendar_of_the_browser_opens_over_the_page_and_stops_its_pictures(make: Any, task: str) -> None:
+    env = make(task, image=True, max_turns=40)
+    _, info = env.reset(seed=0)
+    field = next(each for each in info["legal_actions"] if each.startswith(("click", "select")))
+    number = int(field.split()[1])
+    left, top, width, height = map(int, next(node for node in env._page._nodes if node.id == number).at)
+    middle = top + height // 2
+    for action in (f"click {number}", f"click {left + 8},{middle}", f"click {left + width - 8},{middle}"):
+        for key in ("Space", "Enter", "Alt+ArrowDown", "F4"):
+            for each in (action, f"press {key}"):
+                observation, _, terminated, *_ = env.step(each)
+                assert observation["image"].any()
+                if terminated:
+                    env.reset(seed=0)
+
+
 def test_the_first_click_on_a_page_that_was_just_loaded_counts(make: Any) -> None:
     env = make("all")
     for seed in range(8):

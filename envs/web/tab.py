@@ -315,7 +315,7 @@ class Tab:
     async def _painted(self, frames: Frames, *, is_marked: bool) -> str:
         """Draw frames until one comes after all that has changed so far: one on its own may come too soon for that."""
         for _ in range(_MOST_FRAMES):
-            if not is_marked:  # or the mark went with the page that bore it
+            if not is_marked:  # or the mark has gone with the page that bore it
                 await self.tool("mark")
             is_marked = False
             drawn = await self.limited(frames.picture(), "drawing the page", is_frame=True)

@@ -56,6 +56,24 @@
   // Which elements listen to the mouse or the keyboard.
   const HEARD = new Set(["click", "mousedown", "mouseup", "dblclick", "mouseover", "mouseenter", "dragstart", "touchstart"]);
   let listening = new WeakMap();
+  // Lists and calendars that the browser opens over a page are no part of it, and a page that draws only when told to
+  // would wait for them for ever: they stay shut. Values are selected, filled in or typed.
+  const isList = element => element.matches("select:not([multiple])") && element.size < 2;
+  const isPicker = element => element.matches(
+    "input[type=date], input[type=month], input[type=week], input[type=time], input[type=datetime-local], input[type=color]");
+  const opens = event => [" ", "Enter", "F4"].includes(event.key) || (event.altKey && event.key.startsWith("Arrow"));
+  addEventListener("keydown", event => {
+    if (event.target instanceof Element && (isList(event.target) || isPicker(event.target)) && opens(event)) event.preventDefault();
+  }, true);
+  addEventListener("mousedown", event => {
+    const list = event.target instanceof Element && event.target.closest("select");
+    if (list && isList(list)) { event.preventDefault(); list.focus(); }
+  }, true);
+  addEventListener("click", event => {
+    if (event.target instanceof Element && isPicker(event.target)) event.preventDefault();
+  }, true);
+  for (const kind of [HTMLInputElement, HTMLSelectElement]) kind.prototype.showPicker = () => {};
+
   const add = EventTarget.prototype.addEventListener;
   EventTarget.prototype.addEventListener = function (kind, ...rest) {
     if (HEARD.has(kind) && this instanceof Element) listening.set(this, true);
