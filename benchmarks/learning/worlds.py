@@ -17,7 +17,7 @@ not if it lies below 0, and is undecided otherwise.
   with StepSearch's rewards of single searches. In smaller worlds the model learnt the questions by heart.
 - webshop: buying what a customer asks for in a generated shop of 300 products, with gigpo.
 - website: finding an issue and setting its priority and assignee, as text without a browser, with gigpo. (Setting a
-  price and a stock, written down first, was given up after a trial: no success after four epochs, numbers were made up.)
+  price and a stock, written down first, was given up after a trial: no success, numbers were made up.)
 - alfworld: ALFWorld's own games of the kind pick and place, from the data set that ALFWORLD_DATA names, in twenty
   turns (papers allow fifty), with gigpo.
 """
