@@ -1,0 +1,82 @@
+"""Numbers the legal actions, so that an answer is a number instead of an action spelt out."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium
+
+from turngym.errors import ConfigError
+from turngym.wrappers import WRAPPERS
+from turngym.wrappers.core import Begun, Played, TextWrapper
+from turngym.wrappers.observation import text_of, with_text
+
+
+@WRAPPERS.register("choices")
+class Choices(TextWrapper):
+    r"""Lists the legal actions under numbers after the observation, and takes the number of one as the action.
+
+    For policies too small to copy words, and for games that are to be multiple choice. Only what the environment lists
+    can be played then: where a list is not all that is legal, such as the searches of WebShop, the rest is out of
+    reach. A number that is not in the list, or any other text, is answered by the environment as an action that it
+    does not know. Where nothing is listed, actions are passed on as they are.
+
+    Args:
+        env: The environment.
+
+    >>> import gymnasium, turngym
+    >>> env = Choices(gymnasium.make("turngym/TowerOfHanoi-v0"))
+    >>> observation, info = env.reset(seed=0)
+    >>> print(*observation.splitlines()[-2:], info["legal_actions"], sep="\n")
+    1: A B
+    2: A C
+    ('1', '2')
+    >>> env.step("2")[4]["action_is_valid"]
+    True
+    """
+
+    name: ClassVar[str] = "choices"
+
+    def __init__(self, env: gymnasium.Env[Any, str]) -> None:
+        super().__init__(env)
+
+    def _fresh(self) -> dict[str, Any]:
+        return {"legal": []}
+
+    def _started(self, begun: Begun) -> None:
+        self._episode["legal"] = list(begun.info["legal_actions"])
+
+    def _turn(self, played: Played) -> tuple[float, bool]:
+        self._episode["legal"] = list(played.info["legal_actions"])
+        return played.reward, False
+
+    def _passed(self, action: str) -> str:
+        legal, text = self._episode["legal"], action.strip()
+        if not legal:
+            return action
+        is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(len(legal)))
+        if is_number and 1 <= int(text) <= len(legal):
+            return str(legal[int(text) - 1])
+        return f"(no choice: answer with a number from 1 to {len(legal)})"
+
+    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
+        legal = self._episode["legal"]
+        if not info["legal_actions"]:
+            return observation
+        info["legal_actions"] = tuple(str(number) for number in range(1, len(legal) + 1))
+        lines = [f"{number}: {action}" for number, action in enumerate(legal, 1)]
+        return with_text(observation, "\n".join([text_of(observation), *lines]))
+
+    def _sentence(self) -> str:
+        return "The actions that can be taken are listed under numbers: answer with the number of one."
+
+    def _completion(self, action: str) -> str:
+        legal = self._episode["legal"]
+        if not legal:
+            return action
+        if action not in legal:
+            raise ConfigError(
+                f"the expert of {self.env_id} plays {action!r}, which is not among the legal actions that are listed: "
+                "take the expert without the wrapper choices."
+            )
+        return str(legal.index(action) + 1)
