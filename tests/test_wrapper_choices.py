@@ -43,7 +43,7 @@ def test_the_expert_answers_with_numbers_and_wins() -> None:
     env = choosing("turngym/Sokoban-v0")
     _, info = env.reset(seed=1)
     while info["success"] < 0:
-        action = env.unwrapped.expert_action() and env.get_wrapper_attr("expert_action")()
+        action = env.get_wrapper_attr("expert_action")()
         assert action in info["legal_actions"]
         *_, info = env.step(action)
     assert info["success"] == 1
@@ -58,7 +58,7 @@ def test_an_expert_whose_action_is_not_listed_is_named(monkeypatch: pytest.Monke
 
 
 def test_where_nothing_is_listed_actions_are_passed_on() -> None:
-    env = choosing("turngym/GuessTheNumber-v0", low=1, high=100_000)
+    env = choosing("turngym/GuessTheNumber-v0", low=1, high=1000)
     observation, info = env.reset(seed=0)
     assert info["legal_actions"] == () and ":" not in observation.splitlines()[-1][:3]
     assert env.step("5")[4]["action_is_valid"] is True
@@ -79,4 +79,4 @@ def test_the_instructions_say_so_and_the_checker_finds_no_broken_promise() -> No
     env = choosing()
     assert env.get_wrapper_attr("instructions").endswith("answer with the number of one.")
     report = check(choosing, episodes=1, in_process=True)
-    assert report.is_sound and "expert-wins" in report.passed
+    assert not report.failed and {"expert-solves", "snapshot-exact", "legal-actions-valid"} <= {*report.passed}
