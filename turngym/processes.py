@@ -63,9 +63,10 @@ def descendants(process: int) -> list[int]:
         return []
     found = [process]
     for each in found:
-        for task in Path(f"/proc/{each}/task").glob("*"):
-            with contextlib.suppress(OSError):  # a thread may end meanwhile
-                found.extend(map(int, (task / "children").read_text().split()))
+        with contextlib.suppress(OSError):  # it may end meanwhile, and so may one of its threads
+            for task in Path(f"/proc/{each}/task").iterdir():
+                with contextlib.suppress(OSError):
+                    found.extend(map(int, (task / "children").read_text().split()))
     return found
 
 

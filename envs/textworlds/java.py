@@ -106,9 +106,12 @@ class JavaProcess:
         end = weakref.finalize(self, _end, self._process, [], os.getpid())
         assert self._process.stdout is not None
         impatience = threading.Timer(START_SECONDS, self._process.kill)  # which ends its output, too
+        impatience.daemon = True
         impatience.start()
-        port, token = (self._process.stdout.readline().decode().strip() for _ in range(2))
-        impatience.cancel()
+        try:
+            port, token = (self._process.stdout.readline().decode().strip() for _ in range(2))
+        finally:  # an interrupt, too: nothing waits for the timer
+            impatience.cancel()
         if not port.isdigit() or not token:
             end()
             raise JavaGone(f"{feature}: Java ended while it started (exit status {self._process.returncode}).")

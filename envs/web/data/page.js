@@ -57,7 +57,8 @@
   const HEARD = new Set(["click", "mousedown", "mouseup", "dblclick", "mouseover", "mouseenter", "dragstart", "touchstart"]);
   let listening = new WeakMap();
   // Lists and calendars that the browser opens over a page are no part of it, and a page that draws only when told to
-  // would wait for them for ever: they stay shut. Values are selected, filled in or typed.
+  // would wait for them for ever: they stay shut, also to Enter, which does not send the form of such a field then.
+  // Values are selected, filled in or typed.
   const isList = element => element.matches("select:not([multiple])") && element.size < 2;
   const isPicker = element => element.matches(
     "input[type=date], input[type=month], input[type=week], input[type=time], input[type=datetime-local], input[type=color]");
