@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from turngym.processes import OncePerProcess, descendants, has_ended
+from turngym.envs.checks.leaks import holdings
+from turngym.processes import OncePerProcess, children, descendants, has_ended
 
 
 def test_threads_that_ask_at_once_get_the_same() -> None:
@@ -68,3 +70,35 @@ def test_children_are_told_of_while_they_run() -> None:
     assert family[0] == parent.pid and len(family) == 2 and not any(map(has_ended, family))
     parent.communicate()
     assert descendants(parent.pid) == [] and has_ended(parent.pid)
+
+
+@pytest.fixture
+def passing_threads() -> Iterator[None]:
+    """Threads that come and go all the while."""
+    is_over = threading.Event()
+
+    def start_others() -> None:
+        while not is_over.is_set():
+            others = [threading.Thread(target=int) for _ in range(4)]
+            for other in others:
+                other.start()
+            for other in others:
+                other.join()
+
+    starters = [threading.Thread(target=start_others) for _ in range(2)]
+    for each in starters:
+        each.start()
+    yield
+    is_over.set()
+    for each in starters:
+        each.join()
+
+
+def test_a_child_is_found_while_threads_come_and_go(passing_threads: None) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    try:
+        for _ in range(500):
+            assert child.pid in children(os.getpid()) and child.pid in descendants(os.getpid())
+            assert any(name.endswith(f"({child.pid})") for name in holdings()["processes"])
+    finally:
+        child.communicate()

@@ -57,16 +57,23 @@ def has_ended(process: int) -> bool:
         return True
 
 
+def children(process: int) -> list[int]:
+    """Return the child processes of all threads of a process; empty where it has ended or /proc is absent."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # it may end meanwhile
+        for task in Path(f"/proc/{process}/task").iterdir():
+            with contextlib.suppress(OSError):  # and so may one of its threads
+                found.extend(map(int, (task / "children").read_text().split()))
+    return found
+
+
 def descendants(process: int) -> list[int]:
     """Return a process and all that descend from it, parents first; empty where it has ended or /proc is absent."""
     if not Path("/proc", str(process)).exists():
         return []
     found = [process]
     for each in found:
-        with contextlib.suppress(OSError):  # it may end meanwhile, and so may one of its threads
-            for task in Path(f"/proc/{each}/task").iterdir():
-                with contextlib.suppress(OSError):
-                    found.extend(map(int, (task / "children").read_text().split()))
+        found.extend(children(each))
     return found
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from turngym.envs.checks.case import Case, replay
 from turngym.envs.checks.elsewhere import PLAIN, elsewhere, stop_processes
 from turngym.envs.checks.rule import Finding, Skipped, rule
+from turngym.processes import children
 
 PATIENCE_SECONDS = 5.0
 """How long to wait for what was told to end."""
@@ -26,12 +27,7 @@ def holdings() -> dict[str, Counter[str]]:
     this = Path("/proc/self")
     if this.is_dir():
         found["open files"] = Counter(_link(path) for path in (this / "fd").iterdir())
-        found["processes"] = Counter(
-            f"{_command(child)} ({child})"
-            for task in (this / "task").iterdir()
-            if (task / "children").exists()
-            for child in (task / "children").read_text().split()
-        )
+        found["processes"] = Counter(f"{_command(child)} ({child})" for child in children(os.getpid()))
     return found
 
 
@@ -42,9 +38,9 @@ def _link(path: Path) -> str:
         return ""
 
 
-def _command(process: str) -> str:
+def _command(process: int) -> str:
     try:
-        return Path("/proc", process, "comm").read_text().strip()
+        return Path("/proc", str(process), "comm").read_text().strip()
     except OSError:
         return "?"
 
