@@ -98,7 +98,7 @@ def environment_texts(vector: TextVectorEnv, format: str, seed: int) -> list[str
 
 def build_embedded(config: TrainConfig, texts: Sequence[str]) -> LanguageModel:
     """Build the embedded model with a tokenizer that is trained on texts of the environment."""
-    tokenizer = build_tokenizer(texts, config.embedded.vocabulary)
+    tokenizer = build_tokenizer(texts, config.embedded.vocabulary, config.embedded.words_apart)
     network = build_model(tokenizer, config.embedded, stream_seed("weights", config.seed) % 2**31)
     return LanguageModel(network, tokenizer, EMBEDDED)
 

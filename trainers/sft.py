@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.core import Agent, Decision, Request
@@ -17,7 +17,7 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError
 from turngym.seeding import stream, stream_seed
-from turngym.trainers.rows import build_batch, build_rows, micro_batches
+from turngym.trainers.rows import Read, Row, build_batch, build_rows, micro_batches
 from turngym.trainers.scoring import score
 
 
@@ -30,6 +30,8 @@ class SupervisedConfig:
         epochs: Passes over them.
         learning_rate: Step size.
         batch_size: Distinct sequences an update.
+        observation_weight: Weight in the loss of a token that the model reads, beside 1 for one that it writes. Above 0
+            it also learns to predict what it is shown, as in pretraining, and so sooner to copy words from there.
         models: ``embedded`` warms up the embedded model only, ``any`` warms up every model.
     """
 
@@ -37,6 +39,7 @@ class SupervisedConfig:
     epochs: int = 20
     learning_rate: float = 2e-3
     batch_size: int = 64
+    observation_weight: float = 0.0
     models: Literal["embedded", "any"] = "embedded"
 
     def __post_init__(self) -> None:
@@ -46,6 +49,8 @@ class SupervisedConfig:
             raise ConfigError(f"batch_size must be at least 1, got {self.batch_size}.")
         if not 0 < self.learning_rate < 1:
             raise ConfigError(f"learning_rate must lie in (0, 1), got {self.learning_rate}.")
+        if not 0 <= self.observation_weight <= 1:
+            raise ConfigError(f"observation_weight must lie in [0, 1], got {self.observation_weight}.")
 
 
 class DemonstrationAgent(Agent):
@@ -88,6 +93,19 @@ def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed:
     return [t for t in rollout(vector, DemonstrationAgent(student), specs) if not t.fault]
 
 
+def with_observations(row: Row) -> Row:
+    """Return a row that also reads where it is told something: a target, but no sampled token, at every position.
+
+    >>> row = Row((5, 6, 7), (Read(1, 7, 0, 0, 0),))
+    >>> [(read.target, read.token) for read in with_observations(row).reads]
+    [(6, -1), (7, 0)]
+    """
+    sampled = {read.position: read for read in row.reads}
+    targets = enumerate(row.ids[1:])
+    reads = (sampled.get(place, Read(place, target, -1, -1, row.reads[0].episode)) for place, target in targets)
+    return Row(row.ids, tuple(reads))
+
+
 class SupervisedLearner:
     """Fits a model to demonstrations, token by token.
 
@@ -105,7 +123,8 @@ class SupervisedLearner:
         self.config = config
         self.seed = seed
         self.epoch = 0
-        self.batch = build_batch(build_rows(trajectories, with_final_prompts=False))
+        rows = build_rows(trajectories, with_final_prompts=False)
+        self.batch = build_batch([with_observations(row) for row in rows] if config.observation_weight else rows)
         self.optimizer = torch.optim.AdamW(
             network.parameters(), lr=config.learning_rate, weight_decay=0.01, betas=(0.9, 0.99)
         )
@@ -124,17 +143,22 @@ class SupervisedLearner:
         self.epoch += 1
         return total / max(tokens, 1.0)
 
+    def _weights(self, rows: Tensor) -> Tensor:
+        """Return what each read counts in the loss, ``[row, column]``; 0 in padding."""
+        told = torch.where(self.batch.episode[rows] >= 0, self.config.observation_weight, 0.0)
+        return torch.where(self.batch.action_mask[rows], 1.0, told)
+
     def _update(self, sequences: list[int]) -> tuple[float, float]:
         self.optimizer.zero_grad(set_to_none=True)
         loss_sum = count = 0.0
         parts = micro_batches(self.batch, sequences, 16_384)
-        num_tokens = sum(int(self.batch.action_mask[part.rows].sum()) for part in parts)
+        total_weight = sum(float(self._weights(part.rows).sum()) for part in parts)
         for part in parts:
             scores = score(self.network, [self.batch.sequences[int(s)] for s in part.sequences], 1.0)  # type: ignore[arg-type]
-            copies = torch.bincount(part.sequence_of, minlength=len(part.sequences)).to(scores.logprobs)
-            loss = -(scores.logprobs.sum(-1) * copies).sum()
-            (loss / num_tokens).backward()
-            loss_sum += float(loss.detach())
+            losses = -scores.logprobs[part.sequence_of]
+            weights = self._weights(part.rows)[:, : losses.shape[1]]
+            ((losses * weights).sum() / total_weight).backward()
+            loss_sum += float((losses.detach()[self.batch.action_mask[part.rows][:, : losses.shape[1]]]).sum())
             count += float(self.batch.action_mask[part.rows].sum())
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         self.optimizer.step()

@@ -1,0 +1,76 @@
+"""What the warm-up's loss counts: tokens that are written, and, where wished, tokens that are read."""
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from small import agent_of, small_model, sokoban_vector
+from torch import Tensor
+
+from turngym.agents.models import LanguageModel
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import ConfigError
+from turngym.trainers.rows import build_rows
+from turngym.trainers.sft import SupervisedConfig, SupervisedLearner, demonstrations
+
+
+@pytest.fixture(scope="module")
+def played() -> list[Trajectory]:
+    """Conversations, two of which are the same: a sequence that is met twice counts twice."""
+    vector = sokoban_vector(4, max_moves=2)
+    try:
+        found = demonstrations(vector, agent_of(small_model(), "conversation"), 6, 0)
+    finally:
+        vector.close()
+    return [*found, found[0]]
+
+
+def expected_gradients(model: LanguageModel, played: Sequence[Trajectory], weight: float) -> tuple[float, list[Tensor]]:
+    """Return the mean loss of a written token and the gradients, sequence by sequence and token by token."""
+    total, divisor, written_loss, written = torch.zeros((), dtype=torch.float64), 0.0, 0.0, 0
+    for row in build_rows(played, with_final_prompts=False):
+        ids = torch.tensor([row.ids])
+        losses = -torch.log_softmax(model.network(input_ids=ids).logits[0, :-1], -1)
+        losses = losses.gather(1, ids[0, 1:, None])[:, 0]
+        places = {read.position for read in row.reads}
+        for place, loss in enumerate(losses):
+            share = 1.0 if place in places else weight
+            total, divisor = total + share * loss, divisor + share
+            written_loss, written = written_loss + float(loss.detach()) * (place in places), written + (place in places)
+    parameters = list(model.network.parameters())
+    return written_loss / written, list(torch.autograd.grad(total / divisor, parameters))
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.25, 1.0])
+def test_read_tokens_weigh_as_much_as_was_said(weight: float, played: list[Trajectory]) -> None:
+    model = small_model(dtype=torch.float64)
+    mean, gradients = expected_gradients(model, played, weight)
+    config = SupervisedConfig(learning_rate=1e-9, observation_weight=weight)
+    learner = SupervisedLearner(model.network, played, config, 0)
+    assert learner.run_epoch() == pytest.approx(mean, rel=1e-9)
+    length = torch.stack([gradient.norm() for gradient in gradients]).norm().clamp(min=1.0)  # they are clipped
+    for parameter, gradient in zip(model.network.parameters(), gradients, strict=True):
+        assert parameter.grad is not None
+        torch.testing.assert_close(parameter.grad, gradient / length, rtol=1e-4, atol=1e-9)
+
+
+def test_a_model_that_learns_what_it_reads_predicts_it_better(played: list[Trajectory]) -> None:
+    def loss_of_reading(weight: float) -> float:
+        model = small_model(hidden=32)
+        learner = SupervisedLearner(
+            model.network, played, SupervisedConfig(learning_rate=1e-2, observation_weight=weight), 0
+        )
+        for _ in range(20):
+            learner.run_epoch()
+        prompt = torch.tensor([played[0].turns[0].prompt_ids])
+        with torch.no_grad():
+            chances = torch.log_softmax(model.network(input_ids=prompt).logits[0, :-1], -1)
+        return -float(chances.gather(1, prompt[0, 1:, None]).mean())
+
+    assert loss_of_reading(0.5) < 0.5 * loss_of_reading(0.0)
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.5, float("nan")])
+def test_a_weight_out_of_range_is_told(weight: float) -> None:
+    with pytest.raises(ConfigError, match=r"observation_weight must lie in \[0, 1\], got"):
+        SupervisedConfig(observation_weight=weight)
