@@ -14,7 +14,7 @@ from turngym.envs.textworlds import babyai_levels
 from turngym.envs.textworlds.babyai import ACTIONS, NOTHING_HAPPENS, UNKNOWN_ACTION, BabyAI
 from turngym.envs.textworlds.babyai_levels import levels, make_level, own_limit, parts_done
 from turngym.envs.textworlds.babyai_view import FACING, Seen, cell_of, describe, look, map_text, name_of, remember
-from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported, UnknownName
+from turngym.errors import ConfigError, ExpertLost, MissingExtra, SnapshotUnsupported, UnknownName
 
 pytest.importorskip("minigrid", reason="needs the optional package minigrid")
 
@@ -203,7 +203,7 @@ def test_a_snapshot_that_replays_differently_is_refused() -> None:
 def test_a_bot_that_is_lost_says_so() -> None:
     env = BabyAI("KeyInBox")
     env.reset(seed=0)
-    with pytest.raises(ConfigError, match="bot knows no way on"):
+    with pytest.raises(ExpertLost, match="bot knows no way on"):
         for _ in range(10):
             env.step(env.expert_action())
 

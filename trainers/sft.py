@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from turngym.agents.backends.expert import ExpertAgent
+from turngym.agents.backends.expert import GIVEN_UP, ExpertAgent
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.model_agent import ModelAgent
 from turngym.agents.rollout import rollout
@@ -88,9 +88,13 @@ class DemonstrationAgent(Agent):
 
 
 def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed: int) -> list[Trajectory]:
-    """Let the solver play ``count`` episodes; the same seed gives the same ones."""
+    """Let the solver play ``count`` episodes, of which faults and those that it gives up are left out.
+
+    The same seed gives the same ones.
+    """
     specs = [EpisodeSpec(i, stream_seed("demonstration", seed, i) % 2**31, i) for i in range(count)]
-    return [t for t in rollout(vector, DemonstrationAgent(student), specs) if not t.fault]
+    played = rollout(vector, DemonstrationAgent(student), specs)
+    return [t for t in played if not t.fault and all(turn.action != GIVEN_UP for turn in t.turns)]
 
 
 def with_observations(row: Row) -> Row:

@@ -27,7 +27,7 @@ from turngym.envs.textgames.maze_rules import (
     rooms,
 )
 from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, ExpertLost
 from turngym.types import JSONValue
 
 _RULES = """You stand in a maze. Walk to the goal.
@@ -275,6 +275,7 @@ class Maze(PictureEnv):
 
         Raises:
             ConfigError: No episode is under way.
+            ExpertLost: No way leads to the goal.
         """
         require_running(self)
         if self._sees_all:
@@ -284,5 +285,5 @@ class Maze(PictureEnv):
         move = first_move(self._known, self._player, goals, self.size)
         move = move or first_move(self._known, self._player, frontier(self._known, self.size), self.size)
         if move is None:
-            raise ConfigError(f"{self.env_id} has no expert action: everything is seen and no way leads to the goal.")
+            raise ExpertLost(f"{self.env_id} has no expert action: everything is seen and no way leads to the goal.")
         return move

@@ -147,8 +147,9 @@ class BabyAI(TextEnv[str]):
         """Return the next action of BabyAI's bot, which sees what the agent sees.
 
         Raises:
-            ConfigError: No episode is under way, or the bot is lost; it cannot do KeyInBox and the PutNext levels that
-                begin with a thing in hand.
+            ConfigError: No episode is under way.
+            ExpertLost: The bot knows no way on; so it ends in KeyInBox, in the PutNext levels that begin with a thing
+                in hand, and in some missions of the last levels.
         """
         require_running(self)
         if self._bot is None:

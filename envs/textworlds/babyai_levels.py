@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium
 
-from turngym.errors import ConfigError, UnknownName, missing_extra, nearest
+from turngym.errors import ExpertLost, UnknownName, missing_extra, nearest
 
 _PREFIX = "BabyAI-"
 _SAMPLE = 16
@@ -118,7 +118,7 @@ class Bot:
             actions: Those of the episode so far; the ones of the last call are their beginning.
 
         Raises:
-            ConfigError: The bot is lost, as after the opening of a box.
+            ExpertLost: The bot is lost, as after the opening of a box.
         """
         for action in actions[self._done :]:
             self._level.step(action)
@@ -126,7 +126,7 @@ class Bot:
             if not self._lost:
                 self._next = self._plan(action)
         if self._lost or self._next == self._level.actions.done:
-            raise ConfigError(f"BabyAI's bot knows no way on: {self._lost or 'it takes the mission for done'}.")
+            raise ExpertLost(f"BabyAI's bot knows no way on: {self._lost or 'it takes the mission for done'}.")
         return int(self._next)
 
     def _plan(self, action: int | None) -> Any:

@@ -1,0 +1,81 @@
+"""The expert agent: what the solvers say, and episodes that it gives up where one is lost."""
+
+from collections.abc import Iterator
+
+import pytest
+from small import agent_of, small_model
+
+from turngym.agents.backends.expert import GIVEN_UP, ExpertAgent
+from turngym.agents.rollout import rollout
+from turngym.agents.trajectory import EpisodeSpec
+from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.vector import TextVectorEnv, make_vec
+from turngym.errors import ConfigError, ExpertLost
+from turngym.trainers.sft import demonstrations
+from turngym.types import JSONValue
+
+
+class Fork(TextEnv[str]):
+    """Walk five steps; the solver of one episode in two loses its way after two."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(env_id="Fork", max_turns=7)
+        self.instructions = "Walk."
+
+    def _begin(self, task: str | int | None) -> str:
+        self.steps, self.is_marked = 0, bool(self.np_random.integers(2))
+        return "marked" if self.is_marked else "plain"
+
+    def _advance(self, action: str) -> Outcome[str]:
+        if action != "walk":
+            return Outcome("No.", action_is_valid=False)
+        self.steps += 1
+        return Outcome("On.", float(self.steps == 5), self.steps == 5, self.steps == 5)
+
+    def _progress(self) -> float:
+        return self.steps / 5
+
+    def _anchor(self) -> str:
+        return str(self.steps)
+
+    def _state(self) -> JSONValue:
+        return [self.steps, self.is_marked]
+
+    def _load(self, state: JSONValue) -> None:
+        self.steps, self.is_marked = state
+
+    def expert_action(self) -> str:
+        if self.is_marked and self.steps == 2:
+            raise ExpertLost("the way is gone.")
+        return "walk"
+
+
+@pytest.fixture(params=["sync", "process"])
+def vector(request: pytest.FixtureRequest) -> Iterator[TextVectorEnv]:
+    found = make_vec(env_fns=[Fork] * 4, backend=request.param, autoreset_mode="disabled")
+    yield found
+    found.close()
+
+
+def test_an_episode_whose_solver_is_lost_is_lost_and_the_others_are_not(vector: TextVectorEnv) -> None:
+    played = rollout(vector, ExpertAgent(), [EpisodeSpec(i, i, i) for i in range(16)])
+    marked = [each for each in played if each.turns[0].observation == "marked"]
+    plain = [each for each in played if each.turns[0].observation == "plain"]
+    assert len(marked) > 2 and len(plain) > 2 and len(marked) + len(plain) == 16
+    for each in plain:
+        assert each.success == 1 and [turn.action for turn in each.turns] == ["walk"] * 5
+    for each in marked:
+        assert each.success == 0 and each.truncated and not each.fault
+        assert [turn.action for turn in each.turns] == ["walk"] * 2 + [GIVEN_UP] * 5
+        assert [turn.action_is_valid for turn in each.turns] == [True] * 2 + [False] * 5
+
+
+def test_what_was_given_up_is_no_demonstration(vector: TextVectorEnv) -> None:
+    shown = demonstrations(vector, agent_of(small_model()), 16, 0)
+    assert 2 < len(shown) < 14 and all(each.success == 1 for each in shown)
+    assert {each.turns[0].observation for each in shown} == {"plain"}
+
+
+def test_an_expert_without_a_vector_says_what_is_missing() -> None:
+    with pytest.raises(ConfigError, match=r"call attach\(vector\) first"):
+        ExpertAgent().act([])
