@@ -94,7 +94,7 @@ WORLDS: Mapping[str, World] = {
     "searchqa": World(
         "SearchQA, one hop in a world of 20,000 documents",
         ("--env", "turngym/SearchQA-v0", *options(*SEARCH), *CONVERSATION, *COPYING, *sizes(10_000, 6, 512, 32)),
-        8_000,
+        14_000,
         {
             "ppo+st_ppo": ("--algorithm", "ppo+st_ppo"),
             "ppo+st_ppo, step rewards": ("--algorithm", "ppo+st_ppo", *options(*SEARCH, STEPS)),
