@@ -184,7 +184,9 @@ def run_world(name: str) -> dict[str, Any]:
     runs = {run: summary(folder) for run, folder in folders.items()}
     by_arm = {arm: [folders[run_name(name, arm, seed)] for seed in SEEDS] for arm in world.arms}
     write_curves(by_arm, RESULTS / f"worlds-{name}.png", world.title)
-    before, after = ({arm: _sampled(name, arm, runs, stage) for arm in world.arms} for stage in ("warmup", "final"))
+    before, after = (
+        {arm: _success(name, arm, runs, f"{stage}-sampled") for arm in world.arms} for stage in ("warmup", "final")
+    )
     return {
         "command": f"python benchmarks/learning/worlds.py {name}",
         "warmups": imitated,
@@ -197,19 +199,28 @@ def run_world(name: str) -> dict[str, Any]:
     }
 
 
-def _sampled(name: str, arm: str, runs: Mapping[str, Any], stage: str) -> list[float]:
-    """Return the success of sampled play on test instances at a stage of an arm's runs, a value a seed."""
+def _success(name: str, arm: str, runs: Mapping[str, Any], evaluation: str) -> list[float]:
+    """Return the success on test instances in one evaluation of an arm's runs, a value a seed."""
     mine = [runs[run_name(name, arm, seed)]["evaluations"] for seed in SEEDS]
-    return [each[f"{stage}-sampled"]["success"]["value"] for each in mine]
+    return [each[evaluation]["success"]["value"] for each in mine]
 
 
 def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return Markdown tables: success of every arm before and after, and the comparisons of arms."""
-    lines = ["| arm | after warm-up, % | after training, % | change, points [95 %] | |", "|---|---|---|---|---|"]
+    lines = [
+        "Success on test instances, mean of three seeds (smallest to largest); the change is that of sampled play.",
+        "",
+        "| arm | after warm-up, % | after training, % | change, points [95 %] | | greedy before | greedy after |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for name, result in results.items():
         for arm, change in result["change"].items():
             before, after = mean_and_range(result["before"][arm]), mean_and_range(result["after"][arm])
-            lines.append(f"| {name}: {arm} | {before} | {after} | {in_points(change)} | {change['verdict']} |")
+            greedy = [
+                mean_and_range(_success(name, arm, result["runs"], f"{stage}-greedy")) for stage in ("warmup", "final")
+            ]
+            figures = f"{before} | {after} | {in_points(change)} | {change['verdict']} | {' | '.join(greedy)}"
+            lines.append(f"| {name}: {arm} | {figures} |")
     lines += ["", "| comparison | difference after training, points [95 %] | verdict |", "|---|---|---|"]
     for name, result in results.items():
         for claim, found in result["claims"].items():
