@@ -59,7 +59,7 @@ class EmbeddedConfig:
 def build_tokenizer(texts: Iterable[str], vocabulary: int = 512, words_apart: bool = False) -> PreTrainedTokenizerFast:
     """Train a byte-level BPE tokenizer on texts of an environment; the same texts give the same tokenizer.
 
-    Digits stay apart and so do the marks around an action, so that a small model sees numbers and answers as wholes.
+    The marks around an action are tokens of their own.
 
     >>> build_tokenizer(["a dog, a cat"] * 9, 300, words_apart=True).tokenize("dog dog")
     ['dog', 'Ġ', 'dog']

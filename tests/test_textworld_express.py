@@ -2,26 +2,21 @@
 
 import json
 import random
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
 import pytest
+from express import EASY_MAP, easy
 from gymnasium.utils.env_checker import check_env
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.textworlds.textworld_express import UNKNOWN_ACTION, TextWorldExpress
-from turngym.envs.textworlds.textworld_express_games import (
-    GAMES,
-)
+from turngym.envs.textworlds.textworld_express_games import GAMES
 from turngym.errors import ConfigError, EpisodeOver, UnknownName
 
-pytest.importorskip("textworld_express", reason="needs the optional package textworld-express")
-if shutil.which("java") is None:
-    pytest.skip("needs a Java runtime on the PATH", allow_module_level=True)
+__all__ = ["easy"]  # fixture
 
-EASY_MAP = "numLocations=3,maxDistanceApart=2,maxDistractorItemsPerLocation=0,includeDoors=0"
 Pair = tuple[TextWorldExpress, TextWorldExpress]
 
 
@@ -32,13 +27,6 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     yield first, second
     first.close()
     second.close()
-
-
-@pytest.fixture(scope="module")
-def easy() -> Iterator[TextWorldExpress]:
-    env = TextWorldExpress(game="mapreader", params=EASY_MAP, max_turns=12)
-    yield env
-    env.close()
 
 
 def play(env: TextWorldExpress, seed: int, num_turns: int = 12) -> list[Any]:

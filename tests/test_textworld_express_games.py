@@ -1,12 +1,10 @@
 """TextWorldExpress's table of games, parameters and folds agrees with the package; gold paths are read well."""
 
-import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from express import EASY_MAP, easy
 
-import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.textworlds.textworld_express import TextWorldExpress
 from turngym.envs.textworlds.textworld_express_games import (
     FIRST_SEED,
@@ -21,18 +19,7 @@ from turngym.envs.textworlds.textworld_express_games import (
 )
 from turngym.errors import ConfigError, UnknownName
 
-pytest.importorskip("textworld_express", reason="needs the optional package textworld-express")
-if shutil.which("java") is None:
-    pytest.skip("needs a Java runtime on the PATH", allow_module_level=True)
-
-EASY_MAP = "numLocations=3,maxDistanceApart=2,maxDistractorItemsPerLocation=0,includeDoors=0"
-
-
-@pytest.fixture(scope="module")
-def easy() -> Iterator[TextWorldExpress]:
-    env = TextWorldExpress(game="mapreader", params=EASY_MAP, max_turns=12)
-    yield env
-    env.close()
+__all__ = ["easy"]  # fixture
 
 
 def test_folds_are_the_packages_own_and_disjoint(easy: TextWorldExpress) -> None:

@@ -3,34 +3,20 @@
 import gc
 import json
 import os
-import shutil
 import signal
-from collections.abc import Iterator
 
 import gymnasium
 import pytest
+from express import EASY_MAP, easy
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.textworlds.java import JavaGone, close_java
 from turngym.envs.textworlds.textworld_express import TextWorldExpress
-from turngym.envs.textworlds.textworld_express_games import (
-    GAMES,
-)
+from turngym.envs.textworlds.textworld_express_games import GAMES
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, SnapshotUnsupported
 
-pytest.importorskip("textworld_express", reason="needs the optional package textworld-express")
-if shutil.which("java") is None:
-    pytest.skip("needs a Java runtime on the PATH", allow_module_level=True)
-
-EASY_MAP = "numLocations=3,maxDistanceApart=2,maxDistractorItemsPerLocation=0,includeDoors=0"
-
-
-@pytest.fixture(scope="module")
-def easy() -> Iterator[TextWorldExpress]:
-    env = TextWorldExpress(game="mapreader", params=EASY_MAP, max_turns=12)
-    yield env
-    env.close()
+__all__ = ["easy"]  # fixture
 
 
 def test_a_snapshot_that_replays_differently_is_refused(easy: TextWorldExpress) -> None:

@@ -10,8 +10,8 @@ from torch import Tensor
 from turngym.agents.models import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
-from turngym.trainers.rows import build_rows
-from turngym.trainers.sft import SupervisedConfig, SupervisedLearner, demonstrations
+from turngym.trainers.rows import Read, Row, build_rows
+from turngym.trainers.sft import SupervisedConfig, SupervisedLearner, demonstrations, with_observations
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +74,8 @@ def test_a_model_that_learns_what_it_reads_predicts_it_better(played: list[Traje
 def test_a_weight_out_of_range_is_told(weight: float) -> None:
     with pytest.raises(ConfigError, match=r"observation_weight must lie in \[0, 1\], got"):
         SupervisedConfig(observation_weight=weight)
+
+
+def test_where_only_a_critic_reads_the_next_token_is_still_an_observation() -> None:
+    row = Row((5, 6, 7, 8), (Read(1, -1, -1, 2, 0), Read(2, 8, 0, 3, 0)))
+    assert [(read.target, read.token) for read in with_observations(row).reads] == [(6, -1), (7, -1), (8, 0)]

@@ -104,7 +104,7 @@ def with_observations(row: Row) -> Row:
     >>> [(read.target, read.token) for read in with_observations(row).reads]
     [(6, -1), (7, 0)]
     """
-    sampled = {read.position: read for read in row.reads}
+    sampled = {read.position: read for read in row.reads if read.token >= 0}
     targets = enumerate(row.ids[1:])
     reads = (sampled.get(place, Read(place, target, -1, -1, row.reads[0].episode)) for place, target in targets)
     return Row(row.ids, tuple(reads))

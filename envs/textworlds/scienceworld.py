@@ -21,7 +21,7 @@ from turngym.envs.textworlds.scienceworld_tasks import (
     read_simplifications,
     variations,
 )
-from turngym.errors import ConfigError, EpisodeOver, UnknownName, nearest
+from turngym.errors import EpisodeOver, ExpertLost, UnknownName, nearest
 from turngym.types import JSONValue
 
 _LONGEST_ACTION = 300
@@ -185,7 +185,7 @@ class ScienceWorld(TextEnv[str]):
 
         Raises:
             EpisodeOver: No episode runs.
-            ConfigError: The actions so far are not those of the path, or the path has come to its end.
+            ExpertLost: The actions so far are not those of the path, or the path has come to its end.
         """
         if not self._running:
             raise EpisodeOver(f"expert_action() of {self.env_id} outside of an episode: call reset() first.")
@@ -193,7 +193,7 @@ class ScienceWorld(TextEnv[str]):
             self._gold = self._join().find_gold(self._kind, self._variation, self.simplifications)
         taken = gold_position(self._actions, self._gold)
         if taken is None or taken >= len(self._gold):
-            raise ConfigError(
+            raise ExpertLost(
                 f"the episode of {self.env_id} has left the gold path of {self.instance}, or it has ended without "
                 "success, and there is no other solver: ask for the expert's action only while every action was its."
             )

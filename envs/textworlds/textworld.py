@@ -31,7 +31,7 @@ from turngym.envs.textworlds.textworld_games import (
     read_params,
 )
 from turngym.envs.textworlds.textworld_text import Sight, match_command, tidy
-from turngym.errors import ConfigError, UnknownName, nearest
+from turngym.errors import ConfigError, ExpertLost, UnknownName, nearest
 from turngym.types import JSONValue
 
 REWARDS = ("score", "intermediate")
@@ -233,7 +233,7 @@ class TextWorld(TextEnv[str]):
         if self._policy is None:
             self._policy = self._plan()
         if not self._policy:
-            raise ConfigError(
+            raise ExpertLost(
                 f"the episode of {self.env_id} has left the walkthrough of {self.instance}, and TextWorld has no other "
                 "way to the end from here."
             )

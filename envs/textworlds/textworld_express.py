@@ -27,7 +27,7 @@ from turngym.envs.textworlds.textworld_express_games import (
     read_params,
     task_numbers,
 )
-from turngym.errors import ConfigError, EpisodeOver, UnknownName, missing_extra, nearest
+from turngym.errors import ConfigError, EpisodeOver, ExpertLost, UnknownName, missing_extra, nearest
 from turngym.types import JSONValue
 
 UNKNOWN_ACTION = "That is no action you can take now."
@@ -219,7 +219,7 @@ class TextWorldExpress(TextEnv[str]):
 
         Raises:
             EpisodeOver: No episode runs.
-            ConfigError: The actions so far have left the gold path, or the package found none for this task.
+            ExpertLost: The actions so far have left the gold path, or the package found none for this task.
         """
         if not self._running:
             raise EpisodeOver(f"expert_action() of {self.env_id} outside of an episode: call reset() first.")
@@ -227,7 +227,7 @@ class TextWorldExpress(TextEnv[str]):
             self._gold = self._find_gold()
         position = gold_position(self._actions, self._gold, may_look=self.game != "simonsays")
         if position is None:
-            raise ConfigError(
+            raise ExpertLost(
                 f"the episode of {self.env_id} has left the gold path, and there is no other solver: "
                 "ask for the expert's action only while every action was the expert's."
             )
