@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,9 @@ def test_a_world_improves_only_if_the_whole_interval_lies_above_0() -> None:
 
 def test_the_page_shows_every_arm_before_and_after_and_every_comparison() -> None:
     before, after = [0.2, 0.25, 0.3], [0.5, 0.56, 0.6]
-    result = {
+    greedy = {f"{stage}-greedy": {"success": {"value": value}} for stage, value in (("warmup", 0.125), ("final", 0.75))}
+    result: dict[str, Any] = {
+        "runs": {worlds.run_name("webshop", "gigpo", seed): {"evaluations": greedy} for seed in worlds.SEEDS},
         "before": {"gigpo": before},
         "after": {"gigpo": after},
         "change": {"gigpo": verdicts.difference(after, before, verdicts.CHANGE)},
@@ -58,4 +61,5 @@ def test_the_page_shows_every_arm_before_and_after_and_every_comparison() -> Non
     }
     page = worlds.page({"webshop": result})
     assert "| webshop: gigpo |  25.0 (20.0 to 30.0) |  55.3 (50.0 to 60.0) | +30.3 [" in page
-    assert "| improves |" in page and "| webshop: gigpo > ppo | +30.3 [" in page and "| holds |" in page
+    assert "| improves |  12.5 (12.5 to 12.5) |  75.0 (75.0 to 75.0) |" in page
+    assert "| webshop: gigpo > ppo | +30.3 [" in page and "| holds |" in page

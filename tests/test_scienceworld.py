@@ -15,7 +15,7 @@ from turngym.benchmarks.suites import SUITES
 from turngym.envs.check import check
 from turngym.envs.textworlds.java import JavaGone, JavaObject, close_java
 from turngym.envs.textworlds.scienceworld import ScienceWorld
-from turngym.envs.textworlds.scienceworld_game import UNKNOWN_ACTION, Game, tidy
+from turngym.envs.textworlds.scienceworld_game import _ENTRY, UNKNOWN_ACTION, Game, find_jar, tidy
 from turngym.envs.textworlds.scienceworld_tasks import (
     SIMPLIFICATIONS,
     VARIATIONS,
@@ -68,6 +68,12 @@ def game_of(env: ScienceWorld) -> Game:
     return env._game
 
 
+def shared_state(env: ScienceWorld) -> tuple[int, int]:
+    """Return where the game of an environment, whose turn it is, stands in the random numbers and the count."""
+    shared = game_of(env).process.shared[_ENTRY]
+    return shared._seed.get(shared._random), shared._counter.count()
+
+
 @pytest.mark.parametrize("task", ["find-animal/225", "find-animal/226", "find-animal/299"])
 def test_the_gold_path_reaches_one_hundred(env: ScienceWorld, task: str) -> None:
     _, info = env.reset(options={"task": task})
@@ -96,6 +102,22 @@ def test_games_that_take_turns_in_one_process_do_not_disturb_each_other(env: Sci
     assert json.dumps(play(env, "find-animal/225", OUTSIDE)) == json.dumps(alone)
     for each in (other, third):
         each.close()
+
+
+def test_a_game_that_is_constructed_in_mid_episode_takes_no_random_numbers_from_the_others(env: ScienceWorld) -> None:
+    """The package builds a house before it is told the task, with the generator and the counter of all games."""
+    alone = play(env, "find-animal/225", OUTSIDE)
+    seen: list[Any] = [env.reset(seed=0, options={"task": "find-animal/225"})]
+    marks = []
+    for action in OUTSIDE:
+        before = shared_state(env)
+        newcomer = Game(find_jar(), lists_actions=False)
+        newcomer._take_turn(game_of(env)._mark, lambda java: None)
+        marks.append(shared_state(env) == before)
+        seen.append(env.step(action))
+        newcomer.close()
+    assert json.dumps(seen) == json.dumps(alone)
+    assert all(marks) and len(marks) == len(OUTSIDE)
 
 
 def test_threads_see_what_one_thread_sees() -> None:

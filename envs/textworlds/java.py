@@ -201,17 +201,27 @@ class JavaObject:
     Args:
         pool: The pool.
         entry: Dotted name of the class to construct.
+        run: How to construct it, for classes that must take turns; by itself :meth:`JavaProcess.run`.
 
     Raises:
         MissingExtra: There is no Java runtime.
         JavaGone: The process ended while it started.
     """
 
-    def __init__(self, pool: EnginePool[JavaProcess], entry: str) -> None:
+    def __init__(
+        self,
+        pool: EnginePool[JavaProcess],
+        entry: str,
+        run: Callable[[JavaProcess, Callable[[Any], Any]], Any] = JavaProcess.run,
+    ) -> None:
         self._lease = pool.lease()
         self.process = self._lease.engine
         """The process that it lives in."""
-        self.entry: Any = self.process.run(lambda java: functools.reduce(getattr, entry.split("."), java.jvm)())
+        try:
+            self.entry: Any = run(self.process, lambda java: functools.reduce(getattr, entry.split("."), java.jvm)())
+        except BaseException:
+            self._lease.release()
+            raise
         """The object as py4j shows it; ask it within :meth:`JavaProcess.run`."""
 
     def is_alive(self) -> bool:

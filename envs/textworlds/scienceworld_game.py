@@ -103,7 +103,7 @@ class Game:
     """
 
     def __init__(self, jar: Path, *, lists_actions: bool) -> None:
-        self._java = JavaObject(java_pool("ScienceWorld", jar, _HEAP_MEGABYTES, _OPTIONS), _ENTRY)
+        self._java = JavaObject(java_pool("ScienceWorld", jar, _HEAP_MEGABYTES, _OPTIONS), _ENTRY, _take_own_turn)
         self._lists_actions = lists_actions
         self._mark = _Mark()
 
@@ -156,13 +156,22 @@ class Game:
         return _act(java, self._java.entry, action, self._lists_actions)
 
     def _take_turn(self, mark: _Mark, function: Callable[[Any], T], *, is_long: bool = False) -> T:
-        def act(java: Any) -> T:
-            shared = self.process.shared.get(_ENTRY) or self.process.shared.setdefault(_ENTRY, _Shared(java))
-            shared.hand_to(mark)
-            return function(java)
+        return _take_turn(self.process, mark, function, is_long=is_long)
 
-        with self.process.lock:
-            return self.process.run(act, is_long=is_long)
+
+def _take_turn(process: JavaProcess, mark: _Mark, function: Callable[[Any], T], *, is_long: bool = False) -> T:
+    def act(java: Any) -> T:
+        shared = process.shared.get(_ENTRY) or process.shared.setdefault(_ENTRY, _Shared(java))
+        shared.hand_to(mark)
+        return function(java)
+
+    with process.lock:
+        return process.run(act, is_long=is_long)
+
+
+def _take_own_turn(process: JavaProcess, function: Callable[[Any], T]) -> T:
+    """Construct a game; that builds a house, for which random numbers are drawn and objects counted."""
+    return _take_turn(process, _Mark(), function)
 
 
 def _act(java: Any, entry: Any, action: str, lists_actions: bool) -> Reply:
