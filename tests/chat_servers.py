@@ -104,15 +104,17 @@ class _Handler(BaseHTTPRequestHandler):
             server.at_once += 1
             server.most_at_once = max(server.most_at_once, server.at_once)
         try:
-            self._reply(server.answer(body))
-        except OSError:
-            self.close_connection = True
+            reply = server.answer(body)
+            server.closing.wait(reply.delay)
         finally:
             with server.lock:
-                server.at_once -= 1
+                server.at_once -= 1  # before the client has the reply, for it may ask again at once
+        try:
+            self._reply(reply)
+        except OSError:
+            self.close_connection = True
 
     def _reply(self, reply: Reply) -> None:
-        self.server.closing.wait(reply.delay)
         content = reply.content()
         if reply.drop == "before":
             return self._hang_up()

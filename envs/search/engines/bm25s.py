@@ -14,6 +14,8 @@ from turngym.envs.search.retriever import RETRIEVERS, LocalRetriever, query_word
 from turngym.errors import missing_extra
 
 _WORD = re.compile(r"\w\w+")
+_NO_WORD = "\N{EMPTY SET}"
+"""Stands in a document without words, which the package does not take."""
 
 
 @lru_cache(maxsize=1)
@@ -33,6 +35,16 @@ def tokens(text: str) -> list[str]:
     return found if stemmer is None else list(stemmer.stemWords(found))
 
 
+def _numbered(documents: Sequence[Document]) -> tuple[list[list[int]], dict[str, int]]:
+    """Return the words of each document as numbers, and the number of each word: a quarter of the memory of texts."""
+    vocabulary: dict[str, int] = {}
+    numbers = [
+        [vocabulary.setdefault(word, len(vocabulary)) for word in tokens(document.contents) or [_NO_WORD]]
+        for document in documents
+    ]
+    return numbers, vocabulary
+
+
 @RETRIEVERS.register("bm25s")
 class BM25SRetriever(LocalRetriever):
     """BM25 (Lucene's form, k1 1.5, b 0.75) over title and text in one field."""
@@ -45,8 +57,7 @@ class BM25SRetriever(LocalRetriever):
             raise missing_extra("the search engine bm25s", "bm25s", "search") from None
 
         self._index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
-        corpus = [tokens(document.contents) or ["\N{EMPTY SET}"] for document in self.documents]
-        self._index.index(corpus, show_progress=False)
+        self._index.index(_numbered(self.documents), show_progress=False)
 
     def search(self, queries: Sequence[str], top_k: int) -> list[list[Hit]]:
         """Return the best passages for each query."""
