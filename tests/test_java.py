@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from turngym.processes import has_ended
 NEEDS_JAVA = pytest.mark.skipif(shutil.which("java") is None, reason="needs a Java runtime on the PATH")
 START = """
 from pathlib import Path
+from typing import Any
 from turngym.envs.textworlds.java import JavaProcess
 held = JavaProcess("a test", Path("."))
 print(held.pid, flush=True)
@@ -134,6 +137,33 @@ def test_objects_of_one_process_are_apart_and_the_process_is_used_again() -> Non
     assert pool.memory_mib() > 10
     pool.close()
     assert is_gone(first.process.pid) and is_gone(third.process.pid)
+
+
+@NEEDS_JAVA
+def test_an_object_that_cannot_be_constructed_keeps_no_seat() -> None:
+    pool, held = new_list(seats=2)
+    for _ in range(3):
+        with pytest.raises(TypeError):
+            JavaObject(pool, "java.util.NoSuchList")
+    other = JavaObject(pool, "java.util.ArrayList")
+    assert other.process is held.process and pool.counts["started"] == 1
+    pool.close()
+
+
+@NEEDS_JAVA
+def test_an_object_is_constructed_where_it_is_told_to_be() -> None:
+    pool, held = new_list()
+    turns = []
+
+    def take_turn(process: JavaProcess, construct: Callable[[Any], Any]) -> Any:
+        with process.lock:
+            turns.append(process)
+            return process.run(construct)
+
+    held.close()
+    other = JavaObject(pool, "java.util.ArrayList", take_turn)
+    assert turns == [other.process] and other.call("size") == 0
+    pool.close()
 
 
 @NEEDS_JAVA

