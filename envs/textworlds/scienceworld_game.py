@@ -153,7 +153,7 @@ class Game:
         self._java.close()
 
     def _act(self, java: Any, action: str) -> Reply:
-        return _act(java, self._java.entry, action, self._lists_actions)
+        return _act(java, self._java.entry, action, lists_actions=self._lists_actions)
 
     def _take_turn(self, mark: _Mark, function: Callable[[Any], T], *, is_long: bool = False) -> T:
         return _take_turn(self.process, mark, function, is_long=is_long)
@@ -174,7 +174,7 @@ def _take_own_turn(process: JavaProcess, function: Callable[[Any], T]) -> T:
     return _take_turn(process, _Mark(), function)
 
 
-def _act(java: Any, entry: Any, action: str, lists_actions: bool) -> Reply:
+def _act(java: Any, entry: Any, action: str, *, lists_actions: bool) -> Reply:
     answer, score, is_over = entry.step(action), round(100 * entry.getScore()), entry.getCompleted()
     look, inventory = entry.freeActionLook(), entry.freeActionInventory()
     legal = read(java, entry.getValidActionObjectCombinations()) if lists_actions else ()
@@ -182,20 +182,26 @@ def _act(java: Any, entry: Any, action: str, lists_actions: bool) -> Reply:
 
 
 def _find_gold(kind: str, variation: int, simplifications: str, lists_actions: bool, java: Any) -> tuple[str, ...]:
-    """Return the gold path, as far as the end of the task, less what is not understood when it is played again."""
+    """Return the gold path; where nothing is drawn for lists, as far as the end, less what is not understood."""
     entry = java.jvm.scienceworld.runtime.pythonapi.PythonInterface()
     entry.load(kind, variation, simplifications, True)
-    path = read(java, entry.getGoldActionSequence())
-    entry.load(kind, variation, simplifications, False)
-    _act(java, entry, "look around", lists_actions)
+    path: tuple[str, ...] = read(java, entry.getGoldActionSequence())
+    if not lists_actions:  # for a list, random numbers are drawn on every turn, also on those not understood
+        entry.load(kind, variation, simplifications, False)
+        path = _understood(java, entry, path)
+    java.detach(entry)
+    return path
+
+
+def _understood(java: Any, entry: Any, path: tuple[str, ...]) -> tuple[str, ...]:
+    _act(java, entry, "look around", lists_actions=False)
     kept = []
     for action in path:
-        reply = _act(java, entry, action, lists_actions)
-        if reply.observation != UNKNOWN_ACTION or lists_actions:  # for the list, random numbers are drawn
+        reply = _act(java, entry, action, lists_actions=False)
+        if reply.observation != UNKNOWN_ACTION:
             kept.append(action)
         if reply.is_over:
             break
-    java.detach(entry)
     return tuple(kept)
 
 
