@@ -117,6 +117,18 @@ def test_a_program_that_is_no_server_is_refused(code: str) -> None:
 
 @needs_mcp
 @pytest.mark.integration
+def test_closing_a_server_that_ends_by_itself_at_that_moment_is_harmless(
+    server: McpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.close()
+    assert server._loop.is_closed() and not server._thread.is_alive()
+    monkeypatch.setattr(server._thread, "is_alive", lambda: True)  # as seen a moment before it ended
+    server.close()
+    assert server._loop.is_closed()
+
+
+@needs_mcp
+@pytest.mark.integration
 def test_a_program_that_says_nothing_is_refused_in_time() -> None:
     with pytest.raises(ConfigError, match=r"has said nothing for 0.5 seconds"):
         McpServer([sys.executable, "-c", "import time; time.sleep(600)"], start_seconds=0.5)

@@ -7,6 +7,7 @@ with McpServer(["python", "server.py"]) as server:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -46,6 +47,7 @@ class McpServer:
         )
         self._loop = asyncio.new_event_loop()
         self._ready: Future[list[Tool]] = Future()
+        self._task = self._loop.create_task(self._session())
         self._thread = threading.Thread(target=self._serve, name="MCP server", daemon=True)
         self._thread.start()
         try:
@@ -61,7 +63,6 @@ class McpServer:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._task = self._loop.create_task(self._session())
         try:
             self._loop.run_until_complete(self._task)
         except asyncio.CancelledError:
@@ -100,7 +101,8 @@ class McpServer:
         """End the server; may be called again."""
         if self._thread.is_alive():
             stop: Callable[[], Any] = self._task.cancel
-            self._loop.call_soon_threadsafe(stop)
+            with contextlib.suppress(RuntimeError):  # it has just closed its loop by itself
+                self._loop.call_soon_threadsafe(stop)
             self._thread.join(10)
 
     def __enter__(self) -> Self:
