@@ -22,7 +22,6 @@ from turngym.processes import has_ended
 NEEDS_JAVA = pytest.mark.skipif(shutil.which("java") is None, reason="needs a Java runtime on the PATH")
 START = """
 from pathlib import Path
-from typing import Any
 from turngym.envs.textworlds.java import JavaProcess
 held = JavaProcess("a test", Path("."))
 print(held.pid, flush=True)

@@ -219,10 +219,10 @@ class JavaObject:
         """The process that it lives in."""
         try:
             self.entry: Any = run(self.process, lambda java: functools.reduce(getattr, entry.split("."), java.jvm)())
+            """The object as py4j shows it; ask it within :meth:`JavaProcess.run`."""
         except BaseException:
             self._lease.release()
             raise
-        """The object as py4j shows it; ask it within :meth:`JavaProcess.run`."""
 
     def is_alive(self) -> bool:
         """Return whether its process runs."""

@@ -194,6 +194,7 @@ def _find_gold(kind: str, variation: int, simplifications: str, lists_actions: b
 
 
 def _understood(java: Any, entry: Any, path: tuple[str, ...]) -> tuple[str, ...]:
+    """Play a path in a game that has just begun; return what is understood of it, as far as the end."""
     _act(java, entry, "look around", lists_actions=False)
     kept = []
     for action in path:
