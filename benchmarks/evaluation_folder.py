@@ -15,11 +15,7 @@ from typing import IO, Any
 
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
 from turngym.files import write_json
-
-try:
-    import fcntl
-except ImportError:  # Windows, where two evaluations of one folder are not noticed
-    fcntl = None  # type: ignore[assignment]
+from turngym.locks import LOCK_FILE, FolderLock
 
 Key = tuple[str, int, int]
 """An episode: label of the environment, number of the task in it, attempt at the task."""
@@ -32,10 +28,14 @@ _SERVER_MAY_DIFFER = frozenset(
 
 
 def is_free(path: Path) -> bool:
-    """Return whether a folder is absent or empty; what a kill left of a file that was being written does not count."""
+    """Return whether a folder is absent or empty; its lock and half a file that a kill left do not count."""
     if not path.exists():
         return True
-    return path.is_dir() and all(file.name.startswith(".") and file.name.endswith(".tmp") for file in path.iterdir())
+    return path.is_dir() and all(_is_left_over(file.name) for file in path.iterdir())
+
+
+def _is_left_over(name: str) -> bool:
+    return name == LOCK_FILE or (name.startswith(".") and name.endswith(".tmp"))
 
 
 def require_free(path: Path) -> None:
@@ -63,14 +63,6 @@ class _Lines:
         self.path = path
         self.places: dict[Key, tuple[int, int]] = {}
         self._file: IO[bytes] = path.open("a+b")
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                self._file.close()
-                raise RunFolderExists(
-                    f"{path.parent} is being written by another evaluation: wait for its end, or pass another folder."
-                ) from error
 
     def read(self) -> Iterator[dict[str, Any]]:
         """Yield the rows, and cut off a line that a kill left unfinished."""
@@ -136,7 +128,8 @@ class EvaluationFolder:
         keeps_transcripts: Without a folder, keep the transcripts in memory.
 
     Raises:
-        RunFolderExists: The folder is not empty and ``resume`` was not given, or another process writes it.
+        RunFolderExists: The folder is not empty and ``resume`` was not given.
+        FolderInUse: Another process writes it.
         ConfigError: The folder holds another evaluation, or something else.
         CheckpointError: The stored episodes are damaged.
     """
@@ -156,22 +149,32 @@ class EvaluationFolder:
         self._synced = 0.0
         self._kept: dict[Key, Mapping[str, Any]] | None = {} if path is None and keeps_transcripts else None
         self._files: dict[str, _Lines] = {}
+        self._lock: FolderLock | None = None
         if path is None:
             return
-        if is_free(path):
-            write_json(path / "config.json", config)
-            write_json(path / "metadata.json", metadata)
-        elif resume:
+        if not is_free(path):
+            if not resume:
+                require_free(path)
             require_same(path, json.loads(json.dumps(config)))
-            if (path / "metadata.json").exists():
-                self.metadata = json.loads((path / "metadata.json").read_text("utf8"))
-        else:
-            require_free(path)
+        path.mkdir(parents=True, exist_ok=True)
+        self._lock = FolderLock(path, "evaluation")
         try:
+            self._begin(path, config, resume)
             self._open(path)
         except BaseException:
             self.close()
             raise
+
+    def _begin(self, path: Path, config: Mapping[str, Any], resume: bool) -> None:
+        if is_free(path):
+            write_json(path / "config.json", config)
+            write_json(path / "metadata.json", self.metadata)
+            return
+        if not resume:
+            require_free(path)
+        require_same(path, json.loads(json.dumps(config)))
+        if (path / "metadata.json").exists():
+            self.metadata = json.loads((path / "metadata.json").read_text("utf8"))
 
     def _open(self, path: Path) -> None:
         self._files["episodes"] = _Lines(path / "episodes.jsonl")
@@ -243,6 +246,8 @@ class EvaluationFolder:
         for file in self._files.values():
             file.close()
         self._files = {}
+        if self._lock is not None:
+            self._lock.release()
 
 
 def require_same(path: Path, config: Mapping[str, Any]) -> None:

@@ -15,11 +15,8 @@ from typing import IO, Any
 
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
 from turngym.files import write_atomic, write_json
+from turngym.locks import LOCK_FILE, FolderLock
 
-try:
-    import fcntl
-except ImportError:  # Windows, where two tournaments in one folder are not noticed
-    fcntl = None  # type: ignore[assignment]
 _SECONDS_BETWEEN_SYNCS = 1.0
 _MAY_GROW = "blocks"
 
@@ -33,7 +30,8 @@ class TournamentFolder:
         resume: Go on with what the folder holds.
 
     Raises:
-        RunFolderExists: The folder is not empty, and ``resume`` was not given, or another process writes it.
+        RunFolderExists: The folder is not empty, and ``resume`` was not given.
+        FolderInUse: Another process writes it.
         ConfigError: The folder holds another tournament, or something else.
         CheckpointError: The stored games are damaged.
     """
@@ -43,7 +41,7 @@ class TournamentFolder:
         self.records: dict[str, dict[str, Any]] = {}
         """Match key -> record of every game that is over."""
         self._file: IO[bytes] | None = None
-        self._lock: int | None = None
+        self._lock: FolderLock | None = None
         self._synced = 0.0
         if path is None:
             if resume:
@@ -59,8 +57,8 @@ class TournamentFolder:
 
     def _begin(self, path: Path, plan: Mapping[str, Any], resume: bool) -> None:
         if path.is_dir():
-            self._take(path)
-        if not path.is_dir() or any(path.iterdir()):
+            self._lock = FolderLock(path, "tournament")
+        if not path.is_dir() or any(file.name != LOCK_FILE for file in path.iterdir()):
             if not resume:
                 raise RunFolderExists(
                     f"{path} exists already and is not empty: resume goes on with the tournament in it, or pass "
@@ -72,18 +70,6 @@ class TournamentFolder:
         if games.exists():
             self._read(games)
         self._file = games.open("ab")
-
-    def _take(self, path: Path) -> None:
-        """Keep every other tournament out of the folder; the system lets them in again when this process ends."""
-        if fcntl is None:
-            return
-        self._lock = os.open(path, os.O_RDONLY)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RunFolderExists(
-                f"{path} is being written by another tournament: wait for its end, or pass another folder."
-            ) from error
 
     def _require_same(self, path: Path, plan: Mapping[str, Any]) -> None:
         try:
@@ -138,7 +124,7 @@ class TournamentFolder:
             self._file.close()
             self._file = None
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.release()
             self._lock = None
 
     def finish(self, records: Sequence[Mapping[str, Any]], results: Mapping[str, Any]) -> None:

@@ -2,6 +2,11 @@
 
 import dataclasses
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -10,6 +15,7 @@ import pytest
 from turngym.__main__ import main
 from turngym.benchmarks.commands.train import default_run_dir, parse_train
 from turngym.errors import CheckpointError, ConfigError, UnknownName
+from turngym.locks import FolderLock
 from turngym.trainers.algorithms import ALGORITHMS, build, parts
 from turngym.trainers.config import TrainConfig, config_from_json
 from turngym.trainers.run_folder import RunFolder
@@ -234,3 +240,25 @@ def test_a_run_from_the_command_line_ends_with_its_report(tmp_path: Path, capsys
     assert last == f"report: {folder / 'report.html'}" and (folder / "report.html").exists()
     assert RunFolder(folder).config() == parsed(*TINY)
     assert main(["train", "--resume", "--run-dir", str(folder)]) == 0, "a finished run finishes again"
+
+
+def test_a_second_resume_in_a_run_folder_is_turned_away_and_writes_nothing(tmp_path: Path) -> None:
+    """A run that another process trains in: exit status 2, one sentence, not a byte changed; after kill -9 it goes."""
+    run, words = tmp_path / "run", [sys.executable, "-m", "turngym", "train", *TINY]
+    first = subprocess.Popen([*words, "--iterations", "100000", "--run-dir", str(run)], stderr=subprocess.DEVNULL)
+    try:
+        while not (run / "metrics.jsonl").exists():
+            assert first.poll() is None
+            time.sleep(0.05)
+        os.kill(first.pid, signal.SIGSTOP)
+        before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+        resume = [sys.executable, "-m", "turngym", "train", "--resume", "--run-dir", str(run)]
+        second = subprocess.run(resume, capture_output=True, text=True, timeout=240)
+        assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    finally:
+        first.kill()
+        first.wait()
+    assert second.returncode == 2 and len(second.stderr.splitlines()) == 1
+    assert f"is being written by another training run, process {first.pid} on" in second.stderr
+    with FolderLock(run, "test"):
+        pass

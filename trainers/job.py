@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from turngym.agents.models import LanguageModel, load_model
 from turngym.errors import ConfigError, RunStopped, TurngymError
+from turngym.trainers.algorithm import Algorithm
 from turngym.trainers.checkpoint import all_checkpoints
 from turngym.trainers.config import EMBEDDED, TrainConfig
 from turngym.trainers.control import ControlArm, is_done
@@ -74,29 +75,34 @@ def train(
 
     Raises:
         RunFolderExists: The folder holds a run and ``resume`` is False.
+        FolderInUse: Another process trains in it.
         CheckpointError: There is nothing to resume, or it is damaged.
         RunStopped: Something stopped the training; the last good checkpoint and a diagnosis are in the folder.
     """
     if config.track != "none":
         require_service(config.track)
     if resume:
-        config = RunFolder.open(run_dir).config()
+        with RunFolder.locked(run_dir) as folder:
+            config = folder.config()
+            algorithm = build_algorithm(config)
+            with closing(make_task(config, algorithm)) as task:
+                return _run(_Job(config, folder, task, console or Console(), watch), algorithm, resume)
     algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
-    task = make_task(config, algorithm)
+    with closing(make_task(config, algorithm)) as task, RunFolder.locked(run_dir, config) as folder:
+        return _run(_Job(config, folder, task, console or Console(), watch), algorithm, resume)
+
+
+def _run(job: _Job, algorithm: Algorithm[Any], resume: bool) -> JobResult:
+    """Run a job whose folder is held; one that fails before anything happened leaves the folder empty."""
     try:
-        folder = RunFolder.open(run_dir) if resume else RunFolder.create(run_dir, config)
-        job = _Job(config, folder, task, console or Console(), watch)
-        try:
-            return job.run(algorithm, resume)
-        except RunStopped:
-            raise
-        except TurngymError:
-            folder.remove_if_nothing_happened()
-            raise
-        except OSError as error:
-            raise stopped_outside(error, folder) from error
-    finally:
-        task.close()
+        return job.run(algorithm, resume)
+    except RunStopped:
+        raise
+    except TurngymError:
+        job.folder.remove_if_nothing_happened()
+        raise
+    except OSError as error:
+        raise stopped_outside(error, job.folder) from error
 
 
 def stopped_outside(error: OSError, folder: RunFolder) -> RunStopped:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,16 @@ from turngym.agents.evaluate import EvaluationResult, write_episodes
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import CheckpointError, RunFolderExists
 from turngym.files import append_line, read_jsonl, write_atomic, write_json
+from turngym.locks import LOCK_FILE, FolderLock
 from turngym.trainers.config import TrainConfig, config_from_json
 from turngym.trainers.samples import Decode, sample_of
 
 _RESERVED_BYTES = 256 * 1024
+
+
+def _require_free(path: Path) -> None:
+    if path.exists() and (not path.is_dir() or any(file.name != LOCK_FILE for file in path.iterdir())):
+        raise RunFolderExists(f"{path} exists already: pass --resume to go on with it, or another --run-dir.")
 
 
 class RunFolder:
@@ -39,11 +46,9 @@ class RunFolder:
         Raises:
             RunFolderExists: There is something in it already.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise RunFolderExists(f"{path} exists already: pass --resume to go on with it, or another --run-dir.")
-        folder = cls(path)
+        _require_free(path)
         write_json(path / "config.json", config.as_json())
-        return folder
+        return cls(path)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -58,6 +63,32 @@ class RunFolder:
             )
         return cls(path)
 
+    @classmethod
+    @contextmanager
+    def locked(cls, path: Path, config: TrainConfig | None = None) -> Iterator[RunFolder]:
+        """Give a folder that no other process writes meanwhile.
+
+        Args:
+            path: The folder.
+            config: Settings of a new run; None opens the folder of an earlier one.
+
+        Raises:
+            FolderInUse: Another process writes it.
+            RunFolderExists: There is something in the folder of a new run.
+            CheckpointError: There is no earlier run.
+        """
+        if config is None:
+            cls.open(path)
+        else:
+            _require_free(path)
+            path.mkdir(parents=True, exist_ok=True)
+        try:
+            with FolderLock(path, "training run"):
+                yield cls.open(path) if config is None else cls.create(path, config)
+        finally:
+            with suppress(OSError):
+                path.rmdir()  # it is kept unless it is empty
+
     def config(self) -> TrainConfig:
         """Return the settings of the run."""
         try:
@@ -68,10 +99,9 @@ class RunFolder:
             ) from error
 
     def remove_if_nothing_happened(self) -> None:
-        """Remove the folder if it holds nothing but its settings, so that a corrected command can use its name."""
-        if [path.name for path in self.path.iterdir()] == ["config.json"]:
-            (self.path / "config.json").unlink()
-            self.path.rmdir()
+        """Leave the folder empty if it holds nothing but its settings, so that a corrected command can use its name."""
+        if {path.name for path in self.path.iterdir()} <= {"config.json", LOCK_FILE}:
+            (self.path / "config.json").unlink(missing_ok=True)
 
     @property
     def checkpoints(self) -> Path:

@@ -45,6 +45,10 @@ class RunFolderExists(TurngymError, FileExistsError):
     """A run folder already holds a run; nothing a user made is overwritten."""
 
 
+class FolderInUse(RunFolderExists):
+    """Another process writes the folder; this one has written nothing."""
+
+
 class ModelError(TurngymError, RuntimeError):
     """A path or name is no usable language model, or its tokenizer lacks what is needed."""
 

@@ -57,6 +57,14 @@ def has_ended(process: int) -> bool:
         return True
 
 
+def start_of(process: int) -> int:
+    """Return when a process began, in clock ticks since the machine did; 0 where it is unknown or has ended."""
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def children(process: int) -> list[int]:
     """Return the child processes of all threads of a process; empty where it has ended or /proc is absent."""
     found: list[int] = []
