@@ -102,7 +102,7 @@ def toys() -> Iterator[None]:
         {"inner": "FrozenLake-v1", "view": "values", "actions": ("w", "s", "e", "n")},
         {"inner": "turngym/TowerOfHanoi-v0"},
         {"inner": "adapted/Echo-v0"},
-        {"inner": "adapted/Numbered-v0"},
+        {"inner": "adapted/Numbered-v0", "solved_above": 0.5},
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )
@@ -166,7 +166,7 @@ def test_values_become_text() -> None:
 
 
 def test_both_flags_at_once_are_a_termination_and_the_inner_limit_truncates() -> None:
-    env = GymnasiumText(inner="adapted/Echo-v0")
+    env = GymnasiumText(inner="adapted/Echo-v0", solved_above=0.0)
     env.reset(seed=0)
     _, _, terminated, truncated, info = env.step("both")
     assert (terminated, truncated, info["success"]) == (True, False, 1)
@@ -194,6 +194,17 @@ def test_success_is_what_the_inner_environment_says_before_what_the_reward_says(
     for move in ("up", *["right"] * 11, "down"):
         *_, info = cliff.step(move)
     assert info["success"] == 1 and info["score"] == -13
+
+
+@pytest.mark.parametrize("inner", ["CartPole-v1", "adapted/Numbered-v0"])
+def test_an_episode_counts_as_solved_only_where_something_says_so(inner: str) -> None:
+    """A reward for every turn that the pole stands would make each fall a success."""
+    env = GymnasiumText(inner=inner)
+    env.reset(seed=0)
+    with pytest.warns(UserWarning, match=f"{inner} does not report whether .* pass solved_above=REWARD"):
+        while not (played := env.step(env._names[-1]))[2]:
+            assert played[-1]["success"] == -1
+    assert played[1] > 0 and played[-1]["success"] == 0
 
 
 def test_masks_narrow_the_legal_actions_and_numbers_begin_where_the_space_begins() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,18 +31,19 @@ class Words(NamedTuple):
         goal: What to do, for the instructions.
         actions: Name of each action.
         values: Name of each number of an observation that is a tuple.
-        solved_above: Last reward above which a terminated episode counts as solved.
+        solved_above: Last reward above which a terminated episode counts as solved; None where rewards do not show it.
     """
 
     goal: str
     actions: tuple[str, ...]
     values: tuple[str, ...] = ()
-    solved_above: float = 0.0
+    solved_above: float | None = None
 
 
 _LAKE = Words(
     "Walk over the frozen lake from S to G. F is ice, H is a hole that ends the episode. You are at the mark [ ].",
     ("left", "down", "right", "up"),
+    solved_above=0.0,
 )
 _CLIFF = Words(
     "Walk from the lower left corner to T. x is you, C is the cliff: who steps on it is put back to the start.",
@@ -53,6 +55,7 @@ KNOWN: dict[str, Words] = {
         "Come closer to 21 than the dealer without going over it. An ace counts 1 or 11.",
         ("stick", "hit"),
         ("your sum", "the dealer shows", "you hold an ace that counts 11"),
+        solved_above=0.0,
     ),
     "CliffWalking-v1": _CLIFF,
     "CliffWalkingSlippery-v1": _CLIFF,
@@ -62,6 +65,7 @@ KNOWN: dict[str, Words] = {
         "Drive to the passenger, who waits at the blue letter, take the passenger along and drop the passenger at the "
         "magenta letter. You are at the mark [ ].",
         ("south", "north", "east", "west", "pickup", "dropoff"),
+        solved_above=0.0,
     ),
 }
 """Words for Gymnasium's own text environments, used where the options name no others."""
@@ -110,7 +114,8 @@ class GymnasiumText(ReplayedEnv):
     Actions: a space that contains text passes text on; a ``Discrete`` space takes the actions' names. Observations:
     text as it is, else the picture of render mode ``"ansi"`` with its colours written out, else the values. Both
     flags at once count as terminated. An episode is solved if its last info says so (``is_success`` or ``success``),
-    and without such an entry if it terminated with a last reward above ``solved_above``. ``info["action_mask"]`` and
+    and without such an entry if it terminated with a last reward above ``solved_above``; where neither is known, no
+    episode counts as solved, and the first one that ends warns. ``info["action_mask"]`` and
     ``info["legal_actions"]`` of the inner environment narrow the legal actions. The anchor is the last observation.
 
     Args:
@@ -119,7 +124,7 @@ class GymnasiumText(ReplayedEnv):
         inner_options: Options for ``gymnasium.make`` of the inner environment, JSON values only.
         actions: Names of the actions of a ``Discrete`` space in order, empty for known ones or the numbers.
         view: ``"auto"``, or one of ``"text"``, ``"picture"``, ``"values"``.
-        solved_above: See above; None for the known value or 0.
+        solved_above: See above; None for the value of a known environment, if it is one.
         goal: What to do, for the instructions; empty for known words.
         max_turns: Turns after which the episode is truncated, if the inner limit does not come first.
         split: Share of the seeds to draw from.
@@ -166,7 +171,8 @@ class GymnasiumText(ReplayedEnv):
         self._inner_options = dict(inner_options or {})
         self._source = f"{inner} {sorted(self._inner_options.items())}" if self._inner_options else inner
         self._solved_above = known.solved_above if solved_above is None else solved_above
-        self._require("solved_above", self._solved_above, -1e9, 1e9)
+        if self._solved_above is not None:
+            self._require("solved_above", self._solved_above, -1e9, 1e9)
         self._value_names = known.values
         self._env: gymnasium.Env[Any, Any] | None = None
         env = self._opened()
@@ -270,11 +276,23 @@ class GymnasiumText(ReplayedEnv):
             return Reply(UNKNOWN_ACTION, action_is_valid=False)
         observation, reward, terminated, truncated, info = env.step(known)
         text, terminated = self._show(observation, info), bool(terminated)
-        success = info.get("is_success", info.get("success"))
-        if success is None or not success >= 0:  # below 0 or nan where it is not known
-            success = float(reward) > self._solved_above
+        success = self._is_solved(info, float(reward), terminated)
         valid = bool(info.get("action_is_valid", True))
-        return Reply(text, float(reward), terminated, bool(truncated) and not terminated, bool(success), valid)
+        return Reply(text, float(reward), terminated, bool(truncated) and not terminated, success, valid)
+
+    def _is_solved(self, info: Mapping[str, Any], reward: float, is_over: bool) -> bool:
+        told = info.get("is_success", info.get("success"))
+        if told is not None and told >= 0:  # below 0 or nan where the inner environment does not know it
+            return bool(told)
+        if self._solved_above is not None:
+            return reward > self._solved_above
+        if is_over:
+            warnings.warn(
+                f"{self.inner} does not report whether an episode is solved, so none counts as solved: pass "
+                "solved_above=REWARD, or put is_success into the last info.",
+                stacklevel=2,
+            )
+        return False
 
     def _read(self, env: gymnasium.Env[Any, Any], action: str) -> Any:
         """Return the inner action that a text names, None if it names none."""

@@ -41,9 +41,9 @@ class OpenEnv(TextEnv[str]):
     The seed of a reset is passed on as it is, so that equal seeds mean what they mean there; without one, a seed is
     drawn here. Servers of turngym (``turngym serve-env``) tell the whole info in their metadata. Of others: metadata
     may say ``truncated`` and ``success``; an episode without ``success`` is solved if it terminated with a last reward
-    above ``solved_above``; the anchor is the observation; the score is the sum of the rewards. An action of one text
-    field is the action text; any other is a JSON object. Snapshots hold the seed and the actions, and are restored by
-    replay.
+    above ``solved_above``, and without that number never; the anchor is the observation; the score is the sum of the
+    rewards. An action of one text field is the action text; any other is a JSON object. Snapshots hold the seed and the
+    actions, and are restored by replay.
 
     Args:
         url: The server, such as ``http://127.0.0.1:8000``.
@@ -75,7 +75,7 @@ class OpenEnv(TextEnv[str]):
         action_field: str = "",
         observation_field: str = "",
         reset_options: Mapping[str, Any] | None = None,
-        solved_above: float = 0.0,
+        solved_above: float | None = None,
         connect_seconds: float = 30.0,
         answer_seconds: float = 60.0,
         max_turns: int = 1000,
@@ -86,7 +86,8 @@ class OpenEnv(TextEnv[str]):
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         for name, seconds in (("connect_seconds", connect_seconds), ("answer_seconds", answer_seconds)):
             self._require(name, seconds, 1e-3, 1e6)
-        self._require("solved_above", solved_above, -1e9, 1e9)
+        if solved_above is not None:
+            self._require("solved_above", solved_above, -1e9, 1e9)
         if not url:
             raise MissingExtra(f"{self.env_id} {_NO_SERVER}")
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:

@@ -129,13 +129,18 @@ def number(value: Any, default: float) -> float:
     return float(value) if isinstance(value, int | float) else default
 
 
-def is_success(metadata: Body, reward: float, above: float) -> bool:
+def is_success(metadata: Body, reward: float, above: float | None) -> bool:
     """Return whether an episode that was terminated is solved: as metadata say, else by its last reward.
 
-    >>> is_success({"success": 0}, 1.0, 0.0), is_success({}, 1.0, 0.0)
-    (False, True)
+    Args:
+        metadata: What the server says beside the observation.
+        reward: The last reward.
+        above: What the last reward must exceed where metadata say nothing; None where that shows nothing.
+
+    >>> is_success({"success": 0}, 1.0, 0.0), is_success({}, 1.0, 0.0), is_success({}, 1.0, None)
+    (False, True, False)
     """
     for key in ("success", "is_success"):
         if metadata.get(key) in (0, 1):
             return bool(metadata[key])
-    return reward > above
+    return above is not None and reward > above
