@@ -7,8 +7,10 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from turngym.errors import TurngymError, UnknownName, nearest
+from turngym.output import reserved_stdout
 
 COMMANDS = {
     "list": "Show the environments, algorithms, backends, suites and wrappers that can be chosen, plug-ins included.",
@@ -47,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # a console script does not look there: my_module:MyEnv-v0 shall be found
     try:
-        return _dispatch(words)
+        with reserved_stdout() if "--json" in words else nullcontext():
+            return _dispatch(words)
     except TurngymError as error:
         if debug:
             traceback.print_exc()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from turngym.envs.check import CheckFailed, Report, Result, check
 from turngym.envs.checks.rule import Rule
 from turngym.envs.checks.table import RULES
 from turngym.errors import ConfigError, MissingExtra
+from turngym.output import print_json
 
 SCHEMA = 1
 """Version of what ``--json`` prints."""
@@ -151,7 +151,7 @@ def _show_rules(console: Console, *, is_json: bool) -> int:
     if is_json:
         fields = ("name", "promise", "why", "mend", "after")
         table = [{field: getattr(rule, field) for field in fields} for rule in RULES.values()]
-        print(json.dumps({"version": SCHEMA, "rules": table}, indent=2, ensure_ascii=False))
+        print_json({"version": SCHEMA, "rules": table})
         return 0
     for rule in RULES.values():
         console.print(f"[bold]{rule.name}[/bold]  {escape(rule.promise)}", soft_wrap=True)
@@ -162,4 +162,4 @@ def _show_rules(console: Console, *, is_json: bool) -> int:
 def _print_json(reports: Sequence[Mapping[str, Any]], absent: Sequence[Mapping[str, str]] = ()) -> None:
     """Print ``{"version", "environments", "absent"}``; :meth:`turngym.envs.check.Report.as_json` documents a report."""
     found = {"version": SCHEMA, "environments": reports, "absent": absent}
-    print(json.dumps(found, indent=2))
+    print_json(found)

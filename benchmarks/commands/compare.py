@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from tyro.conf import Positional
 from turngym.benchmarks.commands.parsing import parse
 from turngym.benchmarks.comparison import Comparison, Difference, compare, verdict
 from turngym.benchmarks.submission_read import sound_submission
+from turngym.output import print_json
 
 SCHEMA = 1
 """Version of what ``--json`` prints."""
@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = parse(Arguments, argv, "compare")
     found = compare(sound_submission(arguments.first), sound_submission(arguments.second))
     if arguments.json:
-        print(json.dumps({"version": SCHEMA, **found.as_json()}, indent=2, ensure_ascii=False))
+        print_json({"version": SCHEMA, **found.as_json()})
         return 0
     console = Console(highlight=False)
     console.print(_table(found))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from turngym.benchmarks.evaluation_run import EvaluationRun, Watcher
 from turngym.benchmarks.submission import results
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 from turngym.errors import ConfigError, nearest
+from turngym.output import print_json
 from turngym.wrappers.action_format import action_format
 from turngym.wrappers.wrapping import wrap
 
@@ -113,7 +113,8 @@ def main(argv: Sequence[str]) -> int:
     plan = Plan(suite, seeds, arguments.best_of or arguments.repeats)
     verifier = make_verifier(arguments.verifier, settings, agent) if arguments.verifier else None
     totals = {entry.label: plan.repeats * len(own) for entry, own in plan.entries()}
-    with LiveTable(console, totals, is_silent=arguments.agent.partition(":")[0] == "human") as table:
+    is_silent = arguments.agent.partition(":")[0] == "human"
+    with LiveTable(console, totals, is_silent, arguments.time_budget) as table:
         try:
             played = _evaluation(plan, agent, settings, arguments, table, verifier).run()
         except KeyboardInterrupt:
@@ -121,7 +122,7 @@ def main(argv: Sequence[str]) -> int:
                 print(f"{arguments.out} keeps the finished episodes: --resume goes on with them.", file=sys.stderr)
             raise
     if arguments.json:
-        print(json.dumps(results(played), indent=2, sort_keys=True, ensure_ascii=False))
+        print_json(results(played), sort_keys=True)
         return 0
     for each in results_tables(played):
         console.print(each)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import inspect
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from rich.table import Table
 from tyro.conf import Positional
 
 from turngym.benchmarks.commands.parsing import parse, text_env_ids
+from turngym.output import print_json
 from turngym.plugins import OURS, Plugin, load_plugins, origin
 from turngym.registry import Registry
 
@@ -171,7 +171,7 @@ def main(argv: Sequence[str]) -> int:
     wanted = KINDS if arguments.kind == "all" else {arguments.kind: KINDS[arguments.kind]}
     found = {kind: rows() for kind, rows in wanted.items()}
     if arguments.json:
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(found)
         return 0
     console = Console(highlight=False)
     for kind, rows in found.items():

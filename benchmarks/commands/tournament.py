@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from turngym.benchmarks.tournament import play_tournament
 from turngym.benchmarks.tournament_plan import Plan
 from turngym.envs.multiagent.registration import make_game
 from turngym.errors import ConfigError
+from turngym.output import print_json
 
 _INTERRUPTED = 130
 _GENERIC_PLAYERS = ("random", "first_legal")
@@ -113,7 +113,7 @@ def main(argv: Sequence[str]) -> int:
     if arguments.out is not None:
         write_tournament_page(arguments.out)
     if arguments.json:
-        print(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False))
+        print_json(found, sort_keys=True)
         return 0
     for title, table in tables_of(found):
         console.print(title, style="bold", markup=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from turngym.benchmarks.commands.parsing import parse
 from turngym.benchmarks.verify import Verification, verify
 from turngym.benchmarks.verify_findings import MEANINGS
 from turngym.errors import ConfigError
+from turngym.output import print_json
 
 SCHEMA = 1
 """Version of what ``--json`` prints."""
@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError(f"--seed must be 0 or more, got {arguments.seed}.")
     found = verify(arguments.folder, replay=arguments.replay, seed=arguments.seed, baselines=arguments.baselines)
     if arguments.json:
-        print(json.dumps({"version": SCHEMA, **found.as_json()}, indent=2, ensure_ascii=False))
+        print_json({"version": SCHEMA, **found.as_json()})
     else:
         _show(found, Console(highlight=False))
     return 0 if found.is_accepted else 1
