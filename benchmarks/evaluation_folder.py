@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
 from turngym.files import write_json
+from turngym.folders import require_folder, require_kind
 from turngym.locks import LOCK_FILE, FolderLock
 
 Key = tuple[str, int, int]
@@ -42,8 +43,9 @@ def require_free(path: Path) -> None:
     """Refuse a folder that already holds something.
 
     Raises:
-        RunFolderExists: It exists and is no empty folder.
+        RunFolderExists: It holds something, or is a file.
     """
+    require_folder(path)
     if not is_free(path):
         raise RunFolderExists(
             f"{path} exists already and is not empty: --resume goes on with the evaluation in it, or pass another "
@@ -152,6 +154,7 @@ class EvaluationFolder:
         self._lock: FolderLock | None = None
         if path is None:
             return
+        require_folder(path)
         if not is_free(path):
             if not resume:
                 require_free(path)
@@ -230,6 +233,12 @@ class EvaluationFolder:
             if name in self._files:
                 self._files[name].sync()
 
+    def note_played(self, now: str) -> None:
+        """Record when the agent's own episodes ended, before any baseline is played."""
+        self.metadata["played"] = now
+        if self.path is not None:
+            write_json(self.path / "metadata.json", self.metadata)
+
     def finish(self, order: Sequence[Key], metadata: Mapping[str, Any], results: Mapping[str, Any]) -> None:
         """Put the episodes into the order of the plan and write the results, which come last."""
         if self.path is None:
@@ -257,6 +266,7 @@ def require_same(path: Path, config: Mapping[str, Any]) -> None:
         ConfigError: It holds another one, or none.
     """
     try:
+        require_kind(path, "evaluation")
         stored = json.loads((path / "config.json").read_text("utf8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} holds no evaluation to resume ({error}): pass another folder as --out.") from error

@@ -88,7 +88,10 @@ class EvaluationRun:
         folder = EvaluationFolder(self.out, config, about, self.resume, learns_between_tries(self.agent))
         rules = {entry.label: found for entry, found in zip(entries, hashes, strict=True)}
         try:
+            missing = unplayed(self.plan, folder.of(""))
             self._play("", self.agent_name, self.agent, folder, rules, began)
+            if missing:
+                folder.note_played(_now())
             left_out = unplayed(self.plan, folder.of(""))
             others = {} if left_out else self._play_baselines(folder, rules, began)
             played = self._played(folder, left_out, others)

@@ -88,9 +88,10 @@ class Row:
 
     @property
     def seconds(self) -> float:
-        """Time from the beginning to the end, as the submission says; nan where it says nothing that can be read."""
+        """Time from the first episode of the agent to its last, baselines left out; nan where it cannot be read."""
+        told = self.submission.metadata
         try:
-            begin, end = (datetime.fromisoformat(self.submission.metadata[key]) for key in ("started", "finished"))
+            begin, end = map(datetime.fromisoformat, (told["started"], told.get("played", told["finished"])))
             return (end - begin).total_seconds()
         except (ValueError, TypeError):
             return math.nan

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
 from turngym.files import write_atomic, write_json
+from turngym.folders import require_folder, require_kind
 from turngym.locks import LOCK_FILE, FolderLock
 
 _SECONDS_BETWEEN_SYNCS = 1.0
@@ -56,9 +57,9 @@ class TournamentFolder:
             raise
 
     def _begin(self, path: Path, plan: Mapping[str, Any], resume: bool) -> None:
-        if path.is_dir():
-            self._lock = FolderLock(path, "tournament")
-        if not path.is_dir() or any(file.name != LOCK_FILE for file in path.iterdir()):
+        require_folder(path)
+        self._lock = FolderLock(path, "tournament")
+        if any(file.name != LOCK_FILE for file in path.iterdir()):
             if not resume:
                 raise RunFolderExists(
                     f"{path} exists already and is not empty: resume goes on with the tournament in it, or pass "
@@ -72,6 +73,7 @@ class TournamentFolder:
         self._file = games.open("ab")
 
     def _require_same(self, path: Path, plan: Mapping[str, Any]) -> None:
+        require_kind(path, "tournament")
         try:
             stored = json.loads((path / "config.json").read_text("utf8"))
         except (OSError, ValueError) as error:

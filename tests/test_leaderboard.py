@@ -233,9 +233,25 @@ def test_what_a_verifier_chose_is_told_and_a_verdict_of_another_shape_stops_noth
 
 def test_times_that_cannot_be_read_are_unknown(played: Path, tmp_path: Path) -> None:
     def spoil(metadata: dict[str, str]) -> None:
-        metadata["finished"] = "yesterday"
+        metadata["played"] = "yesterday"
 
     ((row,), _) = read_rows([changed(played / "left", tmp_path / "late", metadata=spoil)])
     assert isinstance(row, Row) and math.isnan(row.seconds)
     ((sound,), _) = read_rows([played / "left"])
     assert sound.seconds >= 0
+
+
+def test_the_time_of_an_entry_leaves_out_its_baselines(played: Path, tmp_path: Path) -> None:
+    """An agent that needs 4 seconds was shown with the 39 that the expert needed after it."""
+
+    def dated(metadata: dict[str, str], is_old: bool = False) -> None:
+        metadata["started"] = "2026-01-01T10:00:00+00:00"
+        metadata["played"] = "2026-01-01T10:00:04+00:00"
+        metadata["finished"] = "2026-01-01T10:00:43+00:00"
+        if is_old:
+            del metadata["played"]
+
+    ((row,), _) = read_rows([changed(played / "left", tmp_path / "timed", metadata=dated)])
+    assert isinstance(row, Row) and row.seconds == 4
+    old = changed(played / "left", tmp_path / "old", metadata=lambda metadata: dated(metadata, is_old=True))
+    assert read_rows([old])[0][0].seconds == 43

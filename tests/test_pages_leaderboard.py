@@ -134,6 +134,17 @@ def test_the_command_names_broken_folders_on_the_page_and_on_the_console(
     assert "self-reported" in Reading(target.read_text("utf8")).text
 
 
+@pytest.mark.parametrize("name", ["nowhere", "empty"])
+def test_without_any_submission_the_command_fails_and_writes_nothing(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    target = tmp_path / "page.html"
+    assert main(["leaderboard", str(tmp_path / name), "-o", str(target)]) == 2
+    told = capsys.readouterr().err
+    assert f"left out: {tmp_path / name}: " in told and "so no page was written" in told and not target.exists()
+
+
 def test_the_command_prints_json_and_writes_no_page_unless_asked(
     played: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 import torch
-from small import small_model, sokoban_vector
+from faulty_envs import CannotBegin
+from small import agent_of, small_model, sokoban_vector
 
 from turngym.agents.embedded import EmbeddedConfig
 from turngym.agents.models import LanguageModel
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.envs.vector import make_vec
 from turngym.errors import CheckpointError, ConfigError, DivergenceError, RunFolderExists, UnknownName
 from turngym.trainers.checkpoint import all_checkpoints
 from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig, config_from_json
@@ -138,6 +140,31 @@ def test_the_control_arm_learns_for_as_long_as_training_took(tmp_path: Path) -> 
     assert trained <= summary["seconds"] < trained + 5
     assert summary["epochs"] >= 1
     assert "control-sampled" in RunFolder(tmp_path / "run").evaluations()
+
+
+def test_the_end_that_comes_first_is_the_time_that_is_left(whole: Path) -> None:
+    """The bar promised hours to the last iteration where --max-seconds ended the run after minutes."""
+    trainer = Trainer.__new__(Trainer)
+    trainer.seconds_total, trainer.turns_total = 10.0, 100
+
+    def left(**limits: Any) -> float:
+        trainer.config = replace(SMALL, **limits)
+        return trainer.deadline() - time.monotonic()
+
+    assert left() == float("inf")
+    assert left(max_seconds=40) == pytest.approx(30, abs=1)
+    assert left(max_environment_turns=250) == pytest.approx(15, abs=1)
+    assert left(max_seconds=40, max_environment_turns=250) == pytest.approx(15, abs=1)
+    assert left(max_seconds=5) == pytest.approx(0, abs=1), "never below zero"
+
+
+def test_an_environment_that_breaks_in_every_demonstration_is_named(tmp_path: Path) -> None:
+    """Without its error, "gave no demonstration" sent people to look for a solver."""
+    vector = make_vec(env_fns=[CannotBegin] * 2, autoreset_mode="Disabled")
+    student = agent_of(small_model())
+    with pytest.raises(ConfigError, match=r"broke in each of 4 demonstrations: exception: .*no such cave"):
+        demonstrations(vector, student, 4, seed=0)
+    vector.close()
 
 
 def test_config_survives_json() -> None:

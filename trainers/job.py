@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from turngym.agents.models import LanguageModel, load_model
 from turngym.errors import ConfigError, RunStopped, TurngymError
@@ -34,6 +34,7 @@ from turngym.trainers.setup import (
 )
 from turngym.trainers.sft import SupervisedLearner
 from turngym.trainers.task import Task
+from turngym.trainers.time_left import TimeLeft
 from turngym.trainers.trainer import Trainer
 from turngym.trainers.vllm_rollouts import source_of, vllm_rollouts
 
@@ -211,7 +212,8 @@ class _Job:
     def train(self, trainer: Trainer, control: ControlArm | None) -> None:
         """Run the training loop with a progress bar."""
         with _progress(self.console) as progress:
-            task = progress.add_task("train", total=self.config.iterations, completed=trainer.iteration, note="")
+            total, done = self.config.iterations, trainer.iteration
+            task = progress.add_task("train", total=total, completed=done, note="", deadline=trainer.deadline())
 
             def show(record: Mapping[str, Any]) -> None:
                 if control is not None:
@@ -224,7 +226,7 @@ class _Job:
                     progress.console.print(
                         f"iteration {record['iteration'] + 1}: dev success {100 * record['eval/success']:.0f} %, {note}"
                     )
-                progress.update(task, completed=record["iteration"] + 1, note=note)
+                progress.update(task, completed=record["iteration"] + 1, note=note, deadline=trainer.deadline())
 
             trainer.run(show, lambda warning: progress.console.print(f"warning: {warning}", markup=False))
 
@@ -259,7 +261,7 @@ def _progress(console: Console) -> Progress:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TimeLeft(),
         TextColumn("{task.fields[note]}"),
         console=console,
     )

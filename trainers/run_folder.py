@@ -12,6 +12,7 @@ from turngym.agents.evaluate import EvaluationResult, write_episodes
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import CheckpointError, RunFolderExists
 from turngym.files import append_line, read_jsonl, write_atomic, write_json
+from turngym.folders import require_folder, require_kind
 from turngym.locks import LOCK_FILE, FolderLock
 from turngym.trainers.config import TrainConfig, config_from_json
 from turngym.trainers.samples import Decode, sample_of
@@ -20,7 +21,8 @@ _RESERVED_BYTES = 256 * 1024
 
 
 def _require_free(path: Path) -> None:
-    if path.exists() and (not path.is_dir() or any(file.name != LOCK_FILE for file in path.iterdir())):
+    require_folder(path)
+    if path.exists() and any(file.name != LOCK_FILE for file in path.iterdir()):
         raise RunFolderExists(f"{path} exists already: pass --resume to go on with it, or another --run-dir.")
 
 
@@ -44,7 +46,7 @@ class RunFolder:
         """Make a new folder.
 
         Raises:
-            RunFolderExists: There is something in it already.
+            RunFolderExists: There is something in it already, or it is a file.
         """
         _require_free(path)
         write_json(path / "config.json", config.as_json())
@@ -56,7 +58,9 @@ class RunFolder:
 
         Raises:
             CheckpointError: There is no run in it.
+            ConfigError: It is the folder of something else.
         """
+        require_kind(path, "training run")
         if not (path / "config.json").is_file():
             raise CheckpointError(
                 f"there is no run in {path} (no config.json): pass the folder of a run, or leave out --resume."

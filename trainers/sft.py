@@ -19,6 +19,7 @@ from turngym.errors import ConfigError
 from turngym.seeding import stream, stream_seed
 from turngym.trainers.rows import Read, Row, build_batch, build_rows, micro_batches
 from turngym.trainers.scoring import score
+from turngym.trainers.wording import counted
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,14 @@ def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed:
     """Let the solver play ``count`` episodes, of which faults and those that it gives up are left out.
 
     The same seed gives the same ones.
+
+    Raises:
+        ConfigError: The environment broke in every episode.
     """
     specs = [EpisodeSpec(i, stream_seed("demonstration", seed, i) % 2**31, i) for i in range(count)]
     played = rollout(vector, DemonstrationAgent(student), specs)
+    if played and all(trajectory.fault for trajectory in played):
+        raise ConfigError(f"the environment broke in each of {counted(count, 'demonstration')}: {played[0].fault}")
     return [t for t in played if not t.fault and all(turn.action != GIVEN_UP for turn in t.turns)]
 
 

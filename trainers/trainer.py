@@ -202,6 +202,20 @@ class Trainer:
             diagnosis = replace(diagnosis, what=f"{diagnosis.what} (diagnosis.json could not be written: {second})")
         return RunStopped(diagnosis.in_words(), diagnosis.as_json())
 
+    def deadline(self) -> float:
+        """Return when the limits on time and turns end the training at its present speed.
+
+        Returns:
+            A time of ``time.monotonic``; infinity without such limits, or before the first iteration.
+        """
+        left = float("inf")
+        if self.config.max_seconds:
+            left = self.config.max_seconds - self.seconds_total
+        if self.config.max_environment_turns and self.turns_total:
+            turns = self.config.max_environment_turns - self.turns_total
+            left = min(left, turns * self.seconds_total / self.turns_total)
+        return time.monotonic() + max(left, 0.0)
+
     def _has_reached_limit(self) -> bool:
         out_of_time = 0 < self.config.max_seconds <= self.seconds_total
         out_of_turns = 0 < self.config.max_environment_turns <= self.turns_total

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +13,7 @@ from rich import box
 from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from turngym.agents.best_of import best_of
@@ -24,6 +25,7 @@ from turngym.benchmarks.evaluation_run import Watcher
 from turngym.benchmarks.evaluation_scoring import verifier_usage
 from turngym.benchmarks.normalised import normalised_mean
 from turngym.benchmarks.submission import Played, normalised, results
+from turngym.trainers.time_left import TimeLeft
 
 
 class LiveTable(Watcher):
@@ -33,10 +35,14 @@ class LiveTable(Watcher):
         console: Where it is shown; on no terminal, nothing is.
         totals: Label -> episodes of each environment.
         is_silent: Show nothing, as for an agent that uses the terminal itself.
+        minutes: Time budget of the whole evaluation; None has no limit.
     """
 
-    def __init__(self, console: Console, totals: Mapping[str, int], is_silent: bool = False) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    def __init__(
+        self, console: Console, totals: Mapping[str, int], is_silent: bool = False, minutes: float | None = None
+    ) -> None:
+        self._deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeLeft())
         self._progress = Progress(*columns, console=console, auto_refresh=False)
         self._console = console
         self._totals = dict(totals)
@@ -60,7 +66,9 @@ class LiveTable(Watcher):
 
     def begin(self, player: str) -> None:
         """Take note that the episodes of a player come next."""
-        self._task = self._progress.add_task(player or "episodes", total=sum(self._totals.values()))
+        self._task = self._progress.add_task(
+            player or "episodes", total=sum(self._totals.values()), deadline=self._deadline
+        )
         self._counts = {}
         self._usage = Usage()
 

@@ -14,6 +14,8 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.commands.parsing import Pairs, key_values, parse
 from turngym.errors import ConfigError, RunFolderExists
+from turngym.folders import require_folder
+from turngym.output import print_json
 from turngym.trainers.reward_models import REWARD_MODELS, make_reward_model
 from turngym.trainers.rewarding.recordings import read_trajectories
 
@@ -47,7 +49,8 @@ def main(argv: Sequence[str]) -> int:
     arguments = parse(Arguments, argv, "fit-reward")
     if not arguments.folders:
         raise ConfigError("fit-reward needs a folder with recorded episodes: turngym eval ENV --out FOLDER makes one.")
-    if arguments.out.exists() and (not arguments.out.is_dir() or any(arguments.out.iterdir())):
+    require_folder(arguments.out)
+    if arguments.out.exists() and any(arguments.out.iterdir()):
         raise RunFolderExists(f"{arguments.out} exists already and is not empty: pass another folder as -o.")
     if not REWARD_MODELS[arguments.model].is_trainable:
         raise ConfigError(
@@ -61,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
     found = model.fit(episodes, arguments.seed)
     model.save(arguments.out)
     if arguments.json:
-        print(json.dumps(found, indent=2, sort_keys=True))
+        print_json(found, sort_keys=True)
         return 0
     _show(arguments, found, Console(highlight=False))
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.commands.parsing import parse
 from turngym.errors import ConfigError, RunFolderExists
+from turngym.folders import require_folder
+from turngym.output import print_json
 from turngym.trainers.rewarding.labels import find_recipes, label_progress, with_progress
 from turngym.trainers.rewarding.recordings import read_trajectories, write_trajectories
 
@@ -56,7 +57,8 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError(
             "label-progress needs a folder with recorded episodes: turngym eval ENV --out FOLDER makes one."
         )
-    if arguments.out.exists() and (not arguments.out.is_dir() or any(arguments.out.iterdir())):
+    require_folder(arguments.out)
+    if arguments.out.exists() and any(arguments.out.iterdir()):
         raise RunFolderExists(f"{arguments.out} exists already and is not empty: pass another folder as -o.")
     if arguments.most < 1 or not 0 < arguments.similarity <= 1:
         raise ConfigError(
@@ -88,7 +90,7 @@ def main(argv: Sequence[str]) -> int:
         "steps_per_recipe": math.fsum(steps) / len(steps),
     }
     if arguments.json:
-        print(json.dumps(found, indent=2, sort_keys=True))
+        print_json(found, sort_keys=True)
         return 0
     console = Console(highlight=False)
     console.print(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.verify import Verification, verify
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
+from turngym.output import print_json
 from turngym.trainers.wording import counted
 
 _DEFAULT = Path("leaderboard.html")
@@ -72,10 +72,12 @@ def main(argv: Sequence[str]) -> int:
     for each in board.left_out:
         names = f" ({', '.join(each.findings)})" if each.findings else ""
         print(f"left out: {each.folder}: {each.reason}{names}", file=sys.stderr)
+    if not board.groups:
+        raise ConfigError("none of the folders holds an evaluation that can be shown, so no page was written.")
     if target is not None:
         write_atomic(target, leaderboard_page(board, arguments.title))
     if arguments.json:
-        print(json.dumps(board.as_json(), indent=2, ensure_ascii=False))
+        print_json(board.as_json())
     else:
         print(summary(board, target))
     return 0

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from tyro.conf import Positional
@@ -14,6 +13,7 @@ from tyro.conf import Positional
 from turngym.benchmarks.commands.parsing import parse
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
+from turngym.folders import Kind, folder_kind
 
 
 @dataclass(frozen=True)
@@ -45,36 +45,23 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def kind_of(folder: Path) -> str:
-    """Return what a folder holds: ``run``, ``evaluation`` or ``tournament``.
+def kind_of(folder: Path) -> Kind:
+    """Return what a folder holds.
 
     Raises:
         ConfigError: There is no such folder, or it holds none of them.
     """
     if not folder.is_dir():
         raise ConfigError(f"there is no folder {folder}: pass that of a training run, an evaluation or a tournament.")
-    config = _config(folder)
-    if "pairing" in config:
-        return "tournament"
-    if "suite" in config and "environments" in config:
-        return "evaluation"
-    if {"env", "algorithm"} <= config.keys() or (folder / "metrics.jsonl").is_file():
-        return "run"
+    kind = folder_kind(folder)
+    if kind is not None:
+        return kind
     inner = sorted(each.name for each in folder.iterdir() if (each / "config.json").is_file())
     hint = f" There are such folders in it: {', '.join(inner[:5])}." if inner else ""
     raise ConfigError(
         f"{folder} is the folder of no training run, evaluation or tournament: its config.json is missing, damaged or "
         f"of something else.{hint}"
     )
-
-
-def _config(folder: Path) -> Mapping[str, Any]:
-    """Return the settings in a folder; none where they cannot be read."""
-    try:
-        found = json.loads((folder / "config.json").read_text("utf8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _write_run(folder: Path, target: Path) -> None:
@@ -100,8 +87,8 @@ def _write_tournament(folder: Path, target: Path) -> None:
     write_atomic(target, tournament_page(sound_tournament(folder)))
 
 
-WRITERS: Mapping[str, Callable[[Path, Path], None]] = {
-    "run": _write_run,
+WRITERS: Mapping[Kind, Callable[[Path, Path], None]] = {
+    "training run": _write_run,
     "evaluation": _write_evaluation,
     "tournament": _write_tournament,
 }

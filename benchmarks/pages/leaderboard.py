@@ -155,7 +155,7 @@ def _columns(group: Group) -> Iterator[tuple[Column, Callable[[Row], Cell]]]:
             lambda row: _number_cell(math.nan if row.usage.cost is None else row.usage.cost, 2),
         )
     yield (
-        Column("time", "ascending", title="From the first episode to the end, pauses included"),
+        Column("time", "ascending", title="From the first episode to the last, pauses included, baselines left out"),
         lambda row: Cell(duration(row.seconds), row.seconds),
     )
     yield Column("date", is_number=False), _date_cell

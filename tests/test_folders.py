@@ -1,0 +1,58 @@
+"""Folders of runs, evaluations and tournaments: each command says what it was given, where that is something else."""
+
+import json
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from turngym.__main__ import main
+from turngym.folders import Kind, folder_kind
+
+CONFIGS: dict[Kind, dict[str, object]] = {
+    "training run": {"env": "turngym/Sokoban-v0", "algorithm": "gigpo"},
+    "evaluation": {"suite": {"name": "textgames"}, "environments": []},
+    "tournament": {"pairing": "round_robin", "game": "turngym/KuhnPoker-v0", "blocks": 4},
+}
+RESUMES: dict[Kind, list[str]] = {
+    "training run": ["train", "--resume", "--run-dir"],
+    "evaluation": ["eval", "turngym/FrozenLake-v0", "--agent", "random", "--episodes", "1", "--resume", "--out"],
+    "tournament": ["tournament", "turngym/KuhnPoker-v0", "--players", "random,first_legal", "--resume", "--out"],
+}
+
+
+def folder_of(kind: Kind, path: Path) -> Path:
+    path.mkdir()
+    (path / "config.json").write_text(json.dumps(CONFIGS[kind]))
+    return path
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_folder_is_known_by_what_it_holds(kind: Kind, tmp_path: Path) -> None:
+    assert folder_kind(folder_of(kind, tmp_path / "folder")) == kind
+    assert folder_kind(tmp_path) is None and folder_kind(tmp_path / "nothing") is None
+
+
+@pytest.mark.parametrize(("kind", "wanted"), list(permutations(CONFIGS, 2)))
+def test_resuming_a_folder_of_another_kind_names_both(
+    kind: Kind, wanted: Kind, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It used to be called damaged, which makes its owner look for a fault that is not there."""
+    folder = folder_of(kind, tmp_path / "folder")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert main([*RESUMES[wanted], str(folder)]) == 2
+    assert f"is the folder of a{'n' if kind == 'evaluation' else ''} {kind}, not of a" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("resume", [True, False], ids=["resume", "new"])
+@pytest.mark.parametrize("wanted", RESUMES)
+def test_a_file_is_no_folder(wanted: Kind, resume: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty file "is not empty" was the answer."""
+    file = tmp_path / "file"
+    file.touch()
+    words = [word for word in RESUMES[wanted] if resume or word != "--resume"]
+    assert main([*words, str(file)]) == 2
+    told = capsys.readouterr().err
+    assert str(file) in told and ("is a file, where a folder is needed" in told or "there is no run in" in told)
+    assert not file.read_bytes()

@@ -1,0 +1,62 @@
+"""What a folder holds that a command has written: known by its ``config.json``, whichever part wrote it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from turngym.errors import ConfigError, RunFolderExists
+
+Kind = Literal["training run", "evaluation", "tournament"]
+
+
+def folder_kind(folder: Path) -> Kind | None:
+    """Return what a folder holds; None where it is nothing that is known.
+
+    Args:
+        folder: The folder, which need not exist.
+    """
+    config = _config(folder)
+    if "pairing" in config:
+        return "tournament"
+    if "suite" in config and "environments" in config:
+        return "evaluation"
+    if {"env", "algorithm"} <= config.keys() or (folder / "metrics.jsonl").is_file():
+        return "training run"
+    return None
+
+
+def require_kind(folder: Path, wanted: Kind) -> None:
+    """Refuse a folder of another kind; one of no known kind is let through.
+
+    Args:
+        folder: The folder.
+        wanted: What it should hold.
+
+    Raises:
+        ConfigError: It holds something else.
+    """
+    found = folder_kind(folder)
+    if found not in (None, wanted):
+        article = "an" if found == "evaluation" else "a"
+        raise ConfigError(f"{folder} is the folder of {article} {found}, not of a {wanted}: pass another folder.")
+
+
+def require_folder(path: Path) -> None:
+    """Refuse a path that is something else than a folder; one that does not exist yet is let through.
+
+    Raises:
+        RunFolderExists: There is a file of that name.
+    """
+    if path.exists() and not path.is_dir():
+        raise RunFolderExists(f"{path} is a file, where a folder is needed: pass another name.")
+
+
+def _config(folder: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads((folder / "config.json").read_text("utf8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
