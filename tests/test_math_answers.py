@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import json
+import subprocess
 import sys
 import time
 from fractions import Fraction
@@ -13,8 +14,11 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from turngym.benchmarks.games.fuzz_answers import GOLDS, answers
+from turngym.envs.tools import math_answers
 from turngym.envs.tools.math_answers import require_comparison, same_answer
 from turngym.envs.tools.math_exact import exact
+from turngym.envs.tools.math_limits import MOST_STEPS, Steps
 from turngym.envs.tools.math_reading import Tree, Unreadable, read_answer
 from turngym.errors import MissingExtra
 
@@ -67,6 +71,12 @@ SAME = [
     ("101_2", "101_{2}"),
     (r"\boxed", r"\boxed"),
     ("a_1 + a_2", "a_2 + a_1"),
+    ("-2 1/2", "-5/2"),
+    ("-2(3)", "-6"),
+    ("2(1)/2", "1"),
+    (r"\frac{-1 \pm \sqrt{5}}{2}", r"\frac{\sqrt{5}-1}{2}, -\frac{1+\sqrt{5}}{2}"),
+    (r"\text{17}", "17"),
+    ("58, 500", "58,500"),
 ]
 DIFFERENT = [
     ("5", "6"),
@@ -93,6 +103,9 @@ DIFFERENT = [
     ("1+", "1"),
     ("5 6", "56"),
     ("-5", "5"),
+    ("1*5", "1.5"),
+    ("5", "5!"),
+    (r"\frac{-1/\sqrt{5}}{2}", r"\frac{-1 \pm \sqrt{5}}{2}"),
     (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", r"\begin{pmatrix} 1 & 2 \\ 4 & 3 \end{pmatrix}"),
 ]
 
@@ -155,6 +168,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         "(" * 3000,
         "-" * 3000 + "1",
         "1/" * 900 + "1",
+        "1/2^9999+1/3^9000+" * 90 + "1",
+        r"\sqrt[63]{9^{5000}}*" * 90 + "1",
         "2^" * 100 + "2",
         r"\exp(\exp(\exp(99)))",
         r"\sinh(10^9)",
@@ -172,6 +187,91 @@ def test_giants_and_nonsense_are_wrong_and_quickly_so(text: str) -> None:
     started = time.process_time()
     assert not same_answer(text, "17") and not same_answer(text, r"\sqrt{2}x")
     assert time.process_time() - started < 20
+
+
+HANGING = ("sin(999999!)", "cos(10^(10^6))", "cos(i*10^(10^6))", "tan((9^9^5)^(1/3)+i)", "sec(exp(99999))")
+
+
+@pytest.mark.parametrize("answer", HANGING)
+def test_functions_of_giants_are_not_worked_out(answer: str) -> None:
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_CPU, (20, 20))\n"
+        "from turngym.envs.tools.math_answers import same_answer\nprint(same_answer(sys.argv[1], '17'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, answer], capture_output=True, text=True, check=False)
+    assert done.stdout == "False\n", done
+
+
+@pytest.mark.parametrize("text", [r"\matrix 7", r"\matrix x", r"\matrix", "{1,2}+1", "#0", "2^-" * 600 + "2", "x^" * 900 + "x"])
+def test_what_reads_like_the_parsers_own_marks_is_wrong_and_raises_nothing(text: str) -> None:
+    assert not same_answer(text, "17") and not same_answer(text, r"\sqrt{2}x")
+
+
+def test_hard_answers_take_a_limited_and_equal_number_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in steps, not seconds: the same answer must be judged the same on a slow machine."""
+    counted: list[Steps] = []
+
+    class Counted(Steps):
+        def __init__(self) -> None:
+            super().__init__()
+            counted.append(self)
+
+    def taken(answer: str, gold: str) -> list[int]:
+        counted.clear()
+        assert same_answer(answer, gold) in (True, False)
+        return [MOST_STEPS - steps.left for steps in counted]
+
+    monkeypatch.setattr(math_answers, "Steps", Counted)
+    most = 0
+    for answer in answers(7, 400):
+        for gold in GOLDS[:2]:
+            first = taken(answer, gold)
+            assert first == taken(answer, gold)
+            most = max(most, *first, 0)
+    assert 1000 < most < MOST_STEPS * 2
+
+
+def test_lists_of_formulas_run_out_of_steps() -> None:
+    long = ",".join(rf"\sqrt[7]{{{number}}}" for number in range(2, 62))
+    other = ",".join(rf"\sqrt[9]{{{number}}}!" for number in range(2, 62))
+    assert same_answer(long, long) and not same_answer(other, long)
+
+
+WORKED_OUT = [
+    ("12", "12", True),
+    ("12.0", "12", True),
+    ("+12", "12", True),
+    ("1,200", "1200", True),
+    ("x = 12", "12", True),
+    ("12 hours", "12", True),
+    ("$12$", "12", True),
+    ("6/4", "3/2", True),
+    (r"\frac{3}{2}", "3/2", True),
+    (r"-\dfrac{3}{2}", "-3/2", True),
+    (r"\frac{-3}{2}", "-3/2", True),
+    ("1 1/2", "3/2", True),
+    (r"-1\frac{1}{2}", "-3/2", True),
+    ("1.5", "3/2", True),
+    ("24/2", "12", False),
+    ("3!*2", "12", False),
+    ("12+0", "12", False),
+    ("2^3+4", "12", False),
+    ("sqrt(144)", "12", False),
+    ("|12|", "12", False),
+    ("1/2/(1/3)", "3/2", False),
+    ("1+1/2", "3/2", False),
+    ("1/(1/2+1/6)", "3/2", False),
+    ("1.5/1", "3/2", False),
+    ("2+1, 4", "3, 4", False),
+    ("4, 3", "3, 4", True),
+    ("2^3", "2^{3}", True),
+    (r"2\sqrt{2}", r"\sqrt{8}", True),
+]
+
+
+@pytest.mark.parametrize(("text", "gold", "is_right"), WORKED_OUT)
+def test_numbers_must_be_worked_out_where_the_judge_is_not_to_compute(text: str, gold: str, is_right: bool) -> None:
+    assert same_answer(text, gold, must_be_worked_out=True) == is_right
 
 
 @given(st.integers(-50, 50), st.integers(1, 50), st.integers(0, 4))

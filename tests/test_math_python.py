@@ -3,11 +3,13 @@
 import collections
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -92,6 +94,41 @@ def test_variables_are_kept_within_an_episode_and_not_beyond(env: MathPython) ->
     assert "21" in env.step("<think>so</think><python>```python\nx + 1\n```</python>")[0]
     env.reset(seed=0)
     assert "NameError" in env.step("<python>print(x)</python>")[0]
+
+
+def formula_of(question: str) -> str | None:
+    """Return a formula that only copies the numbers of a question, None where it would have to compute."""
+    numbers = [int(each) for each in re.findall(r"-?\d+", question)]
+
+    def choose(n: int, k: int) -> str:
+        return f"{n}!/({k}!*({n}-{k})!)" if 0 <= k <= n else "0"
+
+    if question.startswith("A committee"):
+        size, men, women, least = numbers
+        return "+".join(f"{choose(women, w)}*{choose(men, size - w)}" for w in range(least, size + 1))
+    if question.startswith("A path"):
+        _, _, width, height, _, _, x, y = numbers
+        return f"{choose(width + height, width)}-({choose(x + y, x)})*({choose(width + height - x - y, width - x)})"
+    if question.startswith("A tank"):
+        return f"1/({'+'.join(f'1/{hours}' for hours in numbers)})"
+    if question.startswith("What is the sum of") and "k^2" in question:
+        a, _, b, c, _, n = numbers
+        return f"{a}*{n}({n}+1)(2*{n}+1)/6+({b})*{n}({n}+1)/2+({c})*{n}"
+    return None
+
+
+def test_formulas_that_copy_the_question_are_not_worked_out_by_the_judge() -> None:
+    env = gymnasium.make("turngym/MathPythonNoTool-v0")
+    right = tried = 0
+    for seed in range(120):
+        question, _ = env.reset(seed=seed)
+        formula = formula_of(str(question).removeprefix("Problem: "))
+        if formula is not None:
+            tried += 1
+            assert same_answer(formula, env.get_wrapper_attr("problem").answer)
+            right += env.step(f"<answer>{formula}</answer>")[4]["success"]
+    assert tried > 40 and right == 0
+    assert "worked out" in env.get_wrapper_attr("instructions")
 
 
 @needs_sandbox

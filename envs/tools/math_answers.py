@@ -2,7 +2,8 @@
 
 Rational numbers are compared exactly. Everything else is compared as functions of its letters, by their values at
 several points with 30 digits (mpmath): no simplifier can hang, nothing is evaluated as a program. Lists and sets are
-compared in any order, tuples, intervals and matrices part by part; what is no mathematics, as words.
+compared in any order, tuples, intervals and matrices part by part; what is no mathematics, as words. What takes too
+many steps or holds numbers out of bounds is not equal.
 """
 
 from __future__ import annotations
@@ -10,53 +11,93 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 from turngym.envs.tools.math_exact import exact
-from turngym.envs.tools.math_reading import Tree, Unreadable, read_answer
-from turngym.errors import MissingExtra, missing_extra
+from turngym.envs.tools.math_limits import Steps, TooCostly
+from turngym.envs.tools.math_reading import Tree, Unreadable, parts_of, read_answer, unsigned
+from turngym.envs.tools.math_values import library, values_of
+from turngym.errors import MissingExtra
 
-_POINTS = 4
+_LONGEST = 10_000
+_MOST_PARTS = 64
 _WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}")
 _KNOWN_WORDS = re.compile(
     r"^(?:sqrt|sin|cos|tan|cot|sec|csc|log|exp|abs|inf|end|[pbv]?matrix|arc\w+|sinh|cosh|tanh|asin|acos|atan)$"
 )
 _PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:[./]\d+)?")
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|operatorname)\s*\{([^{}]*)\}")
-_UNIT = re.compile(r"^\s*\\?\$?\s*([-+]?[\d.,/ ]*\d)\s*(?:\\?%|[a-zA-Z][a-zA-Z. ]*)?\.?\s*$")
+_UNIT = re.compile(r"[a-zA-Z][a-zA-Z. ]*")
+_COMMA = re.compile(r",\s+")
 _DECORATION = re.compile(r"[\s\\${}().,;:!?\"'`*_]+")
 
 
-def same_answer(given: str, gold: str) -> bool:
+def same_answer(given: str, gold: str, must_be_worked_out: bool = False) -> bool:
     r"""Return whether an answer is right.
+
+    Args:
+        given: The answer.
+        gold: The right one.
+        must_be_worked_out: Whether a number must be written as one where the right answer is: whole numbers as such,
+            others as a decimal, a fraction or a mixed number. Else a formula with that value will do.
 
     >>> same_answer("0.5", r"\frac{1}{2}"), same_answer("(3, 2)", "(2,3)"), same_answer(r"x^2+2x+1", "(x+1)^2")
     (True, False, True)
+    >>> same_answer("3!", "6"), same_answer("3!", "6", must_be_worked_out=True)
+    (True, False)
 
     Raises:
         MissingExtra: Neither is rational, and the package mpmath is missing.
     """
-    given, gold = given.strip()[:10_000], gold.strip()
-    if given and _plain(given) == _plain(gold):
-        return True
+    given, gold = _outer(given[:_LONGEST]), _outer(gold)
+    if not given or _surface(given) == _surface(gold):
+        return bool(given)
     if _is_text(gold):
         return False
-    unit = _UNIT.match(given)
-    if unit and not re.search("[a-zA-Z]", _TEXT.sub("", gold)):
-        given = unit[1]
-    elif _is_text(given):
+    wrapped = _TEXT.fullmatch(given)
+    given = _outer(wrapped[1]) if wrapped else given
+    if not re.search("[a-zA-Z]", _TEXT.sub("", gold)):
+        given = _without_unit(given)
+    if _is_text(given):
         return False
+    judge = _Judge(must_be_worked_out)
     try:
         first, second = read_answer(given), read_answer(_TEXT.sub("", gold))
-        if first[0] == second[0] == "rel" and same_tree(first, second):
+        if first[0] == second[0] == "rel" and judge.same(first, second):
             return True
-        return same_tree(_stripped(first), _stripped(second))
-    except (Unreadable, RecursionError, OverflowError, ZeroDivisionError):
+        return judge.same(_stripped(first), _stripped(second))
+    except (Unreadable, TooCostly):
         return False
 
 
-def _plain(text: str) -> str:
+def _outer(text: str) -> str:
+    """Return a text without blanks, dollar signs and full stops around it."""
+    return text.strip().rstrip(".").strip("$").strip()
+
+
+def _surface(text: str) -> str:
+    r"""Return a text as it is compared with another one by its looks: words without decoration, numbers with all of it.
+
+    >>> _surface(r"\text{Yes!}"), _surface("1.5"), _surface("3!")
+    ('yes', '1.5', '3!')
+    """
+    if not re.search("[a-zA-Z]", text):
+        return _COMMA.sub(",", text)
     return _DECORATION.sub(" ", _TEXT.sub(r" \1 ", text)).strip().casefold()
+
+
+def _without_unit(text: str) -> str:
+    """Return a number without the unit after it; other texts as they are.
+
+    >>> _without_unit("1,200 dollars"), _without_unit("18%"), _without_unit("2 1/2")
+    ('1,200', '18', '2 1/2')
+    """
+    number = text.removeprefix("\\").removeprefix("$").lstrip()
+    unit = number.lstrip("+-0123456789.,/ ")
+    bare = number[: len(number) - len(unit)].rstrip(" .,/")
+    is_number = bool(bare) and bare[-1].isdecimal() and bare[1:].find("+") == bare[1:].find("-") == -1
+    return bare if is_number and (not unit or unit in ("%", "\\%") or _UNIT.fullmatch(unit)) else text
 
 
 def _is_text(text: str) -> bool:
@@ -81,86 +122,152 @@ def _stripped(tree: Tree) -> Tree:
     return tree
 
 
-def same_tree(given: Tree, gold: Tree) -> bool:
-    """Return whether two trees mean the same."""
-    given, gold = _expanded(given), _expanded(gold)
-    if gold[0] == "seq" or given[0] == "seq":
-        return _same_sequence(given, gold)
-    if gold[0] == "rel" or given[0] == "rel":
-        return _same_relation(given, gold)
-    known = exact(gold), exact(given)
-    if known[0] is not None and known[1] is not None:
-        return known[0] == known[1]
-    return _same_values(given, gold)
+class _Judge:
+    """Compares the trees of one answer, at a cost that is limited.
+
+    Args:
+        must_be_worked_out: Whether a number must be written as one where the right answer is.
+    """
+
+    def __init__(self, must_be_worked_out: bool) -> None:
+        self._must_be_worked_out, self._steps = must_be_worked_out, Steps()
+        # by the id of a tree, which stands beside its result so that no other gets its id
+        self._lists: dict[int, tuple[Tree, Tree]] = {}
+        self._known: dict[int, tuple[Tree, Fraction | None]] = {}
+        self._found: dict[int, tuple[Tree, list[Any] | None]] = {}
+
+    def same(self, given: Tree, gold: Tree) -> bool:
+        """Return whether two trees mean the same.
+
+        Raises:
+            MissingExtra: Neither is rational, and the package mpmath is missing.
+            TooCostly: It takes too many steps.
+        """
+        self._steps.take(1)
+        given, gold = self._expanded(given), self._expanded(gold)
+        if gold[0] == "seq" or given[0] == "seq":
+            return self._same_sequence(given, gold)
+        if gold[0] == "rel" or given[0] == "rel":
+            return self._same_relation(given, gold)
+        if self._must_be_worked_out and is_number(gold) and not (is_number(given) and is_as_short(given, gold)):
+            return False
+        known = self._exact(gold), self._exact(given)
+        if known[0] is not None and known[1] is not None:
+            return known[0] == known[1]
+        return self._same_values(given, gold)
+
+    def _expanded(self, tree: Tree) -> Tree:
+        if id(tree) not in self._lists:
+            self._lists[id(tree)] = tree, _expanded(tree)
+        return self._lists[id(tree)][1]
+
+    def _same_sequence(self, given: Tree, gold: Tree) -> bool:
+        if given[0] != gold[0]:
+            other, sequence = (given, gold) if gold[0] == "seq" else (gold, given)
+            if sequence[1] not in ("", "set") or len(sequence[2]) != 1:
+                return False
+            return self.same(given, gold[2][0]) if sequence is gold else self.same(given[2][0], gold)
+        loose = {"", "set"}
+        if len(given[2]) != len(gold[2]) or len(gold[2]) > _MOST_PARTS:
+            return False
+        if given[1] in loose and gold[1] in loose:
+            return self._same_in_any_order(list(given[2]), gold[2])
+        if given[1] != gold[1] and {given[1], gold[1]} != {"", "()"}:
+            return False
+        return all(itertools.starmap(self.same, zip(given[2], gold[2], strict=True)))
+
+    def _same_in_any_order(self, given: list[Tree], gold: Sequence[Tree]) -> bool:
+        for wanted in gold:
+            found = next((place for place, each in enumerate(given) if self.same(each, wanted)), None)
+            if found is None:
+                return False
+            del given[found]
+        return True
+
+    def _same_relation(self, given: Tree, gold: Tree) -> bool:
+        if given[0] != "rel" or gold[0] != "rel":
+            return False
+        turned = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "=": "=", "\\ne": "\\ne"}
+        sign, left, right = given[1:]
+        pairs = [(sign, left, right), (turned.get(sign, ""), right, left)]
+        if any(a == gold[1] and self.same(b, gold[2]) and self.same(c, gold[3]) for a, b, c in pairs):
+            return True
+        if gold[1] != "=" or sign != "=" or "rel" in (left[0], right[0], gold[2][0], gold[3][0]):
+            return False
+        return self._same_curve(("-", left, right), ("-", gold[2], gold[3]))
+
+    def _same_curve(self, given: Tree, gold: Tree) -> bool:
+        """Return whether two equations differ by a constant factor alone."""
+        first, second = self._values(given), self._values(gold)
+        if first is None or second is None or _letters(given) != _letters(gold):
+            return False
+        ratios = [a / b for a, b in zip(first, second, strict=True) if b]
+        return len(ratios) == len(second) and bool(ratios[0]) and all(_close(ratio, ratios[0]) for ratio in ratios)
+
+    def _same_values(self, given: Tree, gold: Tree) -> bool:
+        try:
+            first, second = self._values(given), self._values(gold)
+        except MissingExtra:
+            if self._exact(gold) is None:
+                raise
+            return False  # an odd way to write a plain number, which nobody here can read
+        if first is None or second is None:
+            return False
+        return all(itertools.starmap(_close, zip(first, second, strict=True)))
+
+    def _exact(self, tree: Tree) -> Fraction | None:
+        if id(tree) not in self._known:
+            self._known[id(tree)] = tree, exact(tree, self._steps)
+        return self._known[id(tree)][1]
+
+    def _values(self, tree: Tree) -> list[Any] | None:
+        if id(tree) not in self._found:
+            self._found[id(tree)] = tree, values_of(tree, self._steps)
+        return self._found[id(tree)][1]
 
 
 def _expanded(tree: Tree) -> Tree:
-    """Return a sum with plus or minus as the list of both."""
-    if tree[0] == "pm":
-        return ("seq", "", (("+", tree[1], tree[2]), ("-", tree[1], tree[2])))
+    """Return a formula with plus or minus as the list of both."""
     if tree[:2] == ("seq", ""):
         parts = [_expanded(part) for part in tree[2]]
-        return ("seq", "", tuple(each for part in parts for each in (part[2] if part[:2] == ("seq", "") else (part,))))
-    return tree
+        lists = [part[2] if part[:2] == ("seq", "") else (part,) for part in parts]
+        return ("seq", "", tuple([each for part in lists for each in part]))
+    if tree[0] in ("seq", "rel") or not _has_sign(tree):
+        return tree
+    return ("seq", "", (_with_sign(tree, "+"), _with_sign(tree, "-")))
 
 
-def _same_sequence(given: Tree, gold: Tree) -> bool:
-    if given[0] != gold[0]:
-        other, sequence = (given, gold) if gold[0] == "seq" else (gold, given)
-        return sequence[1] in ("", "set") and len(sequence[2]) == 1 and same_tree(other, sequence[2][0])
-    loose = {"", "set"}
-    if len(given[2]) != len(gold[2]) or len(gold[2]) > 64:
-        return False
-    if given[1] in loose and gold[1] in loose:
-        return _same_in_any_order(list(given[2]), gold[2])
-    if given[1] != gold[1] and {given[1], gold[1]} != {"", "()"}:
-        return False
-    return all(itertools.starmap(same_tree, zip(given[2], gold[2], strict=True)))
+def _has_sign(tree: Tree) -> bool:
+    return tree[0] == "pm" or any(map(_has_sign, parts_of(tree)))
 
 
-def _same_in_any_order(given: list[Tree], gold: Sequence[Tree]) -> bool:
-    for wanted in gold:
-        found = next((place for place, each in enumerate(given) if same_tree(each, wanted)), None)
-        if found is None:
-            return False
-        del given[found]
-    return True
+def _with_sign(tree: Tree, sign: str) -> Tree:
+    """Return a formula with one of both signs wherever it has plus or minus."""
+    if tree[0] in ("num", "sym") or not _has_sign(tree):
+        return tree
+    if tree[0] == "seq":
+        return (*tree[:2], tuple([_with_sign(part, sign) for part in tree[2]]))
+    parts = [_with_sign(part, sign) if isinstance(part, tuple) else part for part in tree[1:]]
+    return (sign if tree[0] == "pm" else tree[0], *parts)
 
 
-def _same_relation(given: Tree, gold: Tree) -> bool:
-    if given[0] != "rel" or gold[0] != "rel":
-        return False
-    turned = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "=": "=", "\\ne": "\\ne"}
-    sign, left, right = given[1:]
-    pairs = [(sign, left, right), (turned.get(sign, ""), right, left)]
-    if any(a == gold[1] and same_tree(b, gold[2]) and same_tree(c, gold[3]) for a, b, c in pairs):
-        return True
-    if gold[1] != "=" or sign != "=" or "rel" in (left[0], right[0], gold[2][0], gold[3][0]):
-        return False
-    return _same_curve(("-", left, right), ("-", gold[2], gold[3]))
+def is_number(tree: Tree) -> bool:
+    r"""Return whether a tree is a number that nobody has to work out: whole, decimal, a fraction or mixed.
+
+    >>> [is_number(read_answer(text)) for text in ("-12", "0.5", r"\frac{3}{4}", "-2 1/2", "3+1", "2^3", "1/2/3")]
+    [True, True, True, True, False, False, False]
+    """
+    tree = unsigned(tree)
+    if tree[0] == "mixed":
+        return is_number(tree[2])
+    if tree[0] == "/":
+        return all(part[0] == "num" and part[1].denominator == 1 for part in map(unsigned, tree[1:]))
+    return bool(tree[0] == "num")
 
 
-def _same_curve(given: Tree, gold: Tree) -> bool:
-    """Return whether two equations differ by a constant factor alone."""
-    rows = [_values(tree) for tree in (given, gold)]
-    if any(row is None for row in rows) or _letters(given) != _letters(gold):
-        return False
-    first, second = rows
-    assert first is not None and second is not None
-    ratios = [a / b for a, b in zip(first, second, strict=True) if b]
-    return len(ratios) == len(second) and bool(ratios[0]) and all(_close(ratio, ratios[0]) for ratio in ratios)
-
-
-def _same_values(given: Tree, gold: Tree) -> bool:
-    try:
-        first, second = _values(given), _values(gold)
-    except MissingExtra:
-        if exact(gold) is None:
-            raise
-        return False  # an odd way to write a plain number, which nobody here can read
-    if first is None or second is None:
-        return False
-    return all(itertools.starmap(_close, zip(first, second, strict=True)))
+def is_as_short(given: Tree, gold: Tree) -> bool:
+    """Return whether a number is no fraction where a whole number will do: that would have the judge divide."""
+    return unsigned(gold)[0] != "num" or unsigned(given)[0] == "num"
 
 
 def _close(first: Any, second: Any) -> bool:
@@ -170,31 +277,7 @@ def _close(first: Any, second: Any) -> bool:
 def _letters(tree: Tree) -> set[str]:
     if tree[0] == "sym":
         return {tree[1]}
-    return {name for part in tree[1:] if isinstance(part, tuple) for name in _letters(part)}
-
-
-def _values(tree: Tree) -> list[Any] | None:
-    """Return the values at fixed points, each letter at places of its own; None where one is no number."""
-    mpmath = _library()
-    with mpmath.workdps(30):
-        found = []
-        for point in range(_POINTS):
-            try:
-                value = _evaluate(tree, point, mpmath)
-            except (ValueError, ZeroDivisionError, OverflowError, TypeError):
-                return None
-            if not mpmath.isfinite(value):
-                return None
-            found.append(value)
-        return found
-
-
-def _library() -> Any:
-    try:
-        import mpmath
-    except ModuleNotFoundError:
-        raise missing_extra("comparing answers that are no rational numbers", "mpmath", "math") from None
-    return mpmath
+    return set[str]().union(*map(_letters, parts_of(tree)))
 
 
 def require_comparison(answers: Iterable[str]) -> None:
@@ -204,47 +287,4 @@ def require_comparison(answers: Iterable[str]) -> None:
         MissingExtra: Some are no plain numbers, and mpmath is missing.
     """
     if not all(_PLAIN_NUMBER.fullmatch(answer.strip()) for answer in answers):
-        _library()
-
-
-def _evaluate(tree: Tree, point: int, mp: Any) -> Any:
-    kind = tree[0]
-    if kind == "num":
-        return mp.mpf(tree[1].numerator) / tree[1].denominator
-    if kind == "sym":
-        return _letter(tree[1], point, mp)
-    if kind == "call":
-        return _call(tree[1], _evaluate(tree[2], point, mp), mp)
-    parts = [_evaluate(part, point, mp) for part in tree[1:]]
-    if kind == "!":
-        if not abs(parts[0]) < 10**6:
-            raise ValueError("a giant")
-        return mp.gamma(parts[0] + 1)
-    if kind == "^":
-        if parts[1] and abs(parts[1]) * (1 + abs(mp.log(abs(parts[0]) + 1))) > 10**7:
-            raise ValueError("a giant")
-        return mp.power(*parts)
-    left, right = parts
-    return (
-        left + right if kind == "+" else left - right if kind == "-" else left * right if kind == "*" else left / right
-    )
-
-
-def _letter(name: str, point: int, mp: Any) -> Any:
-    if name == "pi":
-        return +mp.pi
-    if name == "e":
-        return +mp.e
-    if name == "i":
-        return mp.mpc(0, 1)
-    number = sum(ord(letter) * 31**place for place, letter in enumerate(name[:8]))
-    return mp.frac(mp.sqrt(number * 4 + point * 2 + 3)) + mp.mpf(point + 1) / 3 + mp.mpf("0.1")
-
-
-def _call(name: str, value: Any, mp: Any) -> Any:
-    full = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "log": "ln", "abs": "fabs"}.get(name, name)
-    if full == "fabs":
-        return abs(value)
-    if full in ("exp", "sinh", "cosh") and abs(value) > 10**5:
-        raise ValueError("a giant")
-    return getattr(mp, full)(value)
+        library()

@@ -26,10 +26,12 @@ _TOOL_RULES = """Solve the problem. You may think first; then write one of:
 {answer}
 Code runs in one interpreter, which keeps its variables; you see what it prints and the value of its last line, at \
 most {most} characters. It has {seconds:g} seconds, the standard library and no network. Give the answer itself, \
-without explanation or unit. You have {turns} turns; the last one is for the answer."""
+without explanation or unit. {numbers} You have {turns} turns; the last one is for the answer."""
 _PLAIN_RULES = """Solve the problem. You may think first; then write the answer itself, without explanation or unit:
 {answer}
-You have {turns} turns."""
+{numbers} You have {turns} turns."""
+_NUMBERS = """A number must be worked out: a whole number as in 12, any other exactly, as in 3/4, 2 1/2 or 0.75. A \
+formula counts only where the answer is one."""
 _LONGEST_ANSWER = 1000
 _LONGEST_CODE = 20_000
 
@@ -38,7 +40,8 @@ class MathPython(SetEnv[Problem]):
     r"""A mathematical problem and a few turns to compute and answer.
 
     The episode terminates with an answer, right or wrong, and is truncated at ``max_turns``; in the last turn no code
-    runs. Answers are compared as numbers, or as functions of their letters where they hold letters. Equal calls lead to
+    runs. Answers are compared as numbers, or as functions of their letters where they hold letters; where the right
+    answer is a number, a formula with that value is wrong: it would leave the computing to the judge. Equal calls lead to
     equal output as far as the code lets them: the generator of ``random`` is seeded, sets have a fixed order, addresses
     of memory are hidden; what reads a clock is the code's own matter.
 
@@ -111,7 +114,7 @@ class MathPython(SetEnv[Problem]):
         self._bench = self._workbench(sandbox, seconds) if tool else None
         told = {"python": write(PYTHON, "code", form), "answer": write(ANSWER, "text", form), "turns": max_turns}
         rules = _TOOL_RULES if tool else _PLAIN_RULES
-        self.instructions = rules.format(**told, most=output, seconds=seconds)
+        self.instructions = rules.format(**told, numbers=_NUMBERS, most=output, seconds=seconds)
 
     def _workbench(self, backend: str, seconds: float) -> Workbench:
         limits = Limits(wall_seconds=seconds, output_kib=1024)
@@ -142,7 +145,7 @@ class MathPython(SetEnv[Problem]):
         if call.tool == ANSWER:
             self._answer = call.content[:_LONGEST_ANSWER]
             self._end()
-            is_right = same_answer(self._answer, self._problem.answer)
+            is_right = same_answer(self._answer, self._problem.answer, must_be_worked_out=True)
             worth = tool_efficiency(len(self._calls), self.max_turns - 1) if self._is_efficient else 1.0
             return Outcome("Your answer is taken.", is_right * worth, True, is_right)
         if call.tool == PYTHON and call.content and self._bench is not None and len(call.content) <= _LONGEST_CODE:

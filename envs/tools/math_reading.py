@@ -16,8 +16,11 @@ from typing import Any, TypeAlias
 Tree: TypeAlias = tuple[Any, ...]
 """``("num", Fraction)``, ``("sym", name)``, ``("call", name, tree)``, ``("+", a, b)``, ``("seq", marks, trees)`` ..."""
 
+_ZERO: Tree = ("num", Fraction(0))
 LONGEST = 2000
 _DEEPEST = 60
+"""Levels of brackets, exponents and functions within one another."""
+_MOST_NODES, _MOST_LEVELS = 1000, 150
 FUNCTIONS = {
     *("sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "asin", "acos", "atan"),
     *("sinh", "cosh", "tanh", "ln", "log", "exp", "sqrt", "abs"),
@@ -37,6 +40,8 @@ _SAME = {"dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "times": "*", "cdot"
 _UNICODE = str.maketrans(
     {"−": "-", "–": "-", "×": "*", "·": "*", "÷": "/", "∞": r" \infty ", "π": r" \pi ", "√": r"\sqrt "}
 )
+_MATRIX_MARK = "#"
+"""Begins the mark of a matrix, which a number follows: no text gives such a mark."""
 _MATRIX = re.compile(r"\\begin\{[pbv]?matrix\}(.*?)\\end\{[pbv]?matrix\}", re.DOTALL)
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|mathbf|operatorname)\s*\{([^{}]*)\}")
 
@@ -58,7 +63,33 @@ def read_answer(text: str) -> Tree:
     """
     if len(text) > LONGEST:
         raise Unreadable("too long")
-    return _Reader(_TEXT.sub(lambda found: f" {found[1]} ", text.translate(_UNICODE))).sequence({""})
+    tree = _Reader(_TEXT.sub(lambda found: f" {found[1]} ", text.translate(_UNICODE))).sequence({""})
+    _require_small(tree)
+    return tree
+
+
+def _require_small(tree: Tree) -> None:
+    """Raise where a tree has too many nodes or levels: what walks over it calls itself."""
+    level, count = [tree], 0
+    for _ in range(_MOST_LEVELS):
+        count += len(level)
+        level = [part for each in level for part in parts_of(each)]
+        if not level or count > _MOST_NODES:
+            break
+    if level or count > _MOST_NODES:
+        raise Unreadable("too large")
+
+
+def parts_of(tree: Tree) -> tuple[Tree, ...]:
+    """Return the trees right below the top of a tree.
+
+    >>> parts_of(read_answer("2x"))
+    (('num', Fraction(2, 1)), ('sym', 'x'))
+    """
+    if tree[0] == "seq":
+        inside: tuple[Tree, ...] = tree[2]
+        return inside
+    return tuple([part for part in tree[1:] if isinstance(part, tuple)])
 
 
 def tokens(text: str) -> list[str]:
@@ -86,18 +117,33 @@ def _with_index(base: Tree, index: Tree) -> Tree:
     return ("seq", "_", (base, index))
 
 
+def unsigned(tree: Tree) -> Tree:
+    """Return a tree without the minus before it."""
+    inside: Tree = tree[2] if tree[:2] == ("-", _ZERO) else tree
+    return inside
+
+
+def _mixed(left: Tree, fraction: Tree) -> Tree:
+    """Return a whole number, perhaps below zero, and a fraction beside it."""
+    found = ("mixed", unsigned(left), fraction)
+    return found if left[0] == "num" else ("-", _ZERO, found)
+
+
+def _marks_of(text: str) -> list[str]:
+    return tokens(_DROPPED.sub(" ", text))
+
+
 class _Reader:
     """Walks over the marks from left to right."""
 
     def __init__(self, text: str) -> None:
-        self._matrices: list[str] = []
-        text = _DROPPED.sub(" ", _MATRIX.sub(self._keep, text))
-        self._marks, self._place, self._depth = [*tokens(text), ""], 0, 0
-        self._open_bars = 0
-
-    def _keep(self, found: re.Match[str]) -> str:
-        self._matrices.append(found[1])
-        return f" \\matrix {len(self._matrices) - 1} "
+        outside, *rest = _MATRIX.split(text)
+        self._matrices = rest[::2]
+        self._marks = _marks_of(outside)
+        for number, after in enumerate(rest[1::2]):
+            self._marks += [f"{_MATRIX_MARK}{number}", *_marks_of(after)]
+        self._marks.append("")
+        self._place = self._depth = self._open_bars = 0
 
     @property
     def _now(self) -> str:
@@ -128,12 +174,10 @@ class _Reader:
         return left
 
     def _sum(self) -> Tree:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise Unreadable("too deep")
+        self._enter()
         if self._now == "\\pm":
             self._take()
-            left: Tree = ("pm", ("num", Fraction(0)), self._product())
+            left: Tree = ("pm", _ZERO, self._product())
         else:
             left = self._product()
         while self._now in ("+", "-", "\\pm"):
@@ -160,15 +204,16 @@ class _Reader:
 
     def _side_by_side(self, left: Tree) -> Tree:
         """Return a product without a sign, or a mixed number such as ``2 1/2``."""
-        is_fraction = self._now == "\\frac"
+        is_fraction, is_number = self._now == "\\frac", self._now[0].isdecimal()
         right = self._power()
-        is_whole = left[0] == "num" and left[1].denominator == 1
-        if is_whole and is_fraction and right[0] == "/" and right[1][0] == right[2][0] == "num":
-            return ("+", left, right)
-        if is_whole and right[0] == "num" and self._now == "/":
-            self._take()
-            return ("+", left, ("/", right, self._power()))
-        if left[0] == right[0] == "num":
+        whole = unsigned(left)
+        if whole[0] == "num" and whole[1].denominator == 1:
+            if is_number and right[0] == "num" and self._now == "/":
+                self._take()
+                return _mixed(left, ("/", right, self._power()))
+            if is_fraction and right[0] == "/" and right[1][0] == right[2][0] == "num":
+                return _mixed(left, right)
+        if is_number and whole[0] == right[0] == "num":
             raise Unreadable("two numbers side by side")
         return ("*", left, right)
 
@@ -177,7 +222,7 @@ class _Reader:
         while self._now in ("+", "-"):
             sign *= -1 if self._take() == "-" else 1
         found = self._power()
-        return found if sign == 1 else ("-", ("num", Fraction(0)), found)
+        return found if sign == 1 else ("-", _ZERO, found)
 
     def _power(self) -> Tree:
         base = self._atom()
@@ -192,15 +237,22 @@ class _Reader:
         return base
 
     def _exponent(self) -> Tree:
+        self._enter()
         if self._now in ("+", "-"):
-            return self._factor()
-        found = self._atom()
-        return ("^", found, self._exponent()) if self._now == "^" and self._take() else found
+            found = self._factor()
+        else:
+            found = self._atom()
+            found = ("^", found, self._exponent()) if self._now == "^" and self._take() else found
+        self._depth -= 1
+        return found
 
-    def _atom(self) -> Tree:
+    def _enter(self) -> None:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise Unreadable("too deep")
+
+    def _atom(self) -> Tree:
+        self._enter()
         mark = self._take()
         found = self._number_or_name(mark) or self._bracketed(mark)
         self._depth -= 1
@@ -209,6 +261,8 @@ class _Reader:
     def _number_or_name(self, mark: str) -> Tree | None:
         if mark[0].isdecimal() or (mark[0] == "." and len(mark) > 1):
             return ("num", Fraction(mark))
+        if mark[0] == _MATRIX_MARK and len(mark) > 1:
+            return self._matrix(int(mark[1:]))
         if mark.isalpha():
             return ("sym", mark)
         name = mark[1:]
@@ -218,18 +272,15 @@ class _Reader:
             return ("/", self._part(), self._part())
         if name == "sqrt":
             return self._root()
-        if name == "matrix":
-            rows = self._matrices[int(self._take())].split("\\\\")
-            return (
-                "seq",
-                "m",
-                tuple(("seq", "r", tuple(map(read_answer, row.split("&")))) for row in rows if row.strip()),
-            )
         if name in FUNCTIONS:
             return self._function(name)
         if name in ("infty", "inf", "oo"):
             return ("sym", "infty")
         return ("sym", name)
+
+    def _matrix(self, number: int) -> Tree:
+        rows = [row.split("&") for row in self._matrices[number].split("\\\\") if row.strip()]
+        return ("seq", "m", tuple([("seq", "r", tuple(map(read_answer, row))) for row in rows]))
 
     def _part(self) -> Tree:
         """Return one argument of a fraction: in braces, or one mark of a digit."""
