@@ -28,7 +28,24 @@ RESULTS = Path(__file__).parent.parent / "results" / "fuzz_answers.json"
 _LEAVES = ("0", "1", "2", "17", "x", "y", "i", "e", r"\pi", r"\infty", "0.5", "10", "999999", "1/3", "1,234,567")
 _FUNCTIONS = ("sin", "cos", r"\tan", "cot", "sec", "csc", "arcsin", "acos", "arctan", "sinh", r"\cosh", "tanh", r"\ln")
 _MORE = (r"\log", r"\log_2", "exp", r"\sqrt", r"\sqrt[3]", r"\sqrt[64]", r"\sin^2", "abs")
-_JUNK = (r"\matrix 7", r"\matrix x", "{", "}", r"\frac", "!", "^", "_", "|", "&", r"\\", "\x00", "\ud800", "١٢", "²", "=")
+_JUNK = (
+    r"\matrix 7",
+    r"\matrix x",
+    "{",
+    "}",
+    r"\frac",
+    "!",
+    "^",
+    "_",
+    "|",
+    "&",
+    r"\\",
+    "\x00",
+    "\ud800",
+    "١٢",
+    "²",
+    "=",
+)
 _ENDS = (r"\le", ",", ";", r"\cup", r"\in", "=", r"\pm")
 
 
@@ -107,9 +124,8 @@ class AnswerGrammar:
     def _broken(self, text: str) -> str:
         place = self._whole(0, len(text))
         end = self._whole(place, len(text))
-        return self._one(
-            (text[:place], text[:place] + self._one(_JUNK) + text[place:], text[:place] + text[end:], text + text[place:])
-        )
+        with_junk = text[:place] + self._one(_JUNK) + text[place:]
+        return self._one((text[:place], with_junk, text[:place] + text[end:], text + text[place:]))
 
 
 def answers(seed: int, count: int) -> Iterator[str]:

@@ -7,7 +7,7 @@ from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 SUITES.register("math-python")(
     Suite(
         name="math-python",
-        version=1,
+        version=2,
         description="100 generated problems at each of three levels, with an interpreter, and 100 easy ones without.",
         entries=tuple(
             SuiteEntry(f"turngym/{name}", episodes=100)
@@ -16,7 +16,8 @@ SUITES.register("math-python")(
         metric="success",
         protocol=(
             "Default options: 6 turns with the interpreter, 3 without; one attempt at each problem. Problems are those "
-            "of the test split. Answers are compared as numbers. Code runs in a sandbox, which must be there."
+            "of the test split. Answers are compared as numbers, which must be worked out: a formula is no answer. "
+            "Code runs in a sandbox, which must be there."
         ),
     )
 )

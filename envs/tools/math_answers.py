@@ -163,7 +163,7 @@ class _Judge:
 
     def _same_sequence(self, given: Tree, gold: Tree) -> bool:
         if given[0] != gold[0]:
-            other, sequence = (given, gold) if gold[0] == "seq" else (gold, given)
+            sequence = gold if gold[0] == "seq" else given
             if sequence[1] not in ("", "set") or len(sequence[2]) != 1:
                 return False
             return self.same(given, gold[2][0]) if sequence is gold else self.same(given[2][0], gold)

@@ -41,9 +41,9 @@ class MathPython(SetEnv[Problem]):
 
     The episode terminates with an answer, right or wrong, and is truncated at ``max_turns``; in the last turn no code
     runs. Answers are compared as numbers, or as functions of their letters where they hold letters; where the right
-    answer is a number, a formula with that value is wrong: it would leave the computing to the judge. Equal calls lead to
-    equal output as far as the code lets them: the generator of ``random`` is seeded, sets have a fixed order, addresses
-    of memory are hidden; what reads a clock is the code's own matter.
+    answer is a number, a formula with that value is wrong: it would leave the computing to the judge. Equal calls lead
+    to equal output as far as the code lets them: the generator of ``random`` is seeded, sets have a fixed order,
+    addresses of memory are hidden; what reads a clock is the code's own matter.
 
     Args:
         dataset: ``"procedural"``, or the name of a set in ``folder``.
