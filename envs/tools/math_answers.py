@@ -267,7 +267,7 @@ def is_number(tree: Tree) -> bool:
 
 def is_as_short(given: Tree, gold: Tree) -> bool:
     """Return whether a number is no fraction where a whole number will do: that would have the judge divide."""
-    return unsigned(gold)[0] != "num" or unsigned(given)[0] == "num"
+    return bool(unsigned(gold)[0] != "num" or unsigned(given)[0] == "num")
 
 
 def _close(first: Any, second: Any) -> bool:
