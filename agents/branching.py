@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from turngym.agents.trajectory import EpisodeSpec
 from turngym.envs.vector import TextVectorEnv
-from turngym.errors import ConfigError, SnapshotUnsupported, TurngymError
+from turngym.errors import ConfigError, SnapshotUnsupported, error_text
 
 
 class Seen(NamedTuple):
@@ -42,7 +42,7 @@ def saved_states(vector: TextVectorEnv, slots: Sequence[int]) -> dict[int, bytes
         return dict(zip(slots, vector.snapshot(slots), strict=True))
     except SnapshotUnsupported:
         raise
-    except TurngymError:
+    except Exception:  # the boundary: what breaks here is the slot's environment
         if len(slots) == 1:
             return {slots[0]: b""}
         return {slot: state for each in slots for slot, state in saved_states(vector, [each]).items()}
@@ -55,10 +55,10 @@ def bring_back(vector: TextVectorEnv, states: Mapping[int, bytes]) -> dict[int, 
     slots = list(states)
     try:
         observations, infos = vector.restore([states[slot] for slot in slots], slots)
-    except TurngymError as error:
+    except Exception as error:  # the boundary: what breaks here is the slot's environment
         if len(slots) == 1:
             lost = {"success": -1, "score": math.nan}
-            return {slots[0]: Seen("", None, lost, f"restore failed: {error}")}
+            return {slots[0]: Seen("", None, lost, f"restore failed: {error_text(error)}")}
         return {slot: seen for each in slots for slot, seen in bring_back(vector, {each: states[each]}).items()}
     return {
         slot: Seen(*text_and_image(observations, position), infos.rows[position], str(infos.rows[position]["fault"]))

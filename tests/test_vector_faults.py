@@ -63,7 +63,7 @@ def test_the_other_slots_of_a_broken_worker_go_on_byte_equal(make: Make, kind: s
     assert vector.stats()["workers_replaced"] == (kind == "kill")
 
 
-@pytest.mark.parametrize("kind", ["exit", "garbage", "hang"])
+@pytest.mark.parametrize("kind", ["quit", "garbage", "hang"])
 def test_the_process_backend_survives(make: Make, kind: str) -> None:
     vector = make(step_timeout_seconds=1.5)
     twin = make(backend="sync", num_workers=None)

@@ -30,7 +30,7 @@ def test_what_breaks_stays_in_its_slot(make: Make, kind: str) -> None:
     assert without(broken, 1) == without(whole, 1)
     assert_faulted(broken[2][4][1], FAULTS[kind])
     assert sum(vector.stats()["faults"].values()) == 1
-    assert bool(vector.stats()["workers_replaced"]) == (kind != "raise")
+    assert bool(vector.stats()["workers_replaced"]) == (kind not in ("raise", "exit"))
     assert actors(vector) == before
 
 
@@ -45,7 +45,9 @@ def test_a_reset_that_breaks_is_tried_once_more(make: Make, tmp_path: Path, kind
     observations, _ = vector.reset(seed=3)
     broken = observations.index("")
     rows = vector.step(["up", "up"])[4].rows
-    assert_faulted(rows[broken], {"raise": "exception", "hang": "timeout"}.get(kind, "worker died"))
+    assert_faulted(
+        rows[broken], {"raise": "exception", "hang": "timeout", "exit": "exception"}.get(kind, "worker died")
+    )
     assert rows[1 - broken]["fault"] == "" and rows[1 - broken]["anchor"] == "1 of 3"
     assert sum(vector.stats()["faults"].values()) == 3
     assert repr(vector.reset(seed=3)) == repr(healthy)

@@ -25,13 +25,13 @@ LIMIT = 1.5
 TIMEOUT = f"timeout: step took longer than {LIMIT} s"
 IN_PROCESS = {"raise": "exception: ValueError: no such door", "hang": TIMEOUT, "exit": "exception: SystemExit: 3"}
 SURVIVES: dict[str, dict[str, str]] = {
-    "sync": {"raise": IN_PROCESS["raise"]},
+    "sync": {"raise": IN_PROCESS["raise"], "exit": IN_PROCESS["exit"]},
     "thread": IN_PROCESS,
     "asyncio": IN_PROCESS,
     "process": {
         "raise": IN_PROCESS["raise"],
         "hang": TIMEOUT,
-        "exit": "worker died (exit code 3)",
+        "exit": IN_PROCESS["exit"],
         "quit": "worker died (exit code 3)",
         "kill": "worker died (exit code -9)",
         "eat": "exception: MemoryError",
@@ -97,7 +97,7 @@ def test_only_the_slot_that_breaks_shows_it(make: Make, backend: str, kind: str)
     assert masked(broken, row["fault"]) == masked(raised, IN_PROCESS["raise"])
     stats = vector.stats()
     assert list(stats["faults"].values()) == [1]
-    assert (stats["workers_replaced"] > 0) == (kind not in ("raise", "eat"))
+    assert (stats["workers_replaced"] > 0) == (kind not in ("raise", "eat", "exit"))
     assert stats["abandoned"] == (kind == "hang" and backend != "process")
 
 

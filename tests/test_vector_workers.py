@@ -44,7 +44,8 @@ def fuse(file: Path, kind: str) -> Callable[[], toy_envs.Counter]:
 
 ENDS = {
     "raise": "a worker cannot load the environments' makers: exception: ValueError: no such door",
-    "exit": r"4 workers in a row ended before they answered: worker died \(exit code 3\)",
+    "exit": "a worker cannot load the environments' makers: exception: SystemExit: 3",
+    "quit": r"4 workers in a row ended before they answered: worker died \(exit code 3\)",
 }
 
 

@@ -46,7 +46,8 @@ def without(seen: list[Any], slot: int) -> list[Any]:
 
 FAULTS = {
     "raise": "exception: ValueError: no such door",
-    "exit": "worker died (exit code 3)",
+    "exit": "exception: SystemExit: 3",
+    "quit": "worker died (exit code 3)",
     "kill": "worker died (exit code -9)",
     "garbage": "garbage on the pipe",
     "hang": "timeout: step took longer than 1.5 s",

@@ -81,6 +81,33 @@ class RunStopped(TurngymError, RuntimeError):
         self.diagnosis: dict[str, object] = dict(diagnosis or {})
 
 
+_LONGEST_TEXT = 300
+
+
+def error_text(error: BaseException) -> str:
+    """Return the type and the message of an exception on one short line, whatever its own methods do.
+
+    A ``__str__`` that raises, returns megabytes or text that is no valid Unicode does no harm.
+
+    >>> error_text(ValueError("no such door"))
+    'ValueError: no such door'
+    >>> class Rude(Exception):
+    ...     def __str__(self) -> str:
+    ...         raise SystemExit
+    >>> error_text(Rude())
+    'Rude: (its message cannot be read)'
+    """
+    kind = type.__getattribute__(type(error), "__name__")
+    try:
+        text = str.__str__(str(error))[: 4 * _LONGEST_TEXT]
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # the boundary: the exception is foreign code too
+        text = "(its message cannot be read)"
+    text = text.encode("utf-8", "replace").decode()
+    return " ".join(f"{kind}: {text}".rstrip(": ").split())[:_LONGEST_TEXT]
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the second half of an unknown-name message: the nearest name, or all of them.
 

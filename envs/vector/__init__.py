@@ -2,15 +2,17 @@
 
 What breaks ends the episode of its own slot: the step is truncated with reward 0 and says why in ``info["fault"]``, a
 fresh environment takes over, the other slots go on as if nothing had happened, and :meth:`TextVectorEnv.stats` counts
-it. How much a backend survives follows from where it runs the environments:
+it. A result that breaks the contract, such as a reward that is not finite, is a fault too. How much a backend survives
+follows from where it runs the environments:
 
 =============================================  ======  =======  =======  =======  =====
 what an environment does                       sync    thread   asyncio  process  ray
 =============================================  ======  =======  =======  =======  =====
 raise an exception, in a step or reset         yes     yes      yes      yes      yes
 hang in a step, in a reset or in ``close``     no      yes [1]  yes [1]  yes      yes
-call ``sys.exit()``                            no      yes      yes      yes      yes
+call ``sys.exit()``                            yes     yes      yes      yes      yes
 end its process, or be killed                  no      no       no       yes      yes
+close its process's file descriptors           no      no       no       yes      yes
 use more memory than ``memory_limit_mib``      no      no       no       yes      yes
 write garbage into the worker's pipe           --      --       --       yes      yes
 lose its machine                               no      no       no       no       yes

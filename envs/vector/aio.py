@@ -7,20 +7,21 @@ import inspect
 from typing import Any, Protocol, runtime_checkable
 
 from turngym.envs.vector.backend import Failure
-from turngym.envs.vector.fitting import require_fitting
+from turngym.envs.vector.boundary import describe, is_for_program
+from turngym.envs.vector.fitting import finite_reward, flag
 from turngym.envs.vector.slot import (
     REFUSALS,
     Journal,
     Op,
     Result,
     Slot,
-    describe,
     failed_reset,
     fault_result,
     require_same,
     seed_for,
+    stopped_at,
 )
-from turngym.envs.vector.worker import rebuild_failed
+from turngym.envs.vector.worker import for_caller, rebuild_failed
 
 
 @runtime_checkable
@@ -58,6 +59,12 @@ async def in_thread(function: Any, *arguments: Any) -> Any:
     return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
 
+def _let_pass(error: BaseException) -> None:
+    """Raise again what is no fault of the slot: an interrupt, and the cancelling of a coroutine that took too long."""
+    if isinstance(error, asyncio.CancelledError) or is_for_program(error):
+        raise error
+
+
 class AsyncSlot(Slot):
     """A slot that awaits the coroutines of its environment."""
 
@@ -72,7 +79,8 @@ class AsyncSlot(Slot):
         if journal is not None:
             try:
                 await self._async_rebuild(journal)
-            except Exception as error:  # the boundary that records it
+            except BaseException as error:  # the boundary that records it
+                _let_pass(error)
                 await self.async_close()
                 return rebuild_failed(error, op)
         try:
@@ -81,8 +89,9 @@ class AsyncSlot(Slot):
             if op[0] == "reset":
                 return await self._async_reset(op[1], op[2])
             return await in_thread(self.run, op)
-        except Exception as error:  # raised again where the caller is
-            return Failure(error)
+        except BaseException as error:  # raised again where the caller is
+            _let_pass(error)
+            return Failure(for_caller(error))
 
     async def async_close(self) -> None:
         """Close the environment, if there is one."""
@@ -95,16 +104,18 @@ class AsyncSlot(Slot):
                 await close()
             else:
                 await in_thread(env.close)
-        except Exception:  # the boundary: a broken environment may fail to close, and nothing is lost by that
-            return
+        except BaseException as error:  # the boundary: a broken one may fail to close, and nothing is lost by that
+            _let_pass(error)
 
     async def _async_step(self, action: Any) -> Result:
         try:
             env = await self._async_living()
             observation, reward, terminated, truncated, info = await env.async_step(action)
-            require_fitting(env, observation, info)
-            return observation, float(reward), bool(terminated), bool(truncated), info, ()
-        except Exception as error:  # the boundary that records it
+            observation, info = self._checked(env, observation, info)
+            ends = flag("terminated", terminated), flag("truncated", truncated)
+            return observation, finite_reward(reward), *ends, info, ()
+        except BaseException as error:  # the boundary that records it
+            _let_pass(error)
             await self.async_close()
             return fault_result(describe(error))
 
@@ -118,13 +129,13 @@ class AsyncSlot(Slot):
                 start = start or ("generator", env.unwrapped.np_random.bit_generator.state)
                 given = seed_for(env, start, fresh=attempt > 0)
                 observation, info = await env.async_reset(seed=given, options=options)
-                require_fitting(env, observation, info)
+                observation, info = self._checked(env, observation, info)
             except REFUSALS:
                 raise
-            except Exception as error:  # the boundary that records it
+            except BaseException as error:  # the boundary that records it
+                _let_pass(error)
                 faults.append(describe(error))
-                if seed is None and env is not None:
-                    start = "generator", env.unwrapped.np_random.bit_generator.state
+                start = start if seed is not None else stopped_at(env) or start
                 await self.async_close()
             else:
                 self.start = start

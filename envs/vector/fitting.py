@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
@@ -10,12 +11,17 @@ import numpy as np
 from gymnasium import spaces
 
 
-def require_fitting(env: gymnasium.Env[Any, Any], observation: Any, info: Any) -> None:
-    """Raise where an environment gives what no batch can hold, so that only its own slot breaks."""
+def require_fitting(env: gymnasium.Env[Any, Any], observation: Any, info: Any) -> dict[str, Any]:
+    """Raise where an environment gives what no batch can hold, so that only its own slot breaks.
+
+    Returns:
+        The info as a plain dict, whatever a subclass of dict does when it is read.
+    """
     if not isinstance(info, dict):
         raise TypeError(f"info must be a dict, got {type(info).__name__}")
     if not fits(env.observation_space, observation):
-        raise ValueError(f"the observation {str(observation)[:60]!r} does not fit {env.observation_space}")
+        raise ValueError(f"the observation {_shown(observation)} does not fit {env.observation_space}")
+    return info if type(info) is dict else dict(dict.items(info))
 
 
 def fits(space: gymnasium.Space[Any], observation: Any) -> bool:
@@ -35,3 +41,106 @@ def fits(space: gymnasium.Space[Any], observation: Any) -> bool:
     if isinstance(space, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete):
         return observation is not None and np.shape(observation) == space.shape
     return bool(space.contains(observation))
+
+
+def finite_reward(reward: Any) -> float:
+    """Return a reward as a float.
+
+    Raises:
+        TypeError: It is no number.
+        ValueError: It is not finite.
+
+    >>> finite_reward(np.float32(0.5))
+    0.5
+    """
+    if not _is_number(reward):
+        raise TypeError(f"the reward must be a number, got {_shown(reward)}")
+    number = float(reward)
+    if not math.isfinite(number):
+        raise ValueError(f"the reward must be finite, got {number}")
+    return number
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return ``terminated`` or ``truncated`` as a bool; texts and None are none."""
+    if isinstance(value, bool | np.bool_ | int | np.integer):
+        return bool(value)
+    raise TypeError(f"{name} must be a bool, got {_shown(value)}")
+
+
+def require_table(info: dict[str, Any]) -> None:
+    """Raise where a value of the info table of :class:`turngym.types.Info` is of a wrong type; one may be absent.
+
+    Raises:
+        TypeError: The first value that is wrong, with what is expected.
+
+    >>> require_table({"score": 1.0, "mine": object()})
+    """
+    try:
+        score, progress, success = info["score"], info["progress"], info["success"]
+        "".join(info["legal_actions"])  # raises where one is no text: the cheapest way to look at all of them
+        if (
+            type(info["anchor"]) is str
+            and type(info["fault"]) is str
+            and type(info["action_is_valid"]) is bool
+            and type(info["legal_actions"]) is tuple
+            and type(success) is int
+            and -1 <= success <= 1
+            and type(score) is float
+            and math.isfinite(score)
+            and type(progress) is float
+            and not math.isinf(progress)
+            and "reward_components" not in info
+        ):
+            return
+    except (KeyError, TypeError):
+        pass  # found again below, where it gets its name
+    for key, (is_right, expected) in _TABLE.items():
+        if key in info and not is_right(info[key]):
+            raise TypeError(f"info[{key!r}] must be {expected}, got {_shown(info[key])}")
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, int | float | np.integer | np.floating | np.bool_):
+        return True
+    return not isinstance(value, str | bytes) and bool(getattr(value, "shape", None) == ())
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and math.isfinite(value)
+
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and not math.isinf(value)
+
+
+def _is_success(value: Any) -> bool:
+    return isinstance(value, int | np.integer | np.bool_) and int(value) in (-1, 0, 1)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, tuple | list) and all(isinstance(each, str) for each in value)
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(k, str) and _is_finite(v) for k, v in value.items())
+
+
+_TABLE: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "anchor": (lambda value: isinstance(value, str), "a str"),
+    "legal_actions": (_are_texts, "a tuple of str"),
+    "action_is_valid": (lambda value: isinstance(value, bool | np.bool_), "a bool"),
+    "success": (_is_success, "-1, 0 or 1"),
+    "progress": (_is_share, "a number, nan where it is unknown"),
+    "score": (_is_finite, "a finite number"),
+    "fault": (lambda value: isinstance(value, str), "a str"),
+    "reward_components": (_are_numbers, "a dict of finite numbers"),
+}
+
+
+def _shown(value: Any) -> str:
+    """Return a short text of a value, whatever its own methods do."""
+    try:
+        return repr(value)[:60]
+    except Exception:  # the boundary: the value is foreign
+        return f"a {type(value).__name__} that cannot be shown"

@@ -11,7 +11,7 @@ import tempfile
 
 from turngym.envs.vector.channel import Channel, encode
 from turngym.envs.vector.nursery import Nursery
-from turngym.envs.vector.worker import IDLE, Board
+from turngym.envs.vector.worker import STARTING, Board
 
 
 class Handle:
@@ -29,7 +29,7 @@ class Handle:
         with far, tempfile.TemporaryFile() as file:
             file.truncate(Board.SIZE)
             self.board = Board(file.fileno())
-            self.board.write(IDLE)
+            self.board.write(STARTING)
             self._process = nursery.start((far.fileno(), file.fileno()))
         self.channel = Channel(near)
         surroundings = sys.path, dict(os.environ), os.getcwd()

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
 
-from turngym.envs.vector.slot import Slot, describe
+from turngym.envs.vector.boundary import describe
+from turngym.envs.vector.slot import Slot
 from turngym.envs.vector.worker import run_job
 from turngym.envs.vector.workers import Order
 

@@ -13,8 +13,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from turngym.envs.vector.aio import AsyncSlot
+from turngym.envs.vector.boundary import describe
 from turngym.envs.vector.lanes import Answer, Broken, Gate, Lane
-from turngym.envs.vector.slot import describe
 from turngym.envs.vector.workers import Order
 
 GRACE_SECONDS = 0.5
@@ -140,7 +140,7 @@ class LoopLane(Lane):
     def run(self, order: Order) -> bool:
         """Run one operation in this thread, or hand it over to the loop if the environment offers coroutines."""
         self.began = time.monotonic()
-        with contextlib.suppress(Exception):  # the operation meets the same error and reports it
+        with contextlib.suppress(BaseException):  # the operation meets the same error and reports it
             self.is_async = self.slot.offers_coroutines()
         if self.is_async and not self.is_left:
             self.home = self._homes[0]  # read now: while the environment was made, the loop may have been exchanged

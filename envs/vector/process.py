@@ -17,8 +17,8 @@ from turngym.envs.vector.channel import Garbled, encode
 from turngym.envs.vector.handle import Handle
 from turngym.envs.vector.maker import Maker
 from turngym.envs.vector.nursery import Nursery
-from turngym.envs.vector.worker import IDLE
-from turngym.envs.vector.workers import Order, Worker, WorkersBackend, num_processors, shares
+from turngym.envs.vector.worker import IDLE, STARTING
+from turngym.envs.vector.workers import Job, Order, Worker, WorkersBackend, num_processors, shares
 from turngym.errors import ConfigError, TurngymError
 
 _START_SECONDS = 120.0
@@ -132,21 +132,29 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
             worker.kill()
             self.latencies.took(job.op[0], job.limit_seconds)
             self._replace(worker, job, f"timeout: {job.op[0]} took longer than {job.limit_seconds:g} s")
-        elif worker.is_new and serial == IDLE and now - worker.started > _START_SECONDS:
+        elif serial == STARTING and now - worker.started > _START_SECONDS:
             late = f"a worker process has not begun its work within {_START_SECONDS:g} s."
             raise self._give_up(TurngymError(late))
-        elif not worker.is_new and serial == IDLE and now - max(worker.heard, began) > _SILENT_SECONDS:
+        elif serial == IDLE and now - max(worker.heard, began) > _SILENT_SECONDS:
             worker.kill()  # it was stopped, or something in it keeps Python's global lock between two jobs
-            self._replace(worker, None, f"no sign of life for {_SILENT_SECONDS:g} s")
+            self._replace(worker, self._alone(worker), f"no sign of life for {_SILENT_SECONDS:g} s")
         else:
             return
         self._send(worker)
 
     def _bury(self, worker: ProcessWorker) -> None:
-        """Replace a worker that died; the job that it was doing is the cause."""
+        """Replace a worker that died; the job that it was doing is the cause, or the one that was alone in it."""
         serial, _ = worker.handle.board.read()
         code = worker.end(_DEATH_SECONDS)
-        self._replace(worker, worker.flight.get(serial), f"worker died (exit code {code})")
+        culprit = self._alone(worker) if serial == IDLE else worker.flight.get(serial)
+        self._replace(worker, culprit, f"worker died (exit code {code})")
+
+    def _alone(self, worker: ProcessWorker) -> Job | None:
+        """Return the job of a worker that ended between two jobs, as after its descriptors were closed in a step.
+
+        While several jobs are under way nobody knows which it was. They are repeated one by one, and then it is known.
+        """
+        return next(iter(worker.flight.values())) if worker.is_cautious and len(worker.flight) == 1 else None
 
 
 def _end_all(workers: list[ProcessWorker], selector: selectors.BaseSelector, nursery: Nursery, pid: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, ClassVar, TypeAlias
 
 import gymnasium
@@ -11,7 +12,8 @@ import numpy as np
 from gymnasium.utils.env_checker import data_equivalence
 
 from turngym.envs.spaces import Unicode
-from turngym.envs.vector.fitting import require_fitting
+from turngym.envs.vector.boundary import describe, is_for_program
+from turngym.envs.vector.fitting import finite_reward, flag, require_fitting, require_table
 from turngym.envs.vector.info import fault_info
 from turngym.envs.vector.maker import Maker
 from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported, TurngymError, UnknownName
@@ -42,18 +44,7 @@ READ_ONLY = frozenset(
 REFUSALS = (ConfigError, UnknownName, MissingExtra)
 """What a reset raises instead of recording it, because the caller has to mend it."""
 
-_LONGEST_FAULT = 300
 _UNKNOWN = ("unknown", None)
-
-
-def describe(error: BaseException) -> str:
-    """Return the fault text of an exception, on one line.
-
-    >>> describe(ValueError("no such door"))
-    'exception: ValueError: no such door'
-    """
-    text = f"exception: {type(error).__name__}: {error}".rstrip(": ")
-    return " ".join(text.split())[:_LONGEST_FAULT]
 
 
 def fault_result(fault: str, *, counted: bool = True) -> Result:
@@ -99,14 +90,15 @@ class Journal:
 class Slot:
     """One environment and its operations.
 
-    An exception of the environment ends its episode and nothing else. A :class:`~turngym.errors.ConfigError` in a
-    reset is the caller's mistake and is raised.
+    Whatever the environment raises ends its episode and nothing else, and so does a result that breaks the contract:
+    a reward that is not finite, an info value of a wrong type. A :class:`~turngym.errors.ConfigError` in a reset is
+    the caller's mistake and is raised.
 
     Args:
         maker: Makes the environment, and a fresh one after a fault.
     """
 
-    __slots__ = ("_attributes", "_env", "_maker", "_shows_text", "start")
+    __slots__ = ("_attributes", "_env", "_maker", "_shows_text", "_takes_text", "start")
 
     is_journaled: ClassVar[bool] = True
     """Whether the episode may have to be rebuilt elsewhere, for which its beginning is noted at every reset."""
@@ -118,6 +110,7 @@ class Slot:
         self._env: gymnasium.Env[Any, Any] | None = None
         self._attributes: dict[str, Any] = {}
         self._shows_text = False
+        self._takes_text = False
         self.start = None
 
     def run(self, op: Op) -> Any:
@@ -144,19 +137,17 @@ class Slot:
                 env = self._living()
                 if start is None and self.is_journaled:
                     start = _generator_of(env)
-                observation, info = _begin(env, start, options, fresh=attempt > 0)
-                if type(observation) is not str or type(info) is not dict or not self._shows_text:
-                    require_fitting(env, observation, info)
-            except REFUSALS:
-                raise
-            except Exception as error:  # the boundary that records it
-                faults.append(describe(error))
-                if seed is None and env is not None:
-                    start = _generator_of(env)  # the fresh environment goes on where this one stopped
-                self.close()
-            else:
+                observation, info = self._checked(env, *_begin(env, start, options, fresh=attempt > 0))
                 self.start = _repeatable(env, start or _UNKNOWN)
                 return observation, 0.0, False, False, info, tuple(faults)
+            except REFUSALS:
+                raise
+            except BaseException as error:  # the boundary that records it
+                if is_for_program(error):
+                    raise
+                faults.append(describe(error))
+                start = start if seed is not None else stopped_at(env) or start
+                self.close()
         return failed_reset(faults)
 
     def step(self, action: Any) -> Result:
@@ -165,11 +156,26 @@ class Slot:
             env = self._env if self._env is not None else self._living()
             observation, reward, terminated, truncated, info = env.step(action)
             if type(observation) is not str or type(info) is not dict or not self._shows_text:
-                require_fitting(env, observation, info)
-            return observation, float(reward), bool(terminated), bool(truncated), info, ()
-        except Exception as error:  # the boundary that records it
+                info = require_fitting(env, observation, info)
+            if self._takes_text:
+                require_table(info)
+            if type(reward) is not float or not isfinite(reward):
+                reward = finite_reward(reward)
+            if type(terminated) is not bool or type(truncated) is not bool:
+                terminated, truncated = flag("terminated", terminated), flag("truncated", truncated)
+            return observation, reward, terminated, truncated, info, ()
+        except BaseException as error:  # the boundary that records it
+            if is_for_program(error):
+                raise
             self.close()
             return fault_result(describe(error))
+
+    def _checked(self, env: gymnasium.Env[Any, Any], observation: Any, info: Any) -> tuple[Any, dict[str, Any]]:
+        """Return an observation and an info, after having made sure that they keep to the contract."""
+        info = require_fitting(env, observation, info)
+        if self._takes_text:
+            require_table(info)
+        return observation, info
 
     def fail(self, fault: str) -> Result:
         """End an episode whose reset had failed, which was counted then."""
@@ -194,7 +200,7 @@ class Slot:
         env = self._living()
         if self.start is None and env is not env.unwrapped:
             env.reset()  # wrappers want to see a beginning
-        observation, info = self._method("restore")(snapshot)
+        observation, info = self._checked(env, *self._method("restore")(snapshot))
         self.start = ("snapshot", snapshot)
         return observation, 0.0, False, False, info, ()
 
@@ -228,8 +234,9 @@ class Slot:
             return
         try:
             env.close()
-        except Exception:  # the boundary: a broken environment may fail to close, and nothing is lost by that
-            return
+        except BaseException as error:  # the boundary: a broken one may fail to close, and nothing is lost by that
+            if is_for_program(error):
+                raise
 
     def _living(self) -> gymnasium.Env[Any, Any]:
         if self._env is None:
@@ -238,6 +245,7 @@ class Slot:
                 env.set_wrapper_attr(name, value)
             self._env = env
             self._shows_text = isinstance(env.observation_space, Unicode)
+            self._takes_text = isinstance(env.action_space, Unicode)
         return self._env
 
     def _method(self, name: str) -> Any:
@@ -255,6 +263,14 @@ def require_same(observation: Any, original: Any) -> None:
 
 def _generator_of(env: gymnasium.Env[Any, Any]) -> tuple[str, Any]:
     return "generator", env.unwrapped.np_random.bit_generator.state
+
+
+def stopped_at(env: gymnasium.Env[Any, Any] | None) -> tuple[str, Any] | None:
+    """Return where the generator of a broken environment has stopped, for the fresh one to go on there."""
+    try:
+        return None if env is None else _generator_of(env)
+    except Exception:  # the boundary: it is broken
+        return None
 
 
 def _begin(

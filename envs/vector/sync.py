@@ -7,8 +7,10 @@ from time import perf_counter
 from typing import Any
 
 from turngym.envs.vector.backend import VECTOR_BACKENDS, Backend, BackendOptions, Failure
+from turngym.envs.vector.boundary import is_for_program
 from turngym.envs.vector.maker import Maker
 from turngym.envs.vector.slot import Op, Slot
+from turngym.envs.vector.worker import for_caller
 from turngym.errors import ConfigError
 
 
@@ -48,8 +50,10 @@ class SyncBackend(Backend):
             else:
                 try:
                     answer = every[slot].run(op)
-                except Exception as error:  # kept, and raised when all have been run
-                    answer = self.refuse(error)
+                except BaseException as error:  # kept, and raised when all have been run
+                    if is_for_program(error):
+                        raise
+                    answer = self.refuse(for_caller(error))
                 now = perf_counter()
                 self.latencies.took(op[0], now - last)
                 last = now

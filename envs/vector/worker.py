@@ -20,11 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from turngym.envs.vector.backend import Failure
+from turngym.envs.vector.boundary import describe, is_for_program
 from turngym.envs.vector.channel import Channel, encode
-from turngym.envs.vector.slot import Journal, Op, Slot, describe, failed_reset, fault_result
+from turngym.envs.vector.slot import Journal, Op, Slot, failed_reset, fault_result
 from turngym.errors import TurngymError
 
 IDLE = -1
+"""The worker waits for jobs."""
+STARTING = -2
+"""The worker has not begun to take jobs."""
 _FLUSH_SECONDS = 0.005
 _GRACE_SECONDS = 10.0
 
@@ -45,7 +49,7 @@ class Board:
         self._numbers = memoryview(self._memory).cast("q")
 
     def write(self, serial: int) -> None:
-        """Show that the job ``serial`` begins now; ``IDLE`` for none."""
+        """Show that the job ``serial`` begins now; ``IDLE`` or ``STARTING`` for none."""
         self._numbers[1] = time.monotonic_ns()
         self._numbers[0] = serial
 
@@ -107,9 +111,10 @@ def _serve(channel: Channel, board: Board, slots: dict[int, Slot]) -> None:
                 _limit_memory(memory_limit_mib)
             try:
                 slots.update({index: Slot(maker) for index, maker in pickle.loads(makers).fn.items()})
-            except Exception as error:  # the boundary that reports it
+            except BaseException as error:  # the boundary that reports it
                 text = f"a worker cannot load the environments' makers: {describe(error)}"
                 channel.send(encode_refusal(TurngymError(text)))
+            board.write(IDLE)
         else:
             _run_jobs(content, channel, board, slots, slow)
 
@@ -155,16 +160,20 @@ def run_job(slot: Slot, journal: Journal | None, op: Op) -> Any:
     if journal is not None:
         try:
             slot.rebuild(journal)
-        except Exception as error:  # the boundary that records it
+        except BaseException as error:  # the boundary that records it
+            if is_for_program(error):
+                raise
             slot.close()
             return rebuild_failed(error, op)
     try:
         return slot.run(op)
-    except Exception as error:  # raised again where the caller is
+    except BaseException as error:  # raised again where the caller is
+        if is_for_program(error):
+            raise
         return Failure(portable(error))
 
 
-def rebuild_failed(error: Exception, op: Op) -> Any:
+def rebuild_failed(error: BaseException, op: Op) -> Any:
     """Return what an operation leads to if the slot could not be brought back before it."""
     fault = f"rebuild failed: {describe(error)}"
     if op[0] == "reset":
@@ -172,12 +181,20 @@ def rebuild_failed(error: Exception, op: Op) -> Any:
     return fault_result(fault) if op[0] == "step" else Failure(TurngymError(fault))
 
 
-def portable(error: Exception) -> Exception:
+def portable(error: BaseException) -> Exception:
     """Return the exception if it survives pickling, else one that says the same."""
-    with contextlib.suppress(Exception):
-        if type(pickle.loads(pickle.dumps(error))) is type(error):
+    try:
+        if isinstance(error, Exception) and type(pickle.loads(pickle.dumps(error))) is type(error):
             return error
+    except BaseException as other:  # the boundary: the exception is foreign code too
+        if is_for_program(other):
+            raise
     return TurngymError(describe(error))
+
+
+def for_caller(error: BaseException) -> Exception:
+    """Return the exception if it may reach the caller, else one that says the same: none that ends the program."""
+    return error if isinstance(error, Exception) else TurngymError(describe(error))
 
 
 def encode_answers(answers: list[Any], durations: dict[str, list[float]]) -> bytes:
@@ -189,7 +206,7 @@ def encode_answers(answers: list[Any], durations: dict[str, list[float]]) -> byt
     """
     try:
         return encode((answers, durations))
-    except Exception:  # some answer cannot travel: find out which
+    except BaseException:  # some answer cannot travel: find out which
         return encode(([_checked(answer) for answer in answers], durations))
 
 
@@ -202,7 +219,7 @@ def _checked(answer: tuple[int, Any, Any]) -> tuple[int, Any, Any]:
     serial, content, start = answer
     try:
         pickle.dumps(answer)
-    except Exception as error:  # the boundary that records it
+    except BaseException as error:  # the boundary that records it
         fault = f"{describe(error)} (an observation or info cannot travel between processes)"
         if start is not None:
             return serial, failed_reset([fault]), None

@@ -65,7 +65,6 @@ class Worker(ABC):
     def start(self) -> None:
         """Start afresh."""
         self.started = time.monotonic()
-        self.is_new = True
         self.launch()
 
     @abstractmethod
@@ -204,7 +203,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
             if job.faults and not isinstance(content, Failure):
                 content = (*content[:5], (*job.faults, *content[5]))
             self._finish(job, content, start)
-        worker.silent_deaths, worker.is_new = 0, False
+        worker.silent_deaths = 0
 
     def _go_on(self, worker: AnyWorker) -> None:
         """Send the next jobs to a worker that has answered all; its caution ends when nothing is left."""

@@ -1,0 +1,53 @@
+"""Where exceptions of environments end: which are faults of a slot, and which are meant for the program."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from types import CodeType
+
+from turngym.errors import error_text
+
+
+def describe(error: BaseException) -> str:
+    """Return the fault text of an exception, on one line.
+
+    >>> describe(ValueError("no such door"))
+    'exception: ValueError: no such door'
+    """
+    return f"exception: {error_text(error)}"
+
+
+def is_for_program(error: BaseException) -> bool:
+    """Return whether an exception must pass the slot in which it came up.
+
+    Everything that an environment raises is a fault of its slot, ``SystemExit``, ``GeneratorExit`` and
+    ``CancelledError`` included. An interrupt from the keyboard is not, nor is what a signal handler of the program
+    raises to end it, as many do at ``SIGTERM``.
+
+    >>> is_for_program(SystemExit(3)), is_for_program(KeyboardInterrupt())
+    (False, True)
+    """
+    if isinstance(error, Exception):
+        return False
+    return isinstance(error, KeyboardInterrupt) or not _handlers().isdisjoint(_passed(error))
+
+
+def _handlers() -> set[CodeType]:
+    """Return the code of the signal handlers that are in force."""
+    found = set()
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        for candidate in (handler, vars(type(handler)).get("__call__")):
+            code = getattr(candidate, "__code__", None)
+            if isinstance(code, CodeType):
+                found.add(code)
+    return found
+
+
+def _passed(error: BaseException) -> Iterator[CodeType]:
+    """Yield the code that an exception has come through."""
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace.tb_frame.f_code
+        trace = trace.tb_next
