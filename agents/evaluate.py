@@ -18,8 +18,8 @@ from turngym.agents.intervals import Estimate, cluster_bootstrap, share
 from turngym.agents.rollout import Schedule, rollout
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.agents.usage import usage_of
+from turngym.envs.own import find_spec
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.envs.vector.maker import find_spec
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
 from turngym.seeding import stream_seed

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from turngym.agents.backends import AgentSettings, make_agent
+from turngym.agents.backends import BACKENDS, AgentSettings, make_agent
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.seat_player import SeatPlayer
 from turngym.agents.styled_agent import learns_between_tries
@@ -20,6 +19,7 @@ from turngym.envs.multiagent.players import Player, make_player
 from turngym.envs.multiagent.records import transcript_sha256
 from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError
+from turngym.loading import is_own, load_place, split_place
 from turngym.seeding import stream
 
 _TRIES = 2  # whoever raises is asked once more
@@ -75,12 +75,11 @@ def is_agent(description: str, game: Game) -> bool:
             f"the agent 'expert' asks an environment for its solver; the players of {game.name} are: "
             f"{', '.join([*game.players, 'random', 'first_legal'])}."
         )
-    if prefix.isidentifier() and importlib.util.find_spec(f"turngym.agents.backends.{prefix}"):
+    if not is_own(description, BACKENDS):
         return True
-    try:
-        return importlib.util.find_spec(prefix) is None
-    except (ModuleNotFoundError, ValueError):
-        return "." not in prefix
+    place, name = split_place(description)
+    found = getattr(load_place(place, description), name, None)
+    return issubclass(found, Agent) if isinstance(found, type) else callable(found)
 
 
 @dataclass(slots=True)

@@ -24,9 +24,11 @@ from turngym.envs.checks.case import canonical, record, replay
 from turngym.envs.checks.hidden import _counters
 from turngym.envs.checks.leaks import holdings
 from turngym.envs.checks.rule import Finding, difference, excerpts, raised
-from turngym.envs.checks.source import FromFile, load_file, nearest_env, source_of
+from turngym.envs.checks.source import source_of
 from turngym.envs.checks.table import RULES
+from turngym.envs.own import FromFile, nearest_env
 from turngym.errors import ConfigError, SnapshotUnsupported, TurngymError, UnknownName
+from turngym.loading import load_file
 
 quick = partial(check, episodes=1, in_process=True)
 
@@ -122,7 +124,11 @@ def test_options_reach_the_constructor() -> None:
         ("zzz", UnknownName, "no environment named 'zzz'. `turngym list` shows all."),
         ("toy_envs:Countr", UnknownName, "toy_envs has no 'Countr'. Did you mean 'Counter'?"),
         ("json:Env", UnknownName, "It has no class of turngym.envs.TextEnv at all."),
-        ("toy_envs:np", ConfigError, "np of toy_envs must be a class of turngym.envs.TextEnv"),
+        (
+            "toy_envs:np",
+            ConfigError,
+            "np of toy_envs is an object of the type module, expected an environment",
+        ),
         ("no_such_module:Env", UnknownName, "no module named 'no_such_module', which 'no_such_module:Env' needs"),
         (f"{Path(__file__).parent}/toy_env.py:Counter", UnknownName, "Did you mean 'toy_envs.py'?"),
         (Picture, ConfigError, "TextEnv and its wrappers, got Picture"),

@@ -14,6 +14,10 @@ class ConfigError(TurngymError, ValueError):
     """A setting is outside of what is allowed, or two settings contradict each other."""
 
 
+class BrokenCode(ConfigError):
+    """A file or module of the user's own raises when it is imported or called."""
+
+
 class ExpertLost(ConfigError):
     """The solver knows no way on from where the episode is; elsewhere it may well know one."""
 

@@ -71,6 +71,20 @@ class Registry(Mapping[str, T], Generic[T]):
         self[name]
         return self._modules[name]
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a component of that name, also where its package is absent."""
+        try:
+            self[name]
+        except UnknownName:
+            return False
+        except MissingExtra:
+            return True
+        return True
+
+    def holds(self, item: object) -> bool:
+        """Return whether something has been registered under any name."""
+        return any(each is item for each in self._items.values())
+
     def _discover(self) -> None:
         if self._discovered:
             return

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
 
 from turngym.errors import ConfigError
+from turngym.loading import Wanted, is_file, load_object, split_place
 from turngym.registry import Registry
 
 WRAPPERS: Registry[type] = Registry("wrapper", "turngym.wrappers")
 
+_OWN = re.compile(r"(?P<name>(?P<place>[^:]+\.py|[\w.]+):[A-Za-z_]\w*)((?P<colon>:)(?P<options>.*))?", re.DOTALL)
 _DECODER = json.JSONDecoder()
 
 
@@ -47,18 +50,53 @@ class Wrapping:
 
         >>> Wrapping.read('curriculum:levels=[{"discs": 2}, {"discs": 3}],raise_at=0.5').options["raise_at"]
         0.5
+        >>> Wrapping.read("mine/shorter.py:Shorter:words=20")
+        Wrapping(name='mine/shorter.py:Shorter', options={'words': 20})
         >>> Wrapping.read("parse_action:format=boxed")
         Wrapping(name='parse_action', options={'format': 'boxed'})
         """
-        name, colon, rest = text.partition(":")
+        name, colon, rest = _divide(text)
         if colon and not rest:
             raise ConfigError(f'the {kind} {text!r} ends after its colon: write "{name}" or "{name}:option=value".')
         return cls(name.strip(), _read_options(rest, f"the {kind} {text!r}"))
 
     def __call__(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
         """Put the wrapper around an environment."""
-        wrapped: gymnasium.Env[Any, Any] = WRAPPERS[self.name](env, **self.options)
+        wrapped: gymnasium.Env[Any, Any] = wrapper_class(self.name)(env, **self.options)
         return wrapped
+
+
+_WRAPPER = Wanted(
+    "a wrapper",
+    "a class of turngym.wrappers.TextWrapper, or a function of an environment",
+    lambda found: issubclass(found, gymnasium.Wrapper) if isinstance(found, type) else callable(found),
+)
+
+
+def wrapper_class(name: str) -> Callable[..., Any]:
+    """Return what puts a wrapper around an environment.
+
+    Args:
+        name: A registered name, ``"module:Class"``, or ``"path/to/file.py:Class"``.
+
+    Raises:
+        UnknownName: There is no such wrapper, module, file, or class in it.
+        ConfigError: It is no wrapper.
+    """
+    found: Callable[..., Any] = load_object(name, _WRAPPER, WRAPPERS) if split_place(name)[0] else WRAPPERS[name]
+    return found
+
+
+def _divide(text: str) -> tuple[str, str, str]:
+    """Return a name, the colon after it, and the options: of ``a.py:B:c=1`` they are ``a.py:B``, ``:`` and ``c=1``.
+
+    >>> _divide("history:k=4"), _divide("mine:Shorter"), _divide("history:k")
+    (('history', ':', 'k=4'), ('mine:Shorter', '', ''), ('history', ':', 'k'))
+    """
+    found = _OWN.fullmatch(text)
+    if found is None or (not is_file(found["place"]) and "." not in found["place"] and WRAPPERS.has(found["place"])):
+        return text.partition(":")[0], *text.partition(":")[1:]
+    return found["name"], found["colon"] or "", found["options"] or ""
 
 
 def wrap(env: gymnasium.Env[Any, Any], *wrappers: str | Wrapping, **options: Any) -> gymnasium.Env[Any, Any]:
@@ -66,7 +104,8 @@ def wrap(env: gymnasium.Env[Any, Any], *wrappers: str | Wrapping, **options: Any
 
     Args:
         env: The environment.
-        *wrappers: Names, specifications such as ``"history:k=4"``, or :class:`Wrapping` objects.
+        *wrappers: Names, specifications such as ``"history:k=4"`` or ``"path/to/file.py:Mine:k=4"``, or
+            :class:`Wrapping` objects.
         **options: Options of the wrapper, where it is only one.
 
     Raises:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from turngym.agents.core import Agent
+from turngym.errors import ConfigError, UnknownName
+from turngym.loading import Wanted, call_with, is_own, load_object
 from turngym.registry import Registry
 
 
@@ -46,17 +48,62 @@ class Backend(Protocol):
 BACKENDS: Registry[Backend] = Registry("backend", "turngym.agents.backends", extra="train")
 
 
+_AGENT = Wanted(
+    "an agent",
+    "a class of turngym.agents.core.Agent, or a function that makes one",
+    lambda found: issubclass(found, Agent) if isinstance(found, type) else callable(found),
+)
+
+
 def make_agent(description: str, settings: AgentSettings | None = None) -> Agent:
-    """Return the agent that ``name`` or ``name:argument`` describes.
+    """Return the agent that a description stands for.
+
+    Args:
+        description: ``"name"`` or ``"name:argument"`` of a backend, or ``"module:Name"`` or
+            ``"path/to/file.py:Name"`` for an agent of your own.
+        settings: What it is made with.
+
+    Raises:
+        UnknownName: There is no such backend, module, file, or name in it.
+        ConfigError: It is no agent, or an argument is wrong.
 
     >>> type(make_agent("random")).__name__
     'RandomAgent'
     """
-    name, _, argument = description.partition(":")
     chosen = settings or AgentSettings()
-    agent = BACKENDS[name](argument, chosen)
+    agent = own_agent(description, chosen) if is_own(description, BACKENDS) else _built_in(description, chosen)
     if chosen.style == "plain":
         return agent
     from turngym.agents.styled_agent import styled  # only those who want a style need what it imports
 
     return styled(agent, chosen.style)
+
+
+def _built_in(description: str, settings: AgentSettings) -> Agent:
+    name, _, argument = description.partition(":")
+    try:
+        return BACKENDS[name](argument, settings)
+    except UnknownName as error:
+        if BACKENDS.has(name) or not argument:
+            raise
+        raise UnknownName(f"{error} There is no module of that name either, nor a file {name}.py:Name.") from error
+
+
+def own_agent(description: str, settings: AgentSettings) -> Agent:
+    """Return an agent of the user's own; a name that its module registers as a backend gets no argument.
+
+    Args:
+        description: ``"module:Name"``, ``"module:id"`` or ``"path/to/file.py:Name"``.
+        settings: What it is made with.
+
+    Raises:
+        UnknownName: There is no such module, file, or name in it.
+        ConfigError: It is no agent.
+    """
+    found = load_object(description, _AGENT, BACKENDS)
+    if BACKENDS.holds(found):
+        return cast("Agent", found("", settings))
+    agent = call_with(found, settings)
+    if not isinstance(agent, Agent):
+        raise ConfigError(f"{description} must make a turngym.agents.core.Agent, got {type(agent).__name__}.")
+    return agent

@@ -1,13 +1,14 @@
-"""An agent of your own: ``module:package.module.name`` calls ``name(settings)`` of that module."""
+"""An agent of your own: ``module:package.module.name`` calls ``name(settings)`` of that module.
+
+``package.module:name`` and ``path/to/file.py:name`` do the same without the word ``module``.
+"""
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
-from turngym.agents.backends import BACKENDS, AgentSettings
+from turngym.agents.backends import BACKENDS, AgentSettings, own_agent
 from turngym.agents.core import Agent
-from turngym.errors import ConfigError, UnknownName, nearest
+from turngym.errors import ConfigError
+from turngym.loading import split_place
 
 
 @BACKENDS.register("module")
@@ -15,21 +16,18 @@ def make(argument: str, settings: AgentSettings) -> Agent:
     """Return the agent that a function or class of your own makes from the settings.
 
     Args:
-        argument: Dotted path of something that takes :class:`AgentSettings` and returns an agent.
-        settings: What it is called with.
+        argument: Where it is: ``"package.module.Name"``, ``"package.module:Name"`` or ``"path/to/file.py:Name"``.
+        settings: What it is called with, if it takes an argument.
 
     Raises:
         ConfigError: The path is no dotted path, or what it makes is no agent.
         UnknownName: There is no such module, or no such name in it.
     """
-    agent = named_object(argument, "backend")(settings)
-    if not isinstance(agent, Agent):
-        raise ConfigError(f"module:{argument} must make a turngym.agents.core.Agent, got {type(agent).__name__}.")
-    return agent
+    return own_agent(place_of(argument, "backend"), settings)
 
 
-def named_object(argument: str, kind: str) -> Any:
-    """Return what a dotted path names.
+def place_of(argument: str, kind: str) -> str:
+    """Return ``"package.module:Name"`` for ``"package.module.Name"``.
 
     Args:
         argument: The path.
@@ -37,19 +35,13 @@ def named_object(argument: str, kind: str) -> Any:
 
     Raises:
         ConfigError: It is no dotted path.
-        UnknownName: There is no such module, or no such name in it.
+
+    >>> place_of("games.agents.Mine", "backend"), place_of("games/agents.py:Mine", "backend")
+    ('games.agents:Mine', 'games/agents.py:Mine')
     """
-    path, _, name = argument.replace(":", ".").rpartition(".")
+    path, _, name = argument.rpartition(".")
+    if split_place(argument)[0]:
+        return argument
     if not path:
         raise ConfigError(f"the {kind} module needs a dotted path, got {argument!r}: write module:PACKAGE.MODULE.NAME.")
-    try:
-        module = importlib.import_module(path)
-    except ModuleNotFoundError as error:
-        raise UnknownName(
-            f"no module named {error.name!r}, which module:{argument} needs: check the spelling."
-        ) from error
-    if not hasattr(module, name):
-        raise UnknownName(
-            f"{path} has no {name!r}. {nearest(name, [n for n in vars(module) if not n.startswith('_')])}"
-        )
-    return getattr(module, name)
+    return f"{path}:{name}"

@@ -1,9 +1,9 @@
 """Verifiers: what tells good tries from bad ones without knowing how they ended, to choose the best of several.
 
 A verifier is anything with a method ``score(trajectory) -> float``, the higher the better. One file of this package
-registers one kind under its name; one of your own is ``module:PACKAGE.MODULE.NAME``, called with the settings. It may
-also have ``verdict(trajectory) -> Verdict`` to tell what a score cost, ``workers`` (how many tries it can score at the
-same time) and ``abandon()``, called where an interrupt must not wait for it.
+registers one kind under its name; one of your own is ``module:Name`` or ``path/to/file.py:Name``, called
+with the settings. It may also have ``verdict(trajectory) -> Verdict`` to tell what a score cost, ``workers`` (how many
+tries it can score at the same time) and ``abandon()``, called where an interrupt must not wait for it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from turngym.agents.core import Agent
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.usage import Usage
 from turngym.errors import ConfigError
+from turngym.loading import Wanted, call_with, is_own, load_object
 from turngym.registry import Registry
 
 
@@ -68,18 +69,45 @@ VERIFIERS: Registry[MakeVerifier] = Registry("verifier", "turngym.agents.verifie
 
 
 def make_verifier(description: str, settings: AgentSettings, agent: Agent) -> Verifier:
-    """Return the verifier that ``name`` or ``name:argument`` describes.
+    """Return the verifier that ``name``, ``name:argument``, ``module:Name`` or ``path/to/file.py:Name`` describes.
 
     Raises:
         UnknownName: There is no such verifier.
         ConfigError: What it makes cannot score.
     """
-    name, _, argument = description.partition(":")
-    made = VERIFIERS[name](argument, settings, agent)
+    if is_own(description, VERIFIERS):
+        made = own_verifier(description, settings, agent)
+    else:
+        name, _, argument = description.partition(":")
+        made = VERIFIERS[name](argument, settings, agent)
     if not isinstance(made, Verifier):
         raise ConfigError(
             f"the verifier {description!r} must have a method score(trajectory), {type(made).__name__} has none."
         )
+    return made
+
+
+_VERIFIER = Wanted(
+    "a verifier",
+    "a class with a method score(trajectory), or a function that makes one",
+    lambda found: hasattr(found, "score") if isinstance(found, type) else callable(found),
+)
+
+
+def own_verifier(description: str, settings: AgentSettings, agent: Agent) -> Verifier:
+    """Return a verifier of the user's own.
+
+    Args:
+        description: ``"module:Name"``, ``"module:id"`` or ``"path/to/file.py:Name"``.
+        settings: What it is made with, if it takes an argument.
+        agent: Who plays, for a verifier that the module registers.
+
+    Raises:
+        UnknownName: There is no such module, file, or name in it.
+        ConfigError: It is no verifier.
+    """
+    found = load_object(description, _VERIFIER, VERIFIERS)
+    made: Verifier = found("", settings, agent) if VERIFIERS.holds(found) else call_with(found, settings)
     return made
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from turngym.agents.backends import AgentSettings
-from turngym.agents.backends.module import named_object
+from turngym.agents.backends.module import place_of
 from turngym.agents.core import Agent
-from turngym.agents.verifiers import VERIFIERS, Verifier
+from turngym.agents.verifiers import VERIFIERS, Verifier, own_verifier
 
 
 @VERIFIERS.register("module")
@@ -16,5 +16,4 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
         ConfigError: The path is no dotted path.
         UnknownName: There is no such module, or no such name in it.
     """
-    made: Verifier = named_object(argument, "verifier")(settings)
-    return made
+    return own_verifier(place_of(argument, "verifier"), settings, agent)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from turngym.agents.backends import AgentSettings
-from turngym.agents.backends.module import named_object
 from turngym.agents.core import Agent
 from turngym.agents.verifiers import VERIFIERS, Verifier
+from turngym.loading import Wanted, load_object
 
-_LOAD = "turngym.trainers.rewarding.verifier.load_verifier"
+_LOAD = "turngym.trainers.rewarding.verifier:load_verifier"
 """By name, since agents know nothing of training."""
 
 
@@ -25,5 +25,5 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
         ConfigError: No folder is named.
         CheckpointError: The folder holds no reward model.
     """
-    made: Verifier = named_object(_LOAD, "verifier")(argument)
+    made: Verifier = load_object(_LOAD, Wanted("a function", "a function", callable))(argument)
     return made

@@ -16,7 +16,7 @@ from turngym.benchmarks.commands.parsing import Pairs, key_values, parse
 from turngym.errors import ConfigError, RunFolderExists
 from turngym.folders import require_folder
 from turngym.output import print_json
-from turngym.trainers.reward_models import REWARD_MODELS, make_reward_model
+from turngym.trainers.reward_models import make_reward_model, reward_model_class
 from turngym.trainers.rewarding.recordings import read_trajectories
 
 
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
     require_folder(arguments.out)
     if arguments.out.exists() and any(arguments.out.iterdir()):
         raise RunFolderExists(f"{arguments.out} exists already and is not empty: pass another folder as -o.")
-    if not REWARD_MODELS[arguments.model].is_trainable:
+    if not reward_model_class(arguments.model).is_trainable:
         raise ConfigError(
             f"the reward model {arguments.model!r} is a rule, there is nothing to fit: "
             f"turngym train --reward-model {arguments.model}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -12,11 +11,11 @@ from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_type_
 import gymnasium
 import tyro
 
-from turngym.envs.checks.source import FromSpec, nearest_env, source_of
 from turngym.envs.core import TextEnv
+from turngym.envs.own import find_spec
 from turngym.envs.registration import NAMESPACE
-from turngym.errors import ConfigError, UnknownName
-from turngym.plugins import is_registered, outside_ids
+from turngym.errors import ConfigError
+from turngym.plugins import outside_ids
 from turngym.wrappers.core import TextWrapper
 from turngym.wrappers.wrapping import wrap
 
@@ -136,7 +135,7 @@ def text_env_ids() -> tuple[str, ...]:
 
 
 def find_env(name: str, others: Iterable[str] = (), kind: str = "environment") -> str:
-    """Return the id of an environment, with its module imported where ``name`` is ``module:id``.
+    """Return the id of an environment; one of the user's own is registered for this process.
 
     Args:
         name: What the user wrote.
@@ -144,20 +143,10 @@ def find_env(name: str, others: Iterable[str] = (), kind: str = "environment") -
         kind: What is looked for, for the message.
 
     Raises:
-        UnknownName: There is no such environment, or no such module.
+        UnknownName: There is no such environment, module, file, or class.
+        BrokenCode: The file or module cannot be imported.
     """
-    module, _, env_id = name.rpartition(":")
-    if module:
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            missing = error.name or module
-            raise UnknownName(
-                f"no module named {missing!r}, which {name!r} needs: check the spelling, or install it."
-            ) from error
-    if not is_registered(env_id):
-        raise UnknownName(f"no {kind} named {env_id!r}. {nearest_env(env_id, others)}")
-    return env_id
+    return find_spec(name, others, kind).id
 
 
 def text_env_maker(
@@ -174,16 +163,10 @@ def text_env_maker(
         UnknownName: There is no such environment, module, file, class or wrapper.
         ConfigError: It is no text environment, or a wrapper cannot be read.
     """
-    _, maker = source_of(name, options)
+    env_id = find_env(name)
 
     def make(**more: Any) -> TextEnv[Any] | TextWrapper:
-        if isinstance(maker, FromSpec):
-            env: Any = make_text_env(maker.spec.id, {**options, **more})
-        else:
-            env = maker(**more).unwrapped
-        if not isinstance(env, TextEnv):
-            raise ConfigError(f"{name} is no text environment of turngym: derive it from turngym.envs.TextEnv.")
-        return cast("TextEnv[Any] | TextWrapper", wrap(env, *wrappers))
+        return cast("TextEnv[Any] | TextWrapper", wrap(make_text_env(env_id, {**options, **more}), *wrappers))
 
     return make
 

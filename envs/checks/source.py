@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
-import importlib.util
-import inspect
-import re
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,13 +13,11 @@ from gymnasium.utils import RecordConstructorArgs
 
 from turngym.envs.checks.case import Env, Maker
 from turngym.envs.core import TextEnv
-from turngym.errors import ConfigError, UnknownName, nearest
-from turngym.plugins import is_registered
+from turngym.envs.own import ENVIRONMENT, FromFile, find_spec
+from turngym.errors import ConfigError
+from turngym.loading import find_in, is_file, load_place, split_place
 
 EnvOrMaker: TypeAlias = str | gymnasium.Env[Any, Any] | Callable[..., gymnasium.Env[Any, Any]]
-_FILE_PREFIX = "turngym_file_"
-_VERSION = re.compile(r"-v\d+$")
-_GYMNASIUM = (None, "phys2d", "tabular")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +35,6 @@ class FromSpec:
     def __call__(self, **options: Any) -> Env:
         """Return a fresh environment."""
         return gymnasium.make(self.spec, **{**self.options, **options})
-
-
-@dataclass(frozen=True, slots=True)
-class FromFile:
-    """Makes an environment of a class, or a function, in a file that need not be installed.
-
-    Args:
-        path: The file.
-        name: Name in the file.
-        options: Options.
-    """
-
-    path: str
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __call__(self, **options: Any) -> Env:
-        """Return a fresh environment."""
-        made: Env = getattr(load_file(Path(self.path)), self.name)(**{**self.options, **options})
-        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,96 +111,9 @@ def _name_of(maker: Callable[..., Any]) -> str:
 
 
 def _from_name(name: str, options: Mapping[str, Any]) -> Maker:
-    place, _, last = name.rpartition(":")
-    if place.endswith(".py"):
-        module: Any = load_file(Path(place))
-        _require_environment(module, last, place)
-        return FromFile(str(Path(place).resolve()), last, options)
-    if place:
-        module = _imported(place, name)
-    if last in gymnasium.registry or (not place and is_registered(last)):
-        return FromSpec(gymnasium.registry[last], options)
-    if place:
-        return FromClass(_require_environment(module, last, place), options)
-    raise UnknownName(f"no environment named {name!r}. {nearest_env(name)}")
-
-
-def _imported(module: str, name: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        missing = error.name or module
-        raise UnknownName(
-            f"no module named {missing!r}, which {name!r} needs: check the spelling, or install it."
-        ) from error
-
-
-def _require_environment(module: Any, name: str, place: str) -> Callable[..., Env]:
-    """Return the class or function of that name."""
-    found = getattr(module, name, None)
-    if isinstance(found, type) and issubclass(found, gymnasium.Env) and found is not gymnasium.Env:
-        return found
-    if inspect.isfunction(found):
-        return found
-    if found is not None:
-        raise ConfigError(f"{name} of {place} must be a class of turngym.envs.TextEnv, or a function that makes one.")
-    known = [
-        key
-        for key, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, TextEnv) and value.__module__ == module.__name__
-    ]
-    hint = nearest(name, known) if known else "It has no class of turngym.envs.TextEnv at all."
-    raise UnknownName(f"{place} has no {name!r}. {hint}")
-
-
-def load_file(path: Path) -> Any:
-    """Return the module of a Python file that need not be installed; modules beside it can be imported by it.
-
-    Raises:
-        UnknownName: There is no such file.
-    """
-    path = path.resolve()
-    if not path.is_file():
-        beside = sorted(str(other.name) for other in path.parent.glob("*.py")) if path.parent.is_dir() else []
-        hint = f" {nearest(path.name, beside)}" if beside else ""
-        raise UnknownName(f"there is no file {path}.{hint}")
-    name = _FILE_PREFIX + "".join(character if character.isalnum() else "_" for character in str(path))
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    finally:
-        sys.path.remove(str(path.parent))
-    return module
-
-
-def nearest_env(name: str, others: Iterable[str] = ()) -> str:
-    """Return the second half of a message about an unknown id: the nearest one, whatever its case and version.
-
-    Args:
-        name: What was asked for.
-        others: Names of another kind that could be meant as well.
-
-    >>> import turngym
-    >>> nearest_env("sokobann")
-    "Did you mean 'turngym/Sokoban-v0'? `turngym list` shows all."
-    """
-    ids = [env_id for env_id, spec in gymnasium.registry.items() if spec.namespace not in _GYMNASIUM]
-    known = {_core(known): known for known in (*sorted(ids), *others)}
-    close = difflib.get_close_matches(_core(name), known, n=1, cutoff=0.6)
-    hint = f"Did you mean {known[close[0]]!r}? " if close else ""
-    return f"{hint}`turngym list` shows all."
-
-
-def _core(name: str) -> str:
-    """Return the bare name of an id: that of ``turngym/FrozenLake-v0`` is ``frozenlake``."""
-    bare = _VERSION.sub("", name.rpartition("/")[2])
-    return "".join(character for character in bare.lower() if character.isalnum())
+    place, last = split_place(name)
+    module = load_place(place, name) if place else None
+    if module is None or not hasattr(module, last):
+        return FromSpec(find_spec(name), options)
+    found = find_in(module, place, last, ENVIRONMENT)
+    return FromFile(str(Path(place).resolve()), last, options) if is_file(place) else FromClass(found, options)

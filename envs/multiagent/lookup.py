@@ -1,12 +1,12 @@
-"""Finding classes that are named as ``"module:Class"``."""
+"""Finding classes that are named as ``"module:Class"`` or ``"path/to/file.py:Class"``."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from typing import TypeVar
 
 from turngym.errors import ConfigError, UnknownName
+from turngym.loading import Wanted, load_object, split_place
 
 T = TypeVar("T")
 
@@ -15,7 +15,7 @@ def class_at(path: str, base: type[T]) -> type[T]:
     """Return the class that a path names.
 
     Args:
-        path: ``"module:Class"``.
+        path: ``"module:Class"`` or ``"path/to/file.py:Class"``.
         base: What the class must derive from.
 
     Raises:
@@ -26,16 +26,15 @@ def class_at(path: str, base: type[T]) -> type[T]:
     'RandomPlayer'
     """
     kind = base.__name__
-    module, _, name = path.partition(":")
-    if not module or module.startswith(".") or not name:
-        raise UnknownName(f"no {kind.lower()} {path!r}. Write it as 'module:Class'.")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise UnknownName(f"no {kind.lower()} {path!r}: {error}. Write it as 'module:Class'.") from error
-    if not (isinstance(found, type) and issubclass(found, base)):
-        raise ConfigError(f"{path!r} is no {kind}: derive it from {base.__module__}.{kind}.")
+    if not split_place(path)[0]:
+        raise UnknownName(f"no {kind.lower()} {path!r}. Write it as 'module:{kind}' or 'path/to/file.py:{kind}'.")
+    wanted = Wanted(f"a {kind}", f"a class of {base.__module__}.{kind}", lambda found: _is_kind(found, base))
+    found: type[T] = load_object(path, wanted)
     if inspect.isabstract(found):
         missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
         raise ConfigError(f"{path!r} is not complete: define {missing}.")
     return found
+
+
+def _is_kind(found: object, base: type) -> bool:
+    return isinstance(found, type) and issubclass(found, base)

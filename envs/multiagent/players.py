@@ -89,7 +89,8 @@ def make_player(name: str, game: Game) -> Player:
     """Return a new player, one of the game's own or one that plays every game.
 
     Args:
-        name: A name of ``game.players``, of :data:`PLAYERS`, or ``"module:Class"`` for a player of your own.
+        name: A name of ``game.players``, of :data:`PLAYERS`, or ``"module:Class"`` or ``"path/to/file.py:Class"`` for
+            a player of your own.
         game: What it is to play.
 
     Raises:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.lookup import class_at
 from turngym.envs.registration import NAMESPACE, Spec, games
 from turngym.errors import UnknownName, nearest
+from turngym.loading import load_place, split_place
 from turngym.plugins import GAME, load_plugins, require_uncontested
 
 if TYPE_CHECKING:
@@ -43,17 +43,17 @@ TABLE_OPTIONS = ("retries", "invalid_penalty", "render_mode")
 
 
 def is_game(name: str) -> bool:
-    """Return whether a name stands for a game between seats: an id of :data:`GAMES`, or ``"module:Class"`` of a game.
+    """Return whether a name stands for a game between seats: an id of :data:`GAMES`, or a class of your own.
 
     >>> is_game("turngym/TicTacToe-v0"), is_game("turngym/Sokoban-v0")
     (True, False)
     """
-    module, sign, found = name.partition(":")
-    if name in GAMES or not sign or not all(map(str.isidentifier, (*module.split("."), found))):
+    if name in GAMES or not split_place(name)[0]:
         return name in GAMES
+    place, found = split_place(name)
     try:
-        kind = getattr(importlib.import_module(module), found, None)
-    except ImportError:
+        kind = getattr(load_place(place, name), found, None)
+    except UnknownName:
         return False
     return isinstance(kind, type) and issubclass(kind, Game)
 
@@ -62,7 +62,7 @@ def make_game(game_id: str, **options: Any) -> Game:
     """Return the rules of a game, ready for a table.
 
     Args:
-        game_id: An id of :data:`GAMES`, or ``"module:Class"`` for a game of your own.
+        game_id: An id of :data:`GAMES`, or ``"module:Class"`` or ``"path/to/file.py:Class"`` of your own.
         options: Options of the game, which replace those that the id stands for.
 
     Raises:

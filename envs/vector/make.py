@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from gymnasium.vector import AutoresetMode
 
+from turngym.envs.own import find_spec
 from turngym.envs.vector.backend import VECTOR_BACKENDS, BackendOptions
 from turngym.envs.vector.base import TextVectorEnv
-from turngym.envs.vector.maker import EnvFn, EnvWrapper, Maker, find_spec
+from turngym.envs.vector.maker import EnvFn, EnvWrapper, Maker
 from turngym.errors import ConfigError, nearest
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +10,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from turngym.envs.spaces import Unicode
-from turngym.errors import ConfigError, UnknownName, nearest
-from turngym.plugins import is_registered
+from turngym.errors import ConfigError
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 EnvWrapper = Callable[[gymnasium.Env[Any, Any]], gymnasium.Env[Any, Any]]
@@ -65,21 +63,3 @@ class Maker:
         if self.text_only and not isinstance(env.observation_space, Unicode):
             env = TextView(env)
         return env
-
-
-def find_spec(env_id: str) -> EnvSpec:
-    """Return the registered environment; ``"module:id"`` imports the module first.
-
-    Raises:
-        UnknownName: Nothing of that name is registered.
-
-    >>> import turngym
-    >>> find_spec("CartPole-v1").id
-    'CartPole-v1'
-    """
-    module, _, name = env_id.rpartition(":")
-    if module:
-        importlib.import_module(module)
-    if not is_registered(name):
-        raise UnknownName(f"no environment named {name!r}. {nearest(name, gymnasium.registry)}")
-    return gymnasium.registry[name]

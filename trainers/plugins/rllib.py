@@ -17,7 +17,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from turngym.envs.adapters.numeric import Menu, NumericEnv, NumericView
 from turngym.envs.multiagent import TableParallel, make_parallel
-from turngym.envs.vector.maker import find_spec
+from turngym.envs.own import find_spec
 from turngym.errors import ConfigError
 from turngym.seeding import stream
 from turngym.wrappers import wrap

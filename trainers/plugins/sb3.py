@@ -13,7 +13,7 @@ from stable_baselines3.common.policies import BasePolicy
 
 from turngym.agents.core import Agent, Decision, Request
 from turngym.envs.adapters.numeric import Actions, Encoding, Menu, NumericEnv, NumericView, Source
-from turngym.envs.vector.maker import find_spec
+from turngym.envs.own import find_spec
 from turngym.wrappers import wrap
 
 PACKAGE = "stable-baselines3"

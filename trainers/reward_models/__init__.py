@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turngym.errors import CheckpointError, ConfigError, nearest
+from turngym.loading import Wanted, load_object, split_place
 from turngym.registry import Registry
 from turngym.wrappers.wrapping import Wrapping
 
@@ -40,7 +41,7 @@ def make_reward_model(specification: str) -> RewardModel[Any]:
     0.5
     """
     read = Wrapping.read(specification, "reward model")
-    kind = REWARD_MODELS[read.name]
+    kind = reward_model_class(read.name)
     known = [field.name for field in dataclasses.fields(kind.Config)]
     for option in read.options:
         if option not in known:
@@ -49,6 +50,26 @@ def make_reward_model(specification: str) -> RewardModel[Any]:
     if not path:
         return kind(_config(kind, read.options))
     return load_reward_model(Path(str(path)), read.options, read.name)
+
+
+def reward_model_class(name: str) -> type[RewardModel[Any]]:
+    """Return the class of a reward model.
+
+    Args:
+        name: A registered name, ``"module:Class"``, or ``"path/to/file.py:Class"``.
+
+    Raises:
+        UnknownName: There is no such reward model, module, file, or class in it.
+        ConfigError: It is no reward model.
+    """
+    if not split_place(name)[0]:
+        return REWARD_MODELS[name]
+    from turngym.trainers.rewarding.model import RewardModel
+
+    form = "a class of turngym.trainers.rewarding.model.RewardModel"
+    wanted = Wanted("a reward model", form, lambda found: isinstance(found, type) and issubclass(found, RewardModel))
+    found: type[RewardModel[Any]] = load_object(name, wanted, REWARD_MODELS)
+    return found
 
 
 def load_reward_model(folder: Path, options: Mapping[str, Any] | None = None, name: str = "") -> RewardModel[Any]:
@@ -63,17 +84,18 @@ def load_reward_model(folder: Path, options: Mapping[str, Any] | None = None, na
         ConfigError: It is of another kind, or an option contradicts what was saved.
         CheckpointError: The folder holds no reward model, or it is damaged.
     """
+    own = reward_model_class(name) if split_place(name)[0] else None
     try:
         stored = json.loads((folder / FILE).read_text("utf8"))
         if stored["format"] != FORMAT:
             raise ValueError(f"its format is {stored['format']!r}, expected {FORMAT!r}")
-        kind, settings = REWARD_MODELS[stored["name"]], dict(stored["config"])
+        kind, settings = REWARD_MODELS[stored["name"]] if own is None else own, dict(stored["config"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
             f"{folder} holds no reward model ({type(error).__name__}: {error}): pass a folder that "
             "`turngym fit-reward` wrote."
         ) from error
-    if name and stored["name"] != name:
+    if name and stored["name"] != (name if own is None else own.name):
         raise ConfigError(f"{folder} holds the reward model {stored['name']!r}, not {name!r}.")
     fixed = getattr(kind, "fixed", frozenset[str]())
     for option, value in (options or {}).items():

@@ -1,0 +1,131 @@
+"""Environments by name: a registered id, ``module:id``, and a class or function of a module or file of one's own."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+
+from turngym.errors import UnknownName
+from turngym.loading import Wanted, find_in, is_file, load_file, load_place, split_place
+from turngym.plugins import is_registered
+
+_VERSION = re.compile(r"-v\d+$")
+_GYMNASIUM = (None, "phys2d", "tabular")
+
+
+def _makes_environments(found: Any) -> bool:
+    if isinstance(found, type):
+        return issubclass(found, gymnasium.Env) and found is not gymnasium.Env
+    return inspect.isfunction(found)
+
+
+ENVIRONMENT = Wanted(
+    "an environment", "a class of turngym.envs.TextEnv, or a function that makes one", _makes_environments
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FromFile:
+    """Makes an environment of a class, or a function, in a file that need not be installed.
+
+    Args:
+        path: The file.
+        name: Name in the file.
+        options: Options.
+    """
+
+    path: str
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, **options: Any) -> gymnasium.Env[Any, Any]:
+        """Return a fresh environment."""
+        made: gymnasium.Env[Any, Any] = getattr(load_file(Path(self.path)), self.name)(**{**self.options, **options})
+        return made
+
+
+def find_spec(name: str, others: Iterable[str] = (), kind: str = "environment") -> EnvSpec:
+    """Return what Gymnasium makes an environment from; one that is not registered becomes so for this process.
+
+    Args:
+        name: An id, ``"module:id"``, ``"module:Class"`` or ``"path/to/file.py:Class"``.
+        others: Names of another kind that could be meant as well.
+        kind: What is looked for, for the message.
+
+    Raises:
+        UnknownName: There is no such environment, module, file, or name in it.
+        BrokenCode: The file or module cannot be imported.
+        ConfigError: It is no environment.
+
+    >>> import turngym
+    >>> find_spec("CartPole-v1").id, find_spec("turngym.envs.textgames.tower_of_hanoi:TowerOfHanoi").id
+    ('CartPole-v1', 'turngym/TowerOfHanoi-v0')
+    """
+    place, last = split_place(name)
+    module = load_place(place, name) if place else None
+    if module is None or not hasattr(module, last):
+        if module is not None and "/" not in last and last not in gymnasium.registry:
+            find_in(module, place, last, ENVIRONMENT)
+        if not is_registered(last):
+            raise UnknownName(f"no {kind} named {last!r}. {nearest_env(last, others)}")
+        return _portable(gymnasium.registry[last], place)
+    find_in(module, place, last, ENVIRONMENT)
+    spec = _portable(_registered(f"{module.__name__}:{last}") or _plain(module, place, last), place)
+    gymnasium.registry[spec.id] = spec
+    return spec
+
+
+def _registered(entry_point: str) -> EnvSpec | None:
+    """Return the id that stands for a class without further options."""
+    same = (spec for spec in gymnasium.registry.values() if spec.entry_point == entry_point)
+    return next((spec for spec in same if set(spec.kwargs) <= {"env_id"}), None)
+
+
+def _plain(module: ModuleType, place: str, name: str) -> EnvSpec:
+    namespace = re.sub(r"\W", "-", Path(place).stem if is_file(place) else place)
+    entry_point = f"{module.__name__}:{name}"
+    return EnvSpec(f"{namespace}/{name}-v0", entry_point, order_enforce=False, disable_env_checker=True)
+
+
+def _portable(spec: EnvSpec, place: str) -> EnvSpec:
+    """Return a registered environment so that another process can make it, also where its code is a file."""
+    if not is_file(place) or not isinstance(spec.entry_point, str):
+        return spec
+    module, _, name = spec.entry_point.partition(":")
+    if module != load_file(Path(place)).__name__:
+        return spec
+    return dataclasses.replace(spec, entry_point=FromFile(str(Path(place).resolve()), name))
+
+
+def nearest_env(name: str, others: Iterable[str] = ()) -> str:
+    """Return the second half of a message about an unknown id: the nearest one, whatever its case and version.
+
+    Args:
+        name: What was asked for.
+        others: Names of another kind that could be meant as well.
+
+    >>> import turngym
+    >>> nearest_env("sokobann")
+    "Did you mean 'turngym/Sokoban-v0'? `turngym list` shows all."
+    """
+    ids = [env_id for env_id, spec in gymnasium.registry.items() if spec.namespace not in _GYMNASIUM]
+    known = {_core(known): known for known in (*sorted(ids), *others)}
+    close = difflib.get_close_matches(_core(name), known, n=1, cutoff=0.6)
+    hint = f"Did you mean {known[close[0]]!r}? " if close else ""
+    return f"{hint}`turngym list` shows all."
+
+
+def _core(name: str) -> str:
+    """Return the bare name of an id: that of ``turngym/FrozenLake-v0`` is ``frozenlake``."""
+    bare = _VERSION.sub("", name.rpartition("/")[2])
+    return "".join(character for character in bare.lower() if character.isalnum())

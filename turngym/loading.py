@@ -1,0 +1,267 @@
+"""Code of the user's own by name: ``path/to/file.py:Name``, ``package.module:Name``, or ``package.module:id``.
+
+Everything that can be chosen by name can be of one's own: environments, agents, algorithms, players, wrappers,
+verifiers, reward models. All of them are found here, so they are all written alike and fail alike. Only what the user
+has named is imported; names that stand in the files of others must not be passed on to this module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from turngym.errors import BrokenCode, ConfigError, UnknownName, nearest
+from turngym.registry import Registry
+
+T = TypeVar("T")
+_PLACE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<name>[^:]+)", re.DOTALL)
+_FILE_PREFIX = "turngym_file_"
+_LIBRARIES = tuple(
+    str(Path(path).resolve()) + "/"
+    for path in {*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(Path(__file__).parent)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a name must stand for.
+
+    Args:
+        noun: What it is called, such as ``"an agent"``.
+        form: What it must be: ``"a class of turngym.agents.core.Agent"``.
+        accepts: Whether an object is one.
+    """
+
+    noun: str
+    form: str
+    accepts: Callable[[Any], bool]
+
+
+def split_place(text: str) -> tuple[str, str]:
+    """Return the file or module of a name, and what it is called there; an empty place where the text has none.
+
+    >>> split_place("games/lock.py:Lock"), split_place("my_games.lock:my/Lock-v0"), split_place("turngym/Sokoban-v0")
+    (('games/lock.py', 'Lock'), ('my_games.lock', 'my/Lock-v0'), ('', 'turngym/Sokoban-v0'))
+    """
+    found = _PLACE.fullmatch(text)
+    return (found["place"], found["name"]) if found else ("", text)
+
+
+def is_file(place: str) -> bool:
+    """Return whether a place is a file and no module."""
+    return place.endswith(".py")
+
+
+def is_own(text: str, registry: Registry[Any]) -> bool:
+    """Return whether a text names code of the user's own rather than ``name:argument`` of a registered component.
+
+    Registered names come first. A name with a dot before the colon, or that of a module that can be found, is of one's
+    own; any other is taken for a misspelt registered one.
+
+    >>> from turngym.agents.backends import BACKENDS
+    >>> [is_own(text, BACKENDS) for text in ("random", "scripted:up", "json:loads", "mine/agent.py:Mine")]
+    [False, False, True, True]
+    """
+    place, _ = split_place(text)
+    if not place or is_file(place):
+        return is_file(place)
+    if "." in place:
+        return True
+    if registry.has(place):
+        return False
+    return place in sys.modules or importlib.util.find_spec(place) is not None
+
+
+def load_object(text: str, wanted: Wanted, registry: Registry[Any] | None = None) -> Any:
+    """Return what a name stands for.
+
+    Args:
+        text: ``"path/to/file.py:Name"``, ``"module:Name"``, or ``"module:id"``.
+        wanted: What it must be.
+        registry: Where the module may have registered it under an id.
+
+    Raises:
+        UnknownName: There is no such file, module, or name in it.
+        BrokenCode: The file or module cannot be imported.
+        ConfigError: It is something else.
+
+    >>> load_object("json:loads", Wanted("a parser", "a function", callable)).__name__
+    'loads'
+    """
+    place, name = split_place(text)
+    if not place:
+        raise UnknownName(f"{text!r} names no code of your own: write path/to/file.py:Name or module:Name.")
+    return find_in(load_place(place, text), place, name, wanted, registry)
+
+
+def find_in(module: ModuleType, place: str, name: str, wanted: Wanted, registry: Registry[Any] | None = None) -> Any:
+    """Return what a module has under a name; the arguments and errors are those of :func:`load_object`."""
+    found = getattr(module, name, None)
+    if found is None and registry is not None and name in registry and registry.module(name) == module.__name__:
+        return registry[name]
+    if found is None:
+        known = [key for key, value in vars(module).items() if _is_of(value, module) and wanted.accepts(value)]
+        raise UnknownName(
+            f"{place} has no {name!r}. {nearest(name, known) if known else f'It has no {_bare(wanted.form)} at all.'}"
+        )
+    if not wanted.accepts(found):
+        raise ConfigError(f"{name} of {place} is {_what(found)}, expected {wanted.noun}: {wanted.form}.")
+    return found
+
+
+def _bare(form: str) -> str:
+    """Return a description without its article and its alternatives."""
+    return form.partition(",")[0].removeprefix("a ").removeprefix("complete ")
+
+
+def _is_of(value: object, module: ModuleType) -> bool:
+    return getattr(value, "__module__", "") == module.__name__
+
+
+def _what(found: object) -> str:
+    """Return what kind of thing something is, in words.
+
+    >>> _what(3), _what(len), _what(dict)
+    ('an object of the type int', 'a function', 'a class of nothing that turngym knows')
+    """
+    if inspect.isroutine(found):
+        return "a function"
+    if not isinstance(found, type):
+        return f"an object of the type {type(found).__name__}"
+    bases = [base for base in found.__mro__[1:] if base.__module__.partition(".")[0] in ("turngym", "gymnasium")]
+    if bases:
+        return f"a class of {bases[0].__module__}.{bases[0].__qualname__}"
+    if inspect.isabstract(found):
+        return "an abstract class"
+    return "a class of nothing that turngym knows"
+
+
+def load_place(place: str, text: str = "") -> ModuleType:
+    """Return the module of a file or of a dotted path.
+
+    Args:
+        place: ``"path/to/file.py"`` or ``"package.module"``.
+        text: The whole name, for messages.
+
+    Raises:
+        UnknownName: There is no such file or module.
+        BrokenCode: Its code raises.
+    """
+    if is_file(place):
+        return load_file(Path(place))
+    return _guarded(lambda: importlib.import_module(place), place, text or place)
+
+
+def load_file(path: Path) -> ModuleType:
+    """Return the module of a Python file that need not be installed; modules beside it can be imported by it.
+
+    Raises:
+        UnknownName: There is no such file.
+        BrokenCode: Its code raises.
+    """
+    shown, path = str(path), path.resolve()
+    if not path.is_file():
+        beside = sorted(str(other.name) for other in path.parent.glob("*.py")) if path.parent.is_dir() else []
+        hint = f" {nearest(path.name, beside)}" if beside else ""
+        raise UnknownName(f"there is no file {path}.{hint}")
+    name = _FILE_PREFIX + "".join(character if character.isalnum() else "_" for character in str(path))
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module, execute = importlib.util.module_from_spec(spec), spec.loader.exec_module
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))
+    try:
+        _guarded(lambda: execute(module), shown, shown)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def _guarded(load: Callable[[], T], place: str, text: str) -> T:
+    """Call something that imports, and say in words what is wrong with what it imports."""
+    try:
+        return load()
+    except ModuleNotFoundError as error:
+        missing = error.name or place
+        if place == missing or place.startswith(f"{missing}."):
+            raise UnknownName(
+                f"no module named {missing!r}, which {text!r} needs: check the spelling, install it, or write "
+                "path/to/file.py:Name."
+            ) from error
+        raise broken(place, error) from error
+    except (Exception, SystemExit) as error:  # the boundary to code of others
+        raise broken(place, error) from error
+
+
+def broken(place: str, error: BaseException) -> BrokenCode:
+    """Return the error for code of others that cannot be imported: what it raises, and its own line."""
+    return BrokenCode(f"{place} cannot be imported: {said(error)}{own_line(error)}")
+
+
+def said(error: BaseException) -> str:
+    r"""Return an exception as one line of text.
+
+    >>> said(ValueError("two\n lines")), said(KeyError())
+    ('ValueError: two lines', 'KeyError')
+    """
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error.msg}"
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def own_line(error: BaseException) -> str:
+    """Return the innermost line of code that is no library's, on a line of its own; empty where there is none."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return _line(error.filename, error.lineno or 0, error.text or "")
+    frame = own_frame(error)
+    return _line(frame.filename, frame.lineno or 0, frame.line or "") if frame else ""
+
+
+def own_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """Return the innermost frame of an exception that belongs neither to turngym nor to an installed package."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame for frame in reversed(frames) if not is_library(frame.filename)), None)
+
+
+def is_library(filename: str) -> bool:
+    """Return whether a file belongs to Python, to an installed package, or to turngym."""
+    return filename.startswith("<") or str(Path(filename).resolve()).startswith(_LIBRARIES)
+
+
+def _line(filename: str, number: int, text: str) -> str:
+    return f"\n  {filename}, line {number}: {' '.join(text.split())}"
+
+
+def call_with(make: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a class or function of the user's with as many of the arguments as it takes.
+
+    >>> call_with(lambda: "nothing", 1, 2), call_with(lambda first: first, 1, 2)
+    ('nothing', 1)
+    """
+    try:
+        signature = inspect.signature(make)
+    except (TypeError, ValueError):
+        return make(*arguments)
+    for count in range(len(arguments), -1, -1):
+        try:
+            signature.bind(*arguments[:count])
+        except TypeError:
+            continue
+        return make(*arguments[:count])
+    return make(*arguments)
