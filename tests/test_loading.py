@@ -121,13 +121,20 @@ def _verifier(text: str) -> Any:
     return make_verifier(text, turngym.agents.backends.AgentSettings(), RandomAgent())
 
 
+def _played(text: str) -> str:
+    vector = turngym.make_vec(text, 2, backend="process")
+    vector.reset(seed=0)
+    vector.close()
+    return text
+
+
 def _wrapped(text: str) -> Any:
     return Wrapping.read(text)(gymnasium.make("turngym/TowerOfHanoi-v0"))
 
 
 KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "environment": ("OwnEnv", lambda text: gymnasium.make(find_spec(text)).unwrapped),
-    "environments of a vector": ("OwnEnv", lambda text: turngym.make_vec(text, 2, backend="process").close() or text),
+    "environments of a vector": ("OwnEnv", _played),
     "game": ("OwnGame", make_game),
     "agent": ("OwnAgent", make_agent),
     "agent by a function": ("make_own_agent", make_agent),

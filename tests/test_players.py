@@ -71,9 +71,9 @@ def test_a_games_own_players_come_before_the_generic_ones() -> None:
     [
         ("hones", UnknownName, "no player of secret named 'hones'. Did you mean 'honest'?"),
         ("zzzzzz", UnknownName, "Known: first_legal, honest, random, reader"),
-        ("toy_games:Nobody", UnknownName, "no player 'toy_games:Nobody'.*Write it as 'module:Class'"),
-        ("no_such_module:Player", UnknownName, "No module named 'no_such_module'"),
-        ("toy_games:Secret", ConfigError, "is no Player: derive it from"),
+        ("toy_games:Nobody", UnknownName, "toy_games has no 'Nobody'. Known: Honest"),
+        ("no_such_module:Player", UnknownName, "no module named 'no_such_module', which"),
+        ("toy_games:Secret", ConfigError, "is a class of .*Game, expected a Player: a class of"),
     ],
 )
 def test_an_unknown_player_is_named_with_the_nearest(name: str, error: type[Exception], message: str) -> None:
@@ -90,8 +90,8 @@ def test_an_unknown_player_is_named_with_the_nearest(name: str, error: type[Exce
             UnknownName,
             "no game named .*Did you mean 'turngym/Werewolf-v0'",
         ),
-        ("toy_games:Secrets", {}, UnknownName, "no game 'toy_games:Secrets'.*Write it as 'module:Class'"),
-        ("toy_games:Honest", {}, ConfigError, "is no Game: derive it from"),
+        ("toy_games:Secrets", {}, UnknownName, "toy_games has no 'Secrets'. Did you mean 'Secret'"),
+        ("toy_games:Honest", {}, ConfigError, "is a class of .*Player, expected a Game: a class of"),
         ("toy_games:Secret", {"digitss": 1}, ConfigError, "Secret has no option 'digitss'. Did you mean 'digits'"),
     ],
 )

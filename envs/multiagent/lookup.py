@@ -27,7 +27,7 @@ def class_at(path: str, base: type[T]) -> type[T]:
     """
     kind = base.__name__
     if not split_place(path)[0]:
-        raise UnknownName(f"no {kind.lower()} {path!r}. Write it as 'module:{kind}' or 'path/to/file.py:{kind}'.")
+        raise UnknownName(f"no {kind.lower()} {path!r}. Write it as 'module:Class' or 'path/to/file.py:Class'.")
     wanted = Wanted(f"a {kind}", f"a class of {base.__module__}.{kind}", lambda found: _is_kind(found, base))
     found: type[T] = load_object(path, wanted)
     if inspect.isabstract(found):
