@@ -9,6 +9,7 @@ from turngym.agents.chat import ACTION, Ask, ChatModel, Message, Reply
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.generate import Generate
 from turngym.agents.models import Vocabulary
+from turngym.agents.prompt_text import remembered_text, shown_text
 from turngym.agents.prompts import Memory, PromptBuilder, PromptConfig
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import Turn
@@ -61,7 +62,7 @@ class ModelAgent(Agent, ChatModel):
         for request, prompt, completion in zip(requests, prompts, completions, strict=True):
             text = self.text_of(completion.ids)
             action = self.format.action_of(text)
-            self.remember(request, action, prompt + completion.ids)
+            self.remember(request, action, text, prompt + completion.ids)
             tokens = prompt, completion.ids, completion.logprobs
             decisions.append(Decision(action, text, *tokens, entropies=completion.entropies))
         return decisions
@@ -100,15 +101,18 @@ class ModelAgent(Agent, ChatModel):
     def _chat_ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
         return self.builder.chat([(message.role, message.text) for message in messages])
 
-    def remember(self, request: Request, action: str, ids: tuple[int, ...]) -> None:
-        """Note what was seen, what was done, and the token sequence up to the end of the completion."""
+    def remember(self, request: Request, action: str, completion: str, ids: tuple[int, ...]) -> None:
+        """Note what was seen, what was answered, and the token sequence up to the end of the completion."""
         memory = self._memories.setdefault(request.episode, Memory())
-        memory.turns.append((request.observation, action))
+        seen = request.observation
+        if self.prompt.mode == "conversation":
+            seen = shown_text(self.prompt, seen, request.info)
+        memory.turns.append((seen, remembered_text(self.prompt, action, completion)))
         memory.ids = ids
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
         """Remember the turns that came before an episode that begins in the middle of another one."""
-        seen = [(turn.observation, turn.action) for turn in turns]
+        seen = [(turn.observation, remembered_text(self.prompt, turn.action, turn.completion)) for turn in turns]
         self._memories[episode] = Memory(seen, turns[-1].prompt_ids + turns[-1].completion_ids if turns else ())
 
     def forget(self, episode: int) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from turngym.errors import ConfigError
+
+_THINKING = re.compile(r"<think>.*?(?:</think>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,13 @@ class PromptConfig:
         max_prompt_tokens: A longer prompt is an error; lower it to what the model and the memory can hold. A server
             knows its own limit: there this setting does nothing. Styles other than ``plain`` keep to it, for servers
             by a guess: they leave the oldest turns out, or have them summarised.
+        system: A system text instead of the rules and the answer format; ``{rules}`` and ``{format}`` in it stand for
+            these.
+        thinking: What earlier answers show of the model's thinking (``<think>...</think>``): ``keep`` shows the answers
+            as they were written, ``strip`` leaves the thinking out, ``auto`` keeps it in conversations and shows only
+            the actions in windows. A conversation that strips is encoded anew at every turn.
+        template: Variables of the chat template, such as ``enable_thinking``.
+        chat_template: A chat template in Jinja instead of the tokenizer's own; on the command line its file.
     """
 
     mode: Literal["window", "conversation"] = "window"
@@ -28,16 +38,62 @@ class PromptConfig:
     instructions: bool = True
     legal_actions: bool = False
     max_prompt_tokens: int = 4096
+    system: str = ""
+    thinking: Literal["auto", "keep", "strip"] = "auto"
+    template: Mapping[str, Any] = field(default_factory=dict)
+    chat_template: str = ""
 
     def __post_init__(self) -> None:
         if self.mode not in ("window", "conversation"):
             raise ConfigError(f"prompt mode must be 'window' or 'conversation', got {self.mode!r}.")
         if self.history < 0:
             raise ConfigError(f"prompt history must be 0 or more turns, got {self.history}.")
+        if self.thinking not in ("auto", "keep", "strip"):
+            raise ConfigError(f"thinking of prompts must be 'auto', 'keep' or 'strip', got {self.thinking!r}.")
+        _check_template(self.template, self.chat_template)
+
+
+def _check_template(variables: Mapping[str, Any], text: str) -> None:
+    """Refuse template settings that cannot be used.
+
+    Raises:
+        ConfigError: The variables are no mapping or name what the template is always given, or the text is no Jinja.
+    """
+    if not isinstance(variables, Mapping):
+        raise ConfigError(f"template of prompts must be variables such as enable_thinking=false, got {variables!r}.")
+    taken = variables.keys() & {"messages", "add_generation_prompt", "chat_template", "tokenize", "conversation"}
+    if taken:
+        raise ConfigError(f"template.{min(taken)} is set by turngym itself: leave it out.")
+    if text and "{{" not in text:
+        raise ConfigError(f"chat_template must be Jinja text with {{{{ ... }}}}, got {text[:60]!r}.")
+
+
+def without_thinking(completion: str) -> str:
+    """Return an answer without the thinking in it; thinking that never ends goes up to the end.
+
+    >>> without_thinking("<think>The box is above.</think> <action>up</action>")
+    '<action>up</action>'
+    """
+    if not (found := _THINKING.search(completion)):
+        return completion.partition("</think>")[2].lstrip() if "</think>" in completion else completion
+    return f"{completion[: found.start()]}{_THINKING.sub('', completion[found.start() :]).lstrip()}"
+
+
+def remembered_text(config: PromptConfig, action: str, completion: str) -> str:
+    """Return what later prompts show of an answer: the action in windows, the answer in conversations, or as chosen."""
+    if config.mode == "window" and config.thinking != "keep":
+        return action
+    return without_thinking(completion) if config.thinking == "strip" else completion
 
 
 def system_text(config: PromptConfig, instructions: str, answer_instruction: str) -> str:
-    """Return the rules and the answer format; empty where they are not told."""
+    """Return the rules and the answer format, or the system text of one's own; empty where they are not told.
+
+    >>> system_text(PromptConfig(system="Be brief. {format}"), "Push boxes.", "Say it.")
+    'Be brief. Say it.'
+    """
+    if config.system:
+        return config.system.replace("{rules}", instructions).replace("{format}", answer_instruction)
     if not config.instructions:
         return ""
     return f"{instructions}\n{answer_instruction}".strip()

@@ -13,12 +13,16 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
+from turngym.agents.chat_template import ChatTemplate, Said
 from turngym.agents.prompt_text import PromptConfig, shown_text, system_text, window_text
+from turngym.agents.text_encoder import TextEncoder, Trust
 from turngym.errors import ConfigError
 
 __all__ = ["Memory", "PromptBuilder", "PromptConfig"]
 
 _PLACEHOLDER = "\u241fanswer\u241f"
+_TRUST: Mapping[str, Trust] = {"system": "marks", "assistant": "marks"}
+"""Rules may name the marks of answers, and answers hold them; what an environment shows may not write any."""
 
 
 @dataclass
@@ -26,7 +30,7 @@ class Memory:
     """What an agent remembers of one episode.
 
     Args:
-        turns: Earlier observations and actions.
+        turns: Earlier observations and what is shown of the answers to them.
         ids: In conversation mode the whole sequence so far, last completion included.
     """
 
@@ -51,13 +55,14 @@ class PromptBuilder:
         stop_ids: frozenset[int],
         answer_instruction: str = "",
     ) -> None:
-        self.tokenizer = tokenizer
         self.config = config
         self.stop_ids = stop_ids
         self.answer_instruction = answer_instruction
-        self._chat_ids_of = lru_cache(maxsize=1000)(self._encode_chat)
-        self._ids_of = lru_cache(maxsize=100_000)(self._encode_messages)
-        if config.mode == "conversation":
+        self.template = ChatTemplate(tokenizer, config)
+        self.encoder = TextEncoder(tokenizer)
+        self._ids_of = lru_cache(maxsize=100_000)(self._encode)
+        self._continuation_of = lru_cache(maxsize=1000)(self._continuation)
+        if config.mode == "conversation" and config.thinking != "strip":
             self._check_prefix_preserving()
 
     def prompt(self, memory: Memory, observation: str, info: Mapping[str, Any], instructions: str) -> tuple[int, ...]:
@@ -76,55 +81,57 @@ class PromptBuilder:
 
     def chat(self, messages: Sequence[tuple[str, str]]) -> tuple[int, ...]:
         """Return a conversation, pairs of role and text, as the prompt for the answer to its last message."""
-        return self._chat_ids_of(tuple(messages))
+        return self._ids_of(tuple(messages))
 
-    def _encode_chat(self, messages: tuple[tuple[str, str], ...]) -> tuple[int, ...]:
-        return self._encode(self._render([{"role": role, "content": text} for role, text in messages], True))
+    def answer(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of an answer that was not sampled, without its end token."""
+        return self.encoder.encode_one(text, "marks")
 
     def _build(self, memory: Memory, observation: str, info: Mapping[str, Any], instructions: str) -> tuple[int, ...]:
         shown = shown_text(self.config, observation, info)
         system = system_text(self.config, instructions, self.answer_instruction)
+        start: tuple[Said, ...] = (("system", system),) if system else ()
         if self.config.mode == "window":
             recent = memory.turns[-self.config.history :] if self.config.history else []
-            return self._ids_of(system, window_text(recent, shown))
+            return self._ids_of((*start, ("user", window_text(recent, shown))))
+        if self.config.thinking == "strip":
+            past = [said for seen, answer in memory.turns for said in (("user", seen), ("assistant", answer))]
+            return self._encode((*start, *past, ("user", shown)))
         if not memory.ids:
-            return self._ids_of(system, shown)
-        return memory.ids + self._continuation(memory.ids[-1] in self.stop_ids, shown)
+            return self._ids_of((*start, ("user", shown)))
+        return memory.ids + self._continuation_of(memory.ids[-1] in self.stop_ids, shown)
 
-    def _render(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool) -> str:
-        text = self.tokenizer.apply_chat_template(
-            [dict(message) for message in messages], tokenize=False, add_generation_prompt=add_generation_prompt
+    def _encode(self, messages: tuple[Said, ...]) -> tuple[int, ...]:
+        roles = [role for role, _ in messages]
+        return self.encoder.encode(
+            [(text, _TRUST.get(role, "none")) for role, text in messages],
+            lambda texts: self.template.render(list(zip(roles, texts, strict=True)), True),
         )
-        return str(text)
-
-    def _encode(self, text: str) -> tuple[int, ...]:
-        return tuple(self.tokenizer.encode(text, add_special_tokens=False))
-
-    def _encode_messages(self, system: str, user: str) -> tuple[int, ...]:
-        messages = [{"role": "system", "content": system}] if system else []
-        return self._encode(self._render([*messages, {"role": "user", "content": user}], True))
 
     def _continuation(self, is_closed: bool, shown: str) -> tuple[int, ...]:
         """Return the tokens from the end of a completion to the start of the next one."""
-        text = self._render(
-            [
-                {"role": "user", "content": "-"},
-                {"role": "assistant", "content": _PLACEHOLDER},
-                {"role": "user", "content": shown},
-            ],
-            True,
-        )
-        ids = self._encode(text[text.index(_PLACEHOLDER) + len(_PLACEHOLDER) :])
+
+        def after_answer(contents: Sequence[str]) -> str:
+            text = self.template.render([("user", "-"), ("assistant", _PLACEHOLDER), ("user", contents[0])], True)
+            return text[text.index(_PLACEHOLDER) + len(_PLACEHOLDER) :]
+
+        ids = self.encoder.encode([(shown, "none")], after_answer)
         return ids[1:] if is_closed and ids and ids[0] in self.stop_ids else ids
 
     def _check_prefix_preserving(self) -> None:
-        """Refuse a template that rewrites earlier turns: tokens that were sampled could not stay as they are."""
-        answer = f"<think>why</think>{_PLACEHOLDER}"
-        start = [{"role": "user", "content": "first"}, {"role": "assistant", "content": answer}]
-        longer = [*start, {"role": "user", "content": "second"}, {"role": "assistant", "content": answer}]
-        prompt, text = self._render(start[:1], True), self._render(longer, False)
-        if not text.startswith(prompt + answer) or text.count(answer) != 2:
+        """Refuse a template that rewrites earlier turns: tokens that were sampled could not stay as they are.
+
+        Space before an answer is no matter. Where thinking shall be kept, the template may leave it out.
+        """
+        keeps = self.config.thinking == "keep"
+        answer = _PLACEHOLDER if keeps else f"<think>why</think>{_PLACEHOLDER}"
+        start: list[Said] = [("user", "first"), ("assistant", answer)]
+        prompt = "" if keeps else self.template.render(start[:1], True)
+        text = self.template.render([*start, ("user", "second"), ("assistant", answer)], False)
+        begins = keeps or (text.startswith(prompt) and text[len(prompt) :].lstrip().startswith(answer))
+        if not begins or text.count(answer) != 2:
             raise ConfigError(
                 "this tokenizer's chat template rewrites earlier answers, so a conversation cannot keep the sampled "
-                "tokens: use prompt mode 'window'."
+                "tokens: use prompt mode 'window', or thinking=keep (as sampled) or thinking=strip (encoded anew at "
+                "every turn) with mode 'conversation'."
             )

@@ -72,13 +72,13 @@ class DemonstrationAgent(Agent):
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Return the solver's actions with the token ids of their completions."""
-        tokenizer = self.student.model.tokenizer
+        end = int(self.student.model.tokenizer.eos_token_id)
         decisions = []
         for request, decision in zip(requests, self.expert.act(requests), strict=True):
             text = self.student.format.write(decision.action)
-            ids = (*tokenizer.encode(text, add_special_tokens=False), int(tokenizer.eos_token_id))
+            ids = (*self.student.builder.answer(text), end)
             prompt = self.student.final_prompt(request)
-            self.student.remember(request, decision.action, prompt + ids)
+            self.student.remember(request, decision.action, text, prompt + ids)
             decisions.append(Decision(decision.action, text, prompt, ids, (0.0,) * len(ids)))
         return decisions
 

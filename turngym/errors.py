@@ -57,6 +57,10 @@ class ModelError(TurngymError, RuntimeError):
     """A path or name is no usable language model, or its tokenizer lacks what is needed."""
 
 
+class PromptWarning(UserWarning):
+    """A prompt is built otherwise than was asked for, because the model's chat template knows no other way."""
+
+
 class DivergenceError(TurngymError, RuntimeError):
     """Training produced a number that is not finite, or went where a guard stops it.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,16 +15,16 @@ from turngym.agents.backends import AgentSettings, make_agent
 from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent, EagerAgent
-from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.verifiers import Verifier, make_verifier
 from turngym.benchmarks.commands.eval_display import LiveTable, remarks, results_tables
 from turngym.benchmarks.commands.parsing import Pairs, Specs, find_env, key_values, make_text_env, parse
+from turngym.benchmarks.commands.prompt_options import prompt_settings
 from turngym.benchmarks.evaluation import Execution, Plan
 from turngym.benchmarks.evaluation_folder import require_free
 from turngym.benchmarks.evaluation_run import EvaluationRun, Watcher
 from turngym.benchmarks.submission import results
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError
 from turngym.output import print_json
 from turngym.wrappers.action_format import action_format
 from turngym.wrappers.wrapping import wrap
@@ -54,7 +53,8 @@ class Arguments:
         style: How a model is prompted: plain, react (a thought before each action), summary (it sums up older turns
             where a prompt gets long), reflexion (with --repeats: it reflects on failed tries), options as in
             summary:budget=1500.
-        prompt: A setting of a model's prompts, such as history=3 or instructions=false; may be repeated.
+        prompt: A setting of a model's prompts, such as history=3, instructions=false, system=TEXT, thinking=strip,
+            template.enable_thinking=false (a variable of the chat template) or chat_template=FILE; may be repeated.
         server: A setting of a server, such as concurrency=32, timeout=60 or prices=FILE, or of vllm, such as
             max_model_len=8192 or dtype=bfloat16; may be repeated.
         repeats: Attempts at each task, for pass@k and pass^k.
@@ -220,13 +220,6 @@ def agent_settings(arguments: Arguments) -> AgentSettings:
         ConfigError: There is no such setting of prompts.
     """
     action_format(arguments.format)
-    prompt = key_values(arguments.prompt, "--prompt")
-    if prompt:
-        known = [field.name for field in dataclasses.fields(PromptConfig)]
-        for key in prompt:
-            if key not in known:
-                raise ConfigError(f"prompts have no setting {key!r}. {nearest(key, known)}")
-        PromptConfig(**prompt)
     return AgentSettings(
         seed=arguments.seed,
         format=arguments.format,
@@ -234,6 +227,6 @@ def agent_settings(arguments: Arguments) -> AgentSettings:
         temperature=arguments.temperature,
         top_p=arguments.top_p,
         max_new_tokens=arguments.max_new_tokens,
-        prompt=prompt,
+        prompt=prompt_settings(arguments.prompt),
         server=key_values(arguments.server, "--server"),
     )

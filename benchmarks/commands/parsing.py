@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_type_hints
 
@@ -35,6 +35,13 @@ def parse(arguments: type[ArgumentsT], argv: Sequence[str], command: str) -> Arg
     return cast("ArgumentsT", found)
 
 
+_LISTED_PAIRS: Any = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")]
+
+
+def _is_mapping(hint: Any) -> bool:
+    return bool(hint == Mapping[str, Any])
+
+
 def _accept(self: object) -> None:
     """Stand for ``__post_init__``: accept everything."""
 
@@ -44,14 +51,15 @@ def relaxed(kind: Any) -> Any:
     """Return a subclass of a configuration class, and of those inside of it, that accepts any value.
 
     The parser would catch an error of the class itself and print it in a form of its own. So it fills this one, and
-    :func:`strict` makes the real one afterwards.
+    :func:`strict` makes the real one afterwards. A mapping is written as KEY=VALUE pairs.
     """
     hints = get_type_hints(kind, include_extras=True)
-    inner = [
+    inner: list[Any] = [
         (field.name, relaxed(hints[field.name]), field)
         for field in dataclasses.fields(kind)
         if dataclasses.is_dataclass(hints[field.name])
     ]
+    inner += [(name, _LISTED_PAIRS, dataclasses.field(default=())) for name, hint in hints.items() if _is_mapping(hint)]
     doc = (kind.__doc__ or "").replace("``", "`")
     namespace = {"__post_init__": _accept, "__doc__": doc, "__module__": kind.__module__}
     return dataclasses.make_dataclass(kind.__name__, inner, bases=(kind,), namespace=namespace, frozen=True)
@@ -59,6 +67,8 @@ def relaxed(kind: Any) -> Any:
 
 def loosened(value: Any) -> Any:
     """Return a configuration object as one of its :func:`relaxed` class."""
+    if isinstance(value, Mapping):
+        return as_pairs(dict(value))
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value
     values = {field.name: loosened(getattr(value, field.name)) for field in dataclasses.fields(value)}
@@ -75,7 +85,10 @@ def strict(value: Any, kind: Any) -> Any:
     values = {}
     for field in dataclasses.fields(kind):
         inner, hint = getattr(value, field.name), hints[field.name]
-        values[field.name] = strict(inner, hint) if dataclasses.is_dataclass(hint) else inner
+        if _is_mapping(hint):
+            values[field.name] = key_values(inner, f"--{field.name.replace('_', '-')}")
+        else:
+            values[field.name] = strict(inner, hint) if dataclasses.is_dataclass(hint) else inner
     return kind(**values)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import tyro
 
 from turngym.benchmarks.commands.parsing import as_pairs, find_env, key_values, loosened, relaxed, strict
+from turngym.benchmarks.commands.prompt_options import template_text
 from turngym.envs.multiagent.registration import GAMES, is_game
 from turngym.errors import ConfigError, RunStopped, missing_extra
 
@@ -128,6 +129,9 @@ def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path 
         if hasattr(found, field.name)
     }
     values["env_options"] = key_values(found.env_options, "--env-options")
+    prompt = found.rollout.prompt
+    prompt = dataclasses.replace(prompt, chat_template=template_text(prompt.chat_template))
+    values["rollout"] = dataclasses.replace(found.rollout, prompt=prompt)
     for name, hint in get_type_hints(TrainConfig).items():
         if dataclasses.is_dataclass(hint):
             values[name] = strict(values[name], hint)

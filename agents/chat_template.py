@@ -1,0 +1,90 @@
+"""Rendering conversations with a tokenizer's chat template, whatever roles it knows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from turngym.agents.prompt_text import PromptConfig
+from turngym.errors import ConfigError, PromptWarning
+
+Said: TypeAlias = tuple[str, str]
+"""Role and text of a message."""
+_PROBE = "\u241fprobe\u241f"
+
+
+class ChatTemplate:
+    """The chat template of a tokenizer, or one of the user's own.
+
+    A template without a role for the system gets the system text at the beginning of the first user message, which is
+    told once.
+
+    Args:
+        tokenizer: A tokenizer with a chat template.
+        config: The template's variables and the template itself, if it is not the tokenizer's.
+
+    Raises:
+        ConfigError: The template cannot be rendered, or drops what the user says.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig) -> None:
+        self.tokenizer = tokenizer
+        self._options: dict[str, Any] = dict(config.template)
+        if config.chat_template:
+            self._options["chat_template"] = config.chat_template
+        try:
+            shown = self._rendered([("user", _PROBE)], True)
+        except (TemplateError, TypeError, ValueError) as error:
+            raise ConfigError(
+                f"the chat template cannot be rendered ({type(error).__name__}: {error}): pass another one with "
+                "--prompt chat_template=FILE."
+            ) from error
+        if _PROBE not in shown:
+            raise ConfigError("the chat template drops what the user says: pass another one with chat_template=FILE.")
+
+    @cached_property
+    def has_system(self) -> bool:
+        """Whether the template shows a message of the system; one that does not is told once."""
+        try:
+            found = _PROBE in self._rendered([("system", _PROBE), ("user", "-")], True)
+        except (TemplateError, TypeError, ValueError):
+            found = False
+        if not found:
+            warnings.warn(
+                "the chat template has no role for the system: its text is put before the first message of the user.",
+                PromptWarning,
+                stacklevel=3,
+            )
+        return found
+
+    def render(self, messages: Sequence[Said], add_generation_prompt: bool) -> str:
+        """Return a conversation as text."""
+        if messages and messages[0][0] == "system" and not self.has_system:
+            messages = folded(messages)
+        return self._rendered(messages, add_generation_prompt)
+
+    def _rendered(self, messages: Sequence[Said], add_generation_prompt: bool) -> str:
+        text = self.tokenizer.apply_chat_template(
+            [{"role": role, "content": content} for role, content in messages],
+            tokenize=False,
+            add_generation_prompt=add_generation_prompt,
+            **self._options,
+        )
+        return str(text)
+
+
+def folded(messages: Sequence[Said]) -> list[Said]:
+    r"""Return a conversation whose system text stands at the beginning of its first user message.
+
+    >>> folded([("system", "Push boxes."), ("user", "a wall")])
+    [('user', 'Push boxes.\n\na wall')]
+    """
+    system, *rest = messages
+    if not rest or rest[0][0] != "user":
+        return [("user", system[1]), *rest]
+    return [("user", f"{system[1]}\n\n{rest[0][1]}"), *rest[1:]]

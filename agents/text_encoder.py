@@ -1,0 +1,156 @@
+"""Encoding texts so that none of them can become a control token of the model.
+
+A tokenizer turns the text of a control token, such as ``<|im_end|>``, into that token wherever it stands. In what a
+chat template writes that is wanted; in what an environment shows it would let a web page or a tool end a turn and begin
+another one. So every place of a content where a control token is written is marked before the template is rendered, and
+encoded afterwards in parts that make no such token. A content without such a place is encoded as it always was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any, Literal, TypeAlias
+
+from transformers import PreTrainedTokenizerBase
+
+from turngym.text import valid_text
+
+Render: TypeAlias = Callable[[Sequence[str]], str]
+"""Contents to the text of a whole conversation."""
+Trust: TypeAlias = Literal["none", "marks"]
+"""Which control tokens a content may write: none, or those that are no special tokens, such as ``<think>``."""
+_STRICTER = (re.compile(r"[^\w\s]"), re.compile(r".", re.DOTALL))
+"""What is encoded apart where a tokenizer's normaliser makes control tokens of other texts: punctuation, then all."""
+_REPLACEMENT = "\ufffd"
+
+
+class TextEncoder:
+    """Encodes texts with a tokenizer. Control tokens are all tokens that were added to it, runs of spaces apart.
+
+    Args:
+        tokenizer: Fast or slow.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.tokenizer = tokenizer
+        added = {i: token for i, token in tokenizer.added_tokens_decoder.items() if not _is_space(str(token.content))}
+        special = {str(token.content) for token in added.values() if token.special}
+        special.update(str(text) for text in tokenizer.all_special_tokens if not _is_space(str(text)))
+        marks = {str(token.content) for token in added.values()} - special
+        self._control = {"none": any_of(special | marks), "marks": any_of(special)}
+        self._control_ids = frozenset(added) - {tokenizer.unk_token_id}  # also stands for characters that are unknown
+        self._anchor = next((each for each in sorted(special) if self._is_anchor(each)), "")
+        self._plain_ids = cache(self._find_plain_ids)
+
+    def encode(self, contents: Sequence[tuple[str, Trust]], render: Render) -> tuple[int, ...]:
+        """Return the ids of a conversation.
+
+        Args:
+            contents: Each text and what it may write.
+            render: Puts the contents, in this order, into the template.
+        """
+        texts = [valid_text(text) for text, _ in contents]
+        patterns = [self._control[trust] for _, trust in contents]
+        ids, wanted = self._encode_marked(texts, patterns, render)
+        if self._count(ids) == wanted:
+            return ids
+        neutral = [
+            text if trust == "marks" else "-" * bool(text.strip())
+            for text, (_, trust) in zip(texts, contents, strict=True)
+        ]
+        wanted = self._count(self._encode_marked(neutral, patterns, render)[0])
+        for stricter in _STRICTER:
+            if self._count(ids) == wanted:
+                break
+            patterns = [stricter if trust == "none" else self._control[trust] for _, trust in contents]
+            ids, _ = self._encode_marked(texts, patterns, render)
+        return ids
+
+    def encode_one(self, text: str, trust: Trust = "none") -> tuple[int, ...]:
+        """Return the ids of a text that stands alone."""
+        return self.encode([(text, trust)], lambda contents: contents[0])
+
+    def _encode_marked(
+        self, texts: Sequence[str], patterns: Sequence[re.Pattern[str]], render: Render
+    ) -> tuple[tuple[int, ...], int]:
+        """Return the ids, and how many control tokens the rendered text writes outside of the marked places."""
+        mark = _unused_mark(texts)
+        found: list[str] = []
+
+        def placeholder(match: re.Match[str]) -> str:
+            found.append(match[0])
+            return f"{mark}{len(found) - 1};"
+
+        rendered = render([pattern.sub(placeholder, text) for pattern, text in zip(patterns, texts, strict=True)])
+        if not found:
+            return self._ids(rendered), len(self._control["none"].findall(rendered))
+        first, *rest = re.split(f"{re.escape(mark)}(\\d+);", rendered)
+        ids, written = self._ids(first), len(self._control["none"].findall(first))
+        for index, segment in zip(rest[::2], rest[1::2], strict=True):
+            ids += self._plain_ids(found[int(index)]) + self._ids_after(segment)
+            written += len(self._control["none"].findall(segment))
+        return ids, written
+
+    def _ids(self, text: str) -> tuple[int, ...]:
+        encoded: Any = self.tokenizer.encode(text, add_special_tokens=False)
+        return tuple(encoded)
+
+    def _ids_after(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text in the middle of another: some tokenizers put a space before the first word."""
+        return self._ids(self._anchor + text)[bool(self._anchor) :] if text else ()
+
+    def _is_anchor(self, token: str) -> bool:
+        alone, followed = self._ids(token), self._ids(f"{token} a")
+        return len(alone) == 1 and followed[:1] == alone and len(followed) > 1
+
+    def _find_plain_ids(self, text: str) -> tuple[int, ...]:
+        """Return ids that stand for the text of a control token and are none: those of its parts."""
+        for cut in range(1, len(text)):
+            ids = self._ids_after(text[:cut]) + self._ids_after(text[cut:])
+            if not self._count(ids):
+                return ids
+        parts = [self._ids_after(character) for character in text]
+        other = self._ids_after(_REPLACEMENT)
+        other = () if self._count(other) else other
+        return tuple(i for part in parts for i in (other if self._count(part) else part))
+
+    def _count(self, ids: Iterable[int]) -> int:
+        return sum(i in self._control_ids for i in ids)
+
+
+def _is_space(text: str) -> bool:
+    return not text.replace("\u2581", " ").strip()
+
+
+def _unused_mark(texts: Sequence[str]) -> str:
+    """Return a text that none of the texts holds."""
+    mark = "\ue000\ue001"
+    while any(mark in text for text in texts):
+        mark += "\ue001"
+    return mark
+
+
+def any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that finds the longest of some texts at every place, however many there are.
+
+    >>> any_of(["<s>", "<sop>", "<s"]).findall("<sop> <s <so <s>")
+    ['<sop>', '<s', '<s', '<s>']
+    """
+    trie: dict[str, Any] = {}
+    for text in texts:
+        node = trie
+        for character in text:
+            node = node.setdefault(character, {})
+        node[""] = {}
+    return re.compile(_written(trie) if trie else "(?!)")
+
+
+def _written(node: dict[str, Any]) -> str:
+    """Return the pattern of what goes on from a node; the longest way first."""
+    ways = [re.escape(character) + _written(after) for character, after in node.items() if character]
+    if not ways:
+        return ""
+    together = ways[0] if len(ways) == 1 and "" not in node else f"(?:{'|'.join(ways)})"
+    return f"{together}?" if "" in node else together
