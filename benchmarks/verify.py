@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from turngym.benchmarks.remade import refused
 from turngym.benchmarks.submission_read import Submission, read_submission
 from turngym.benchmarks.suites import SUITES
 from turngym.benchmarks.tournament_read import is_tournament, read_tournament
@@ -119,7 +120,10 @@ def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, b
     findings = [finding for check in CHECKS.values() for finding in check(submission)]
     notes = list(_notes(submission))
     replayed, is_complete = 0, False
-    if replay:
+    if findings:  # what is wrong already is not played
+        reasons = {each["label"]: refused(each) for each in submission.config["environments"]}
+        notes += [f"{label} was not played again: {reason}" for label, reason in reasons.items() if reason]
+    elif replay:
         again = replay_sample(submission, replay, seed)
         findings += again.findings
         notes += [f"{label} was not played again: {reason}" for label, reason in again.skipped.items()]

@@ -10,18 +10,10 @@ from typing import Any
 
 import gymnasium
 
+from turngym.benchmarks.remade import CANNOT_BE_MADE, made, refused
 from turngym.benchmarks.submission_read import BASELINES, Submission, in_order
 from turngym.benchmarks.verify_findings import Finding, differs, place_of, transcript_hash
-from turngym.errors import TurngymError
-from turngym.plugins import is_registered
 from turngym.seeding import stream
-from turngym.wrappers.wrapping import WRAPPERS, Wrapping
-
-_WRITES_FILES = "record"  # the wrapper that would write where the submission says
-
-
-CANNOT_BE_MADE = (TurngymError, TypeError, ValueError, gymnasium.error.Error)
-"""What an environment raises whose options make no sense."""
 
 
 @dataclass(frozen=True)
@@ -39,54 +31,6 @@ class Replay:
     skipped: Mapping[str, str]
 
 
-def unsafe(environment: Mapping[str, Any]) -> str:
-    """Return why an environment of ``config.json`` must not be made here; empty if it may.
-
-    A submission is a stranger's file: nothing is made that is not registered already, and no option may name a module,
-    because making the environment would import it.
-
-    >>> unsafe({"env": "os:path", "options": {}, "wrappers": []})
-    "the environment 'os:path' is not registered here"
-    """
-    if not is_registered(environment["env"]):
-        return f"the environment {environment['env']!r} is not registered here"
-    if reason := unsafe_options(environment["options"]):
-        return reason
-    for text in environment["wrappers"]:
-        try:
-            wrapping = Wrapping.read(str(text))
-        except TurngymError as error:
-            return f"the wrapper {str(text)[:60]!r} cannot be read: {error}"
-        if wrapping.name not in WRAPPERS or any(":" in value or "/" in value for value in _texts(wrapping.options)):
-            return f"the wrapper {str(text)[:60]!r} is unknown, or could name a module or a file"
-    return ""
-
-
-def unsafe_options(options: Mapping[str, Any]) -> str:
-    """Return why an environment must not be made with these options; empty if it may.
-
-    >>> unsafe_options({"word": "crane"}), unsafe_options({"players": ["os:path"]})
-    ('', "the option 'os:path' could name a module or a file")
-    """
-    for value in _texts(options):
-        if ":" in value or "/" in value.removeprefix("turngym/"):
-            return f"the option {value[:60]!r} could name a module or a file"
-    return ""
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield every text inside of a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield str(key)
-            yield from _texts(each)
-    elif isinstance(value, Sequence):
-        for each in value:
-            yield from _texts(each)
-
-
 def replay_sample(submission: Submission, share: float, seed: int) -> Replay:
     """Play a drawn share of each environment's episodes again.
 
@@ -101,7 +45,7 @@ def replay_sample(submission: Submission, share: float, seed: int) -> Replay:
     for environment in submission.config["environments"]:
         label = environment["label"]
         rows = _drawn(submission.of(label), share, seed, label)
-        reason = unsafe(environment) or ("" if rows else "it has no episode that did not break")
+        reason = refused(environment) or ("" if rows else "it has no episode that did not break")
         if reason:
             skipped[label] = reason
             continue
@@ -128,16 +72,6 @@ def _drawn(rows: Sequence[Mapping[str, Any]], share: float, seed: int, name: str
     sound = [row for row in rows if row["status"] != "env_error"]
     count = max(1, math.ceil(share * len(sound) - 1e-9))
     return [sound[index] for index in sorted(stream("verify", seed, name).permutation(len(sound))[:count])]
-
-
-def made(environment: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Return an environment of ``config.json`` with its wrappers, except one that would write files."""
-    env = gymnasium.make(environment["env"], **environment["options"])
-    for text in environment["wrappers"]:
-        wrapping = Wrapping.read(str(text))
-        if wrapping.name != _WRITES_FILES:
-            env = wrapping(env)
-    return env
 
 
 def replay_findings(env: gymnasium.Env[Any, Any], row: Mapping[str, Any]) -> Iterator[Finding]:

@@ -10,11 +10,11 @@ from typing import Any
 import gymnasium
 
 from turngym.agents.styles import prompt_hash
+from turngym.benchmarks.remade import CANNOT_BE_MADE, refused
 from turngym.benchmarks.rulesets import ruleset_hash
 from turngym.benchmarks.submission_read import TRANSCRIPTS, Submission, key_of
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 from turngym.benchmarks.verify_findings import Finding, differs, place_of, transcript_hash
-from turngym.benchmarks.verify_replay import CANNOT_BE_MADE, unsafe
 from turngym.errors import nearest
 
 _MOST_ERRORS = 0.01
@@ -62,7 +62,7 @@ def known_suite(submission: Submission) -> Suite | None:
     if name in SUITES:
         return SUITES[name]
     first, seed = config["environments"][0], config["sampling"].get("seed", 0)
-    if first["env"] != name or unsafe(first) or not isinstance(seed, int):
+    if first["env"] != name or refused(first) or not isinstance(seed, int):
         return None
     count, wrappers = max(_DEFAULT_EPISODES, len(first["seeds"])), tuple(map(str, first["wrappers"]))
     entry = SuiteEntry(name, first["options"], count, seed, takes_fewer=True, wrappers=wrappers)
@@ -77,7 +77,7 @@ def seed_findings(submission: Submission) -> Iterator[Finding]:
         place = f"config.json, {each['label']}"
         if not each["seeds"]:
             yield Finding("seeds", place, "there is no seed")
-        elif each["label"] in known and not unsafe(each):
+        elif each["label"] in known and not refused(each):
             try:
                 entry, count = known[each["label"]], len(each["seeds"])
                 # where there may be fewer tasks than asked for, how long is searched depends on the number asked for
@@ -99,7 +99,7 @@ def ruleset_findings(submission: Submission) -> Iterator[Finding]:
     told = {}
     for each in submission.config["environments"]:
         told[each["label"]] = each["ruleset_hash"]
-        if not unsafe(each):
+        if not refused(each):
             place = f"config.json, {each['label']}"
             try:
                 found = ruleset_hash(each["env"], each["options"])

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from turngym.benchmarks.pairings import Match, schedule
+from turngym.benchmarks.remade import CANNOT_BE_MADE
 from turngym.benchmarks.rulesets import game_ruleset_hash
 from turngym.benchmarks.tournament_plan import Plan
 from turngym.benchmarks.tournament_read import PlayedTournament
 from turngym.benchmarks.tournament_results import results
 from turngym.benchmarks.verify_findings import Finding, differs
-from turngym.benchmarks.verify_replay import CANNOT_BE_MADE, unsafe_options
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.records import transcript_sha256
-from turngym.envs.multiagent.registration import GAMES
+from turngym.envs.multiagent.registration import game_refusal
 from turngym.envs.multiagent.table import Table
 from turngym.errors import EpisodeOver
 from turngym.seeding import stream
@@ -28,9 +28,7 @@ _SHOWN = 60
 def plan_of(tournament: PlayedTournament) -> tuple[Plan | None, str]:
     """Return the plan, or None and why its game must not or cannot be made here."""
     told = tournament.plan
-    if told["game"] not in GAMES:
-        return None, f"the game {told['game'][:_SHOWN]!r} is not registered here"
-    if reason := unsafe_options(told["options"]):
+    if reason := game_refusal(told["game"], told["options"]):
         return None, reason
     names = ("game", "players", "blocks", "seed", "options", "pairing", "sides", "retries")
     try:

@@ -102,6 +102,14 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
     """How many instances exist, where that is too few for splits; then every split draws from all of them."""
     splits: ClassVar[tuple[str, ...]] = SPLITS
 
+    @classmethod
+    def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
+        """Return why a file may not ask for this environment with these options; empty if it may."""
+        split = options.get("split", cls.splits[0])
+        if split not in cls.splits:
+            return f"it has no split {str(split)[:60]!r}"
+        return super().refusal({key: value for key, value in options.items() if key != "split"}, defaults)
+
     def __init__(
         self, *, max_turns: int, split: str = "train", env_id: str = "", render_mode: str | None = None
     ) -> None:

@@ -8,10 +8,20 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import gymnasium
-from gymnasium.envs.registration import parse_env_id, registry
+from gymnasium.envs.registration import load_env_creator, parse_env_id, registry
 
-from turngym.errors import ConfigError
-from turngym.plugins import ENVIRONMENT, GAME, is_contested, module_of, note, require_uncontested, taken
+from turngym.envs.settings import Declared
+from turngym.errors import ConfigError, TurngymError
+from turngym.plugins import (
+    ENVIRONMENT,
+    GAME,
+    is_contested,
+    is_registered,
+    module_of,
+    note,
+    require_uncontested,
+    taken,
+)
 
 FAMILIES = (
     "turngym.envs.textgames",
@@ -197,3 +207,28 @@ def _add(env_id: str, spec: Spec, module: str) -> None:
     _register(env_id, spec)
     _added[env_id], _modules[env_id] = spec, module
     note(module, ENVIRONMENT, env_id, undo)
+
+
+def env_refusal(env_id: Any, options: Mapping[str, Any]) -> str:
+    """Return why a file that somebody else wrote may not ask for an environment; empty if it may.
+
+    Args:
+        env_id: What the file names; nothing is imported for it that is not registered already.
+        options: Its options.
+
+    >>> env_refusal("turngym/Sokoban-v0", {"size": 6, "view": "grid"}), env_refusal("os:path", {})
+    ('', "the environment 'os:path' is not registered here")
+    >>> env_refusal("turngym/OpenEnv-v0", {"url": "http://127.0.0.1"})
+    'turngym/OpenEnv-v0: OpenEnv is not declared safe for files of others to ask for'
+    """
+    try:
+        if not isinstance(env_id, str) or not is_registered(env_id):
+            return f"the environment {str(env_id)[:80]!r} is not registered here"
+        spec = registry[env_id]
+        kind = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    except (TurngymError, ImportError) as error:
+        return f"the environment {str(env_id)[:80]!r} cannot be made here: {error}"
+    if not (isinstance(kind, type) and issubclass(kind, Declared)):
+        return f"{env_id} is not declared safe for files of others to ask for"
+    reason = kind.refusal(options, spec.kwargs)
+    return f"{env_id}: {reason}" if reason else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -9,9 +10,10 @@ import numpy as np
 
 from turngym.envs.core import Outcome, TextEnv, split_of
 from turngym.envs.multiagent.hosted import HostedTable
-from turngym.envs.multiagent.players import Player, make_player
-from turngym.envs.multiagent.registration import make_game
+from turngym.envs.multiagent.players import PLAYERS, Player, make_player
+from turngym.envs.multiagent.registration import GAMES, game_class, game_refusal, make_game
 from turngym.envs.multiagent.table import SeatView, Table
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import refuse_task
 from turngym.errors import ConfigError, nearest
 from turngym.seeding import restart, stream_seed
@@ -51,6 +53,8 @@ class SeatEnv(TextEnv[str]):
         UnknownName: There is no such game or player.
     """
 
+    file_options = worded("seat", "role")
+
     def __init__(
         self,
         game: str,
@@ -78,6 +82,23 @@ class SeatEnv(TextEnv[str]):
         for number, name in enumerate(self.game.seats):
             if seat in (ANY_SEAT, name):
                 self._seated(number)
+
+    @classmethod
+    def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
+        """Return why a file may not ask for this: options of the game are for the game to say."""
+        defaults = defaults or {}
+        game = str(defaults.get("game"))
+        if game not in GAMES:
+            return "its game is not registered here"
+        given = options.get("opponents", "random")
+        names = given if isinstance(given, list) else given.values() if isinstance(given, dict) else [given]
+        known = {*PLAYERS, *game_class(game).players}
+        if not all(isinstance(name, str) and name in known for name in names):
+            return f"the opponents {str(given)[:60]!r} are no players that are installed here"
+        named = inspect.signature(cls).parameters
+        own = {key: value for key, value in options.items() if key in named and key != "opponents"}
+        of_game = {key: value for key, value in options.items() if key not in named}
+        return super().refusal(own, defaults) or (game_refusal(game, of_game) if of_game else "")
 
     @property
     def table(self) -> Table:

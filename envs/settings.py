@@ -1,17 +1,108 @@
-"""Objects that remember the options that they were made with."""
+"""Options of objects: remembered as they were given, and what a file that somebody else wrote may ask for.
+
+Submissions, recordings and tournaments name environments, games and wrappers with options, which are made again to
+replay episodes. A class whose objects a file may ask for sets ``file_options``; nothing else is made.
+"""
 
 from __future__ import annotations
 
 import inspect
+import json
+import math
+import re
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from turngym.errors import ConfigError, nearest
 
 _NOT_SETTINGS = ("env_id", "render_mode")
+_WORDS = re.compile(r"[A-Za-z0-9_ -]{0,80}")
+_LARGEST, _MOST_ITEMS, _SHOWN = 1e9, 100, 60
+_SCALARS: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "None": (type(None),),
+}
 
 
-class Configured:
+def worded(*options: str, **patterns: str) -> Mapping[str, re.Pattern[str]]:
+    """Return what ``file_options`` holds: options whose texts name no module, file or host, whatever they are.
+
+    Args:
+        *options: Options that may have plain words, which the constructor checks against a closed set of its own.
+        **patterns: Option -> regular expression of its texts, where plain words are too few.
+
+    >>> found = worded("view", operators="[-+]{1,2}")
+    >>> bool(found["view"].fullmatch("grid")), bool(found["view"].fullmatch("os.path:join"))
+    (True, False)
+    """
+    return {**dict.fromkeys(options, _WORDS), **{name: re.compile(text) for name, text in patterns.items()}}
+
+
+class Declared:
+    """Base of what files can ask for; refused until it declares its options."""
+
+    __slots__ = ()
+
+    file_options: ClassVar[Mapping[str, re.Pattern[str]] | None] = None
+    """Option -> the texts, also in lists, that a file may give it. Numbers and truth values are allowed wherever the
+    signature has them, and every option may have its default. None: no file may ask for this at all."""
+
+    @classmethod
+    def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
+        """Return why a file may not ask for this with these options; empty if it may.
+
+        Args:
+            options: What the file asks for.
+            defaults: Options that differ from those of the signature where nothing is asked for.
+
+        >>> class Door(Declared):
+        ...     file_options = worded("colour")
+        ...     def __init__(self, width: int = 1, colour: str = "green", hinge: str = "oak") -> None: ...
+        >>> Door.refusal({"width": 2, "colour": "red", "hinge": "oak"}), Declared.refusal({})
+        ('', 'Declared is not declared safe for files of others to ask for')
+        >>> Door.refusal({"hinge": "os:path"})
+        "the option hinge='os:path' is not one that a file may ask for"
+        """
+        if cls.file_options is None:
+            return f"{cls.__name__} is not declared safe for files of others to ask for"
+        parameters = inspect.signature(cls).parameters
+        for name, value in options.items():
+            known = parameters.get(name)
+            if known is None or known.kind in (known.VAR_KEYWORD, known.VAR_POSITIONAL):
+                return f"it has no option {name[:_SHOWN]!r}"
+            default = (defaults or {}).get(name, known.default)
+            if not (_same(value, default) or _fits(value, str(known.annotation), cls.file_options.get(name))):
+                return f"the option {name}={str(value)[:_SHOWN]!r} is not one that a file may ask for"
+        return ""
+
+
+def _fits(value: Any, annotation: str, allowed: re.Pattern[str] | None) -> bool:
+    if isinstance(value, list):
+        item = annotation.partition("Sequence[")[2].partition("]")[0]
+        return bool(item) and len(value) <= _MOST_ITEMS and all(_fits(each, item, allowed) for each in value)
+    if isinstance(value, str):
+        return allowed is not None and allowed.fullmatch(value) is not None
+    kinds = [kind for each in annotation.split("|") for kind in _SCALARS.get(each.strip(), ())]
+    return type(value) in kinds and (not isinstance(value, int | float) or _is_usual(value))
+
+
+def _is_usual(value: float) -> bool:
+    return abs(value) <= _LARGEST and math.isfinite(value)
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Return whether a value from a file is a default, as JSON would hold it."""
+    if default is inspect.Parameter.empty:
+        return False
+    try:
+        return json.dumps(value, sort_keys=True) == json.dumps(default, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+class Configured(Declared):
     """Records its options before anything else happens, and names the nearest one where an option is unknown.
 
     >>> class Door(Configured):

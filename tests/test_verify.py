@@ -232,7 +232,7 @@ def test_nothing_that_a_submission_names_is_imported(
     assert not found.is_accepted and any("not registered here" in note for note in found.notes)
     files.config["environments"][0] |= {"env": "turngym/TicTacToeSeat-v0", "options": {"game": "evil_module:Evil"}}
     found = verify(files.save(), replay=1)
-    assert any("could name a module" in note for note in found.notes) and "evil_module" not in sys.modules
+    assert any("not one that a file may ask for" in note for note in found.notes) and "evil_module" not in sys.modules
 
 
 def test_the_command_tells_names_places_and_the_way_to_repeat_the_draw(

@@ -15,7 +15,7 @@ from wrapped_envs import NAMES, made, policy
 
 from turngym.envs.transcript import transcript
 from turngym.envs.vector import make_vec
-from turngym.errors import ConfigError, TurngymError, UnknownName
+from turngym.errors import ConfigError, TurngymError
 from turngym.wrappers import Wrapping, wrap
 from turngym.wrappers.episode_log import read_episodes
 from turngym.wrappers.replay import ReplayPolicy, rebuild, replay_episode, replay_jsonl
@@ -46,7 +46,7 @@ def test_a_file_replays_to_the_same_bytes(tmp_path: Path, env_id: str) -> None:
     play(env, None, actions=2)
     env.close()
     text = (tmp_path / "0000.jsonl").read_text("utf8")
-    assert replay_jsonl(tmp_path / "0000.jsonl") == text
+    assert replay_jsonl(tmp_path / "0000.jsonl", is_trusted=True) == text
     episodes = read_episodes(tmp_path / "0000.jsonl")
     assert [episode.is_complete for episode in episodes] == [True, True, False]
     assert episodes[0].header["seed"] == 3 and episodes[0].header["snapshot"] is None
@@ -59,7 +59,7 @@ def test_every_wrapper_inside_replays_with_what_it_kept_over_resets(tmp_path: Pa
     for seed in (1, None, 2):
         play(env, seed)
     env.close()
-    assert replay_jsonl(tmp_path / "0000.jsonl") == (tmp_path / "0000.jsonl").read_text("utf8")
+    assert replay_jsonl(tmp_path / "0000.jsonl", is_trusted=True) == (tmp_path / "0000.jsonl").read_text("utf8")
 
 
 def test_all_wrappers_together_replay(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_all_wrappers_together_replay(tmp_path: Path) -> None:
     for seed in (1, None):
         play(env, seed)
     env.close()
-    assert replay_jsonl(tmp_path / "0000.jsonl") == (tmp_path / "0000.jsonl").read_text("utf8")
+    assert replay_jsonl(tmp_path / "0000.jsonl", is_trusted=True) == (tmp_path / "0000.jsonl").read_text("utf8")
 
 
 def test_levels_are_rebuilt_from_what_the_curriculum_was_made_of(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_levels_are_rebuilt_from_what_the_curriculum_was_made_of(tmp_path: Path)
     play(env, 1)
     env.close()
     (episode,) = read_episodes(tmp_path / "0000.jsonl")
-    assert replay_episode(episode) == episode.text and "A: 3 2 1" in episode.observations[0]
+    assert replay_episode(episode, is_trusted=True) == episode.text and "A: 3 2 1" in episode.observations[0]
 
 
 def test_any_action_text_survives(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_any_action_text_survives(tmp_path: Path) -> None:
         env.step(action)
     env.close()
     (episode,) = read_episodes(tmp_path / "0000.jsonl")
-    assert episode.actions[0] == "\ud800" and replay_episode(episode) == episode.text
+    assert episode.actions[0] == "\ud800" and replay_episode(episode, is_trusted=True) == episode.text
     assert all(json.loads(line) for line in episode.text.splitlines())
     assert "NaN" not in episode.text
 
@@ -134,7 +134,7 @@ def test_a_branch_from_a_snapshot_is_an_episode_of_its_own(tmp_path: Path) -> No
         env.step("up")
     path = tmp_path / "0000.jsonl"
     assert [(len(e.actions), e.is_complete) for e in read_episodes(path)] == [(2, False), (4, True)]
-    assert replay_jsonl(path) == path.read_text("utf8")
+    assert replay_jsonl(path, is_trusted=True) == path.read_text("utf8")
 
 
 def test_an_episode_without_a_turn_makes_no_file(tmp_path: Path) -> None:
@@ -214,17 +214,21 @@ def test_a_replay_under_other_rules_shows(tmp_path: Path) -> None:
     with pytest.raises(TurngymError, match="goes on after them"):
         transcript(made("toy/Counter-v0", goal=99, max_turns=99), 1, ReplayPolicy(episode, strict=False))
     changed = {**episode.header, "settings": {**episode.header["settings"], "max_turns": 1}}
-    assert replay_episode(type(episode)(changed, (), episode.actions, (), True, "")) != episode.text
+    assert replay_episode(type(episode)(changed, (), episode.actions, (), True, ""), is_trusted=True) != episode.text
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
         ({"env_id": "os:Nothing-v0"}, ConfigError, "not registered"),
-        ({"wrappers": [{"name": "os.system", "options": {}}]}, UnknownName, "no wrapper named"),
+        ({"wrappers": [{"name": "os.system", "options": {}}]}, ConfigError, "no wrapper named"),
         ({"wrappers": [{"name": "history", "options": {"path": "x"}}]}, ConfigError, "no option 'path'"),
-        ({"wrappers": [{"name": "token_limit", "options": {"count": "os:system"}}]}, ConfigError, "cannot count by"),
-        ({"wrappers": [{"name": "curriculum", "options": {"levels": ["os:X-v0"]}}]}, UnknownName, "for a level"),
+        (
+            {"wrappers": [{"name": "token_limit", "options": {"count": "os:system"}}]},
+            ConfigError,
+            "that a file may ask for",
+        ),
+        ({"wrappers": [{"name": "curriculum", "options": {"levels": ["os:X-v0"]}}]}, ConfigError, "may ask for"),
         ({"wrappers": ["history"]}, ConfigError, "no wrapper of a header"),
         ({"settings": 3}, ConfigError, "no header"),
     ],
@@ -248,4 +252,4 @@ def test_wrappers_of_others_cannot_be_put_on_again(tmp_path: Path) -> None:
     env = wrap(other, "record", folder=str(tmp_path))
     play(env, 1)
     with pytest.raises(ConfigError, match=r"over \['TransformReward'\]"):
-        replay_jsonl(tmp_path / "0000.jsonl")
+        replay_jsonl(tmp_path / "0000.jsonl", is_trusted=True)

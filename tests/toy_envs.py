@@ -14,12 +14,14 @@ import gymnasium
 import numpy as np
 
 from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.settings import worded
 from turngym.types import JSONValue
 
 
 class Counter(TextEnv[str]):
     """Reach the goal; every turn also draws a number, so that a generator that is out of step shows at once."""
 
+    file_options = worded()
     instructions = "Say up or down until the number is the goal."
 
     def __init__(

@@ -9,7 +9,17 @@ Heavy packages (torch, transformers, a Java runtime) are imported only by the pa
 >>> observation, reward, terminated, truncated, info = env.step(info["legal_actions"][0])
 """
 
-from __future__ import annotations
+import os
+import sys
+
+# `python -m turngym` searches the working directory first, where a file gymnasium.py may have been downloaded. It is
+# left out before anything else is imported, unless turngym itself was found there: then it is a checkout.
+if (
+    any(pair == ("-m", "turngym") for pair in zip(sys.orig_argv, sys.orig_argv[1:], strict=False))
+    and sys.path[:1] == [os.getcwd()]  # not so under python -P
+    and os.path.dirname(os.path.dirname(os.path.abspath(__file__))) != os.getcwd()
+):
+    sys.path.pop(0)
 
 from typing import TYPE_CHECKING, Any
 

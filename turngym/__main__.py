@@ -1,4 +1,8 @@
-"""The command line: ``turngym COMMAND ...``. Each command is imported only when it is called."""
+"""The command line: ``turngym COMMAND ...``. Each command is imported only when it is called.
+
+A command that takes modules of the user, such as ``my_module:MyEnv-v0``, says so with ``USES_OWN_MODULES = True``. The
+others, which read files that anybody may have written, never look for modules in the working directory.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 from turngym.errors import TurngymError, UnknownName, nearest
 from turngym.output import reserved_stdout
@@ -46,8 +50,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     debug = bool(words) and words[0] == "--debug"
     words = words[1:] if debug else words
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # a console script does not look there: my_module:MyEnv-v0 shall be found
     try:
         with reserved_stdout() if "--json" in words else nullcontext():
             return _dispatch(words)
@@ -78,7 +80,20 @@ def _dispatch(words: Sequence[str]) -> int:
     if name not in COMMANDS:
         raise UnknownName(f"no command named {name!r}. {nearest(name, COMMANDS)} `turngym --help` lists them.")
     module = importlib.import_module(f"turngym.benchmarks.commands.{name.replace('-', '_')}")
-    return int(module.main(words[1:]))
+    with _own_modules() if getattr(module, "USES_OWN_MODULES", False) else nullcontext():
+        return int(module.main(words[1:]))
+
+
+@contextmanager
+def _own_modules() -> Iterator[None]:
+    """Look for modules in the working directory too, after all others."""
+    added = "" if "" in sys.path or os.getcwd() in sys.path else os.getcwd()
+    sys.path.extend([added] if added else [])
+    try:
+        yield
+    finally:
+        if added in sys.path:
+            sys.path.remove(added)
 
 
 def _help() -> int:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Begun, Played, TextWrapper
@@ -94,6 +95,8 @@ class Anchor(TextWrapper):
     >>> env.reset(seed=0)[1]["anchor"]
     'from # to #'
     """
+
+    file_options = worded("mode", "source")
 
     name: ClassVar[str] = "anchor"
 

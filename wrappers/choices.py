@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.errors import ConfigError
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Begun, Played, TextWrapper
@@ -34,6 +35,8 @@ class Choices(TextWrapper):
     >>> env.step("2")[4]["action_is_valid"]
     True
     """
+
+    file_options = worded()
 
     name: ClassVar[str] = "choices"
 

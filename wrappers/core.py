@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
+from turngym.envs.settings import Declared
 from turngym.errors import ConfigError, EpisodeOver, nearest
 from turngym.types import JSONValue
 from turngym.wrappers.passing import Passing
@@ -53,7 +54,7 @@ class Played(NamedTuple):
 _NEEDED = ("env_id", "instructions", "settings", "snapshot")
 
 
-class TextWrapper(Passing, RecordConstructorArgs):
+class TextWrapper(Passing, RecordConstructorArgs, Declared):
     """An environment around a :class:`turngym.envs.core.TextEnv` that changes one thing and keeps its promises.
 
     Subclasses set ``name``, register under it, and override the hooks that they need: ``_fresh``, ``_task``,

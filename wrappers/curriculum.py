@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.errors import ConfigError, UnknownName, nearest
 from turngym.plugins import is_registered
 from turngym.wrappers import WRAPPERS
@@ -67,6 +68,8 @@ class Curriculum(TextWrapper):
     >>> env.level, env.level_reached
     (1, 1)
     """
+
+    file_options = worded()
 
     name: ClassVar[str] = "curriculum"
 

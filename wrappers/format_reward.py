@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.action_format import action_format
 from turngym.wrappers.core import Played, TextWrapper
@@ -30,6 +31,8 @@ class FormatReward(TextWrapper):
     >>> env.step("<action>A C</action>")[1], env.step("A C")[1]
     (0.1, -0.5)
     """
+
+    file_options = worded("format")
 
     name: ClassVar[str] = "format_reward"
 

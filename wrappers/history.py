@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Begun, Played, TextWrapper
 from turngym.wrappers.observation import text_of, with_text
@@ -66,6 +67,8 @@ class History(TextWrapper):
     >>> env.step("2")[0]
     'Turn 2:\nhigher\nYour action: 2\n\nNow:\nhigher'
     """
+
+    file_options = worded()
 
     name: ClassVar[str] = "history"
 

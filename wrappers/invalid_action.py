@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Played, TextWrapper
@@ -35,6 +36,8 @@ class InvalidAction(TextWrapper):
     >>> reward, observation.split(chr(10))[:2]
     (-0.1, ['(That was no valid action. After 1 more in a row the episode ends.)', '(Legal actions: A B, A C)'])
     """
+
+    file_options = worded("feedback")
 
     name: ClassVar[str] = "invalid_action"
 

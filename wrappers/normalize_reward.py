@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.errors import ConfigError
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Played, TextWrapper
@@ -61,6 +62,8 @@ class NormalizeReward(TextWrapper):
     >>> env.scale
     0.5
     """
+
+    file_options = worded()
 
     name: ClassVar[str] = "normalize_reward"
     unchecked: ClassVar[frozenset[str]] = frozenset({"frozen"})

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.action_format import action_format
 from turngym.wrappers.core import TextWrapper
@@ -27,6 +28,8 @@ class ParseAction(TextWrapper):
     >>> env.reset(seed=0)[1]["legal_actions"][0]
     '\\boxed{A B}'
     """
+
+    file_options = worded("format")
 
     name: ClassVar[str] = "parse_action"
 

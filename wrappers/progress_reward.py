@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Begun, Played, TextWrapper
@@ -48,6 +49,8 @@ class ProgressReward(TextWrapper):
     >>> progress, env.step("5")[1]
     (0.0, 0.0)
     """
+
+    file_options = worded("zero_when")
 
     name: ClassVar[str] = "progress_reward"
 

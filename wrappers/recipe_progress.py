@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Begun, Played, TextWrapper
 from turngym.wrappers.observation import text_of
@@ -38,6 +39,8 @@ class RecipeProgress(TextWrapper):
     >>> [env.step(action)[4]["progress"] for action in ("A C", "nonsense", "A B")]
     [0.5, 0.5, 0.6666666666666666]
     """
+
+    file_options = worded()
 
     name: ClassVar[str] = "recipe_progress"
 

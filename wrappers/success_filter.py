@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Begun, Played, Reset, TextWrapper
 from turngym.wrappers.task_sampler import Task, TaskSampler
@@ -38,6 +39,8 @@ class SuccessFilter(TextWrapper):
     >>> env.task in (0, 1, 2)
     True
     """
+
+    file_options = worded()
 
     name: ClassVar[str] = "success_filter"
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Played, TextWrapper
@@ -64,6 +65,8 @@ class TokenLimit(TextWrapper):
     >>> env.step("A C or not")[4]["action_is_valid"], env.tokens_left
     (True, 3)
     """
+
+    file_options = worded("count")
 
     name: ClassVar[str] = "token_limit"
 

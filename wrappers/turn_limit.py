@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Played, TextWrapper
 
@@ -24,6 +25,8 @@ class TurnLimit(TextWrapper):
     >>> env.step("A C")[2:4], env.max_turns
     ((False, True), 1)
     """
+
+    file_options = worded()
 
     name: ClassVar[str] = "turn_limit"
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import gymnasium
 
-from turngym.errors import ConfigError
+from turngym.envs.settings import Declared
+from turngym.errors import ConfigError, TurngymError
 from turngym.loading import Wanted, is_file, load_object, split_place
 from turngym.registry import Registry
 
@@ -97,6 +98,27 @@ def _divide(text: str) -> tuple[str, str, str]:
     if found is None or (not is_file(found["place"]) and "." not in found["place"] and WRAPPERS.has(found["place"])):
         return text.partition(":")[0], *text.partition(":")[1:]
     return found["name"], found["colon"] or "", found["options"] or ""
+
+
+def wrapper_refusal(wrapping: Wrapping) -> str:
+    """Return why a file that somebody else wrote may not ask for a wrapper; empty if it may.
+
+    >>> wrapper_refusal(Wrapping("history", {"k": 2})), wrapper_refusal(Wrapping("tools", {"tools": ["os:getcwd"]}))
+    ('', 'the wrapper tools: Tools is not declared safe for files of others to ask for')
+    """
+    try:
+        kind = WRAPPERS[wrapping.name]
+    except TurngymError as error:
+        return f"the wrapper {wrapping.name[:60]!r} cannot be made here: {error}"
+    if not issubclass(kind, Declared):
+        return f"the wrapper {wrapping.name} is not declared safe for files of others to ask for"
+    reason = "" if is_left_out(wrapping) else kind.refusal(wrapping.options)
+    return f"the wrapper {wrapping.name}: {reason}" if reason else ""
+
+
+def is_left_out(wrapping: Wrapping) -> bool:
+    """Return whether a wrapper changes nothing that passes through it, so that episodes are replayed without it."""
+    return bool(getattr(wrapper_class(wrapping.name), "is_transparent", False))
 
 
 def wrap(env: gymnasium.Env[Any, Any], *wrappers: str | Wrapping, **options: Any) -> gymnasium.Env[Any, Any]:

@@ -20,6 +20,8 @@ from turngym.output import print_json
 SCHEMA = 1
 """Version of what ``--json`` prints."""
 
+USES_OWN_MODULES = True
+
 
 @dataclass(frozen=True)
 class Arguments:

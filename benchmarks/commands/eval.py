@@ -30,6 +30,7 @@ from turngym.wrappers.action_format import action_format
 from turngym.wrappers.wrapping import wrap
 
 _DEFAULT_EPISODES = 100
+USES_OWN_MODULES = True
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from turngym.benchmarks.commands.play_session import Left, NoSuchCommand, Sessio
 from turngym.errors import ConfigError
 
 _QUIT = ("quit", "exit")
+USES_OWN_MODULES = True
 
 
 @dataclass(frozen=True)

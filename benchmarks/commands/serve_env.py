@@ -14,6 +14,8 @@ from turngym.errors import ConfigError
 
 TOKEN_VARIABLE = "TURNGYM_TOKEN"
 
+USES_OWN_MODULES = True
+
 
 @dataclass(frozen=True)
 class Arguments:

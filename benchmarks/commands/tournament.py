@@ -22,6 +22,7 @@ from turngym.envs.multiagent.registration import make_game
 from turngym.errors import ConfigError
 from turngym.output import print_json
 
+USES_OWN_MODULES = True
 _INTERRUPTED = 130
 _GENERIC_PLAYERS = ("random", "first_legal")
 _NAMED = re.compile(r"([^=:,\s]+)=(.+)")

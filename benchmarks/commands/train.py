@@ -19,6 +19,7 @@ from turngym.errors import ConfigError, RunStopped, missing_extra
 if TYPE_CHECKING:
     from turngym.trainers.config import TrainConfig
 
+USES_OWN_MODULES = True
 _STOPPED, _INTERRUPTED = 3, 130
 _OWN_LINES = """
         run_dir: Folder of the run; `runs/ENVIRONMENT-ALGORITHM-seedSEED` unless given.

@@ -36,11 +36,11 @@ def replayed(source: Mapping[str, Any], recorded: list[str | None] | None = None
     >>> len(found["seen"]), found["images"][0][:21], found["note"]
     (2, 'data:image/png;base64', '')
     """
-    from turngym.benchmarks.verify_replay import CANNOT_BE_MADE, unsafe, unsafe_options
+    from turngym.benchmarks.remade import CANNOT_BE_MADE, refused, reset_refused
 
-    reason = unsafe({"env": source["env"], "options": source["options"], "wrappers": source["wrappers"]})
-    header = mapping(source.get("header"))
-    reason = reason or unsafe_options({key: header.get(key) for key in ("options", "wrappers")})
+    options = _without_picture(source["options"])
+    reason = refused({"env": source["env"], "options": options, "wrappers": source["wrappers"]})
+    reason = reason or reset_refused(mapping(mapping(source.get("header")).get("options")))
     if reason:
         return _nothing(f"It cannot be played again: {reason}.")
     try:
@@ -55,15 +55,20 @@ def replayed(source: Mapping[str, Any], recorded: list[str | None] | None = None
         env.close()
 
 
+def _without_picture(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options without the one that the viewer chooses itself."""
+    return {key: value for key, value in options.items() if key != "render_mode"}
+
+
 def _nothing(note: str) -> Form:
     return {"instructions": "", "seen": [], "images": [], "note": note}
 
 
 def _made(source: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    from turngym.benchmarks.verify_replay import made
+    from turngym.benchmarks.remade import made
     from turngym.wrappers.replay import rewrap
 
-    options = {key: value for key, value in source["options"].items() if key != "render_mode"}
+    options = _without_picture(source["options"])
     creator = gymnasium.spec(source["env"]).entry_point
     kind = gymnasium.envs.registration.load_env_creator(creator) if isinstance(creator, str) else creator
     if "rgb_array" in getattr(kind, "metadata", {}).get("render_modes", ()):
@@ -171,20 +176,18 @@ def _seats(record: Mapping[str, Any]) -> list[Form]:
 
 def _play_game(form: Form, record: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     """Fill in what was told and seen; return why that is not possible, empty if it was."""
-    from turngym.benchmarks.verify_replay import unsafe_options
     from turngym.envs.multiagent.hosted import begin_game
     from turngym.envs.multiagent.records import transcript_sha256
-    from turngym.envs.multiagent.registration import GAMES, make_game
+    from turngym.envs.multiagent.registration import game_refusal, make_game
     from turngym.envs.multiagent.table import Table
 
     env, seed = record.get("env"), record.get("seed")
-    if not isinstance(env, str) or env not in GAMES:
-        return f"the game {text(env)[:60]!r} is not registered here."
+    options = mapping(config.get("options"))
+    if reason := game_refusal(env, options):
+        return reason
+    assert isinstance(env, str)
     if isinstance(seed, bool) or not isinstance(seed, int):
         return "its seed is not known."
-    options = mapping(config.get("options"))
-    if found := unsafe_options(options):
-        return found
     table = Table(make_game(env, **options))
     begin_game(table, seed)
     if len(form["seats"]) != table.game.num_seats:

@@ -16,6 +16,7 @@ from typing import Any
 from turngym.envs.adapters.borrowed import import_package, made_for
 from turngym.envs.adapters.gem_actions import BOARD_GAMES, legal_actions
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
+from turngym.envs.settings import worded
 from turngym.errors import UnknownName, nearest
 
 _TURN = re.compile(r"At turn \d+, ?")
@@ -60,6 +61,8 @@ class Gem(ReplayedEnv):
         UnknownName: GEM has no such game, or the game no such option.
         ConfigError: The game cannot be made.
     """
+
+    file_options = worded()
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
+from turngym.envs.settings import worded
 from turngym.envs.spaces import Unicode
 from turngym.envs.textgames.procedural import require_choice
 from turngym.errors import ConfigError, TurngymError, UnknownName, nearest
@@ -144,6 +145,8 @@ class GymnasiumText(ReplayedEnv):
     >>> env.step("down")[-1]["legal_actions"]
     ('left', 'down', 'right', 'up')
     """
+
+    file_options = worded("view")
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from typing import Any
 from turngym.envs.adapters.borrowed import import_package, made_for, mute
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
 from turngym.envs.adapters.textarena_actions import BOARD_GAMES, legal_actions
+from turngym.envs.settings import worded
 from turngym.errors import ConfigError, UnknownName, nearest
 
 _PLAYER = 0
@@ -43,6 +44,8 @@ class TextArena(ReplayedEnv):
         UnknownName: TextArena has no such game.
         ConfigError: The game cannot be made, or is for several players.
     """
+
+    file_options = worded()
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ from turngym.envs.desktop.session import DesktopFault
 from turngym.envs.desktop.shown import files_text, windows_text
 from turngym.envs.desktop.slot import DesktopSlot
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
 from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName, nearest
 from turngym.types import JSONValue
@@ -66,6 +67,8 @@ class Desktop(PictureEnv):
         UnknownName: There is no such goal.
         ConfigError: An option is out of its range.
     """
+
+    file_options = worded("task")
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from turngym.envs.core import Outcome
 from turngym.envs.household.alfworld_games import FOLDS, find_data, open_games, read_game
 from turngym.envs.household.home import MIXED, HomeEnv, kinds_of
 from turngym.envs.household.rules import House, canonical
+from turngym.envs.settings import worded
 from turngym.errors import ConfigError, UnknownName, nearest
 from turngym.types import JSONValue
 
@@ -40,6 +41,8 @@ class ALFWorld(HomeEnv):
         MissingExtra: There are no games.
         ConfigError: An option is out of its range, or a file is damaged.
     """
+
+    file_options = worded("kind", "expert")
 
     _sink = "sinkbasin"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from turngym.envs.household.generator import Plan, build, draw_plan
 from turngym.envs.household.home import MIXED, HomeEnv, kinds_of
 from turngym.envs.household.rules import House
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import refuse_task, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
@@ -49,6 +50,8 @@ class Household(HomeEnv):
     >>> reward
     1.0
     """
+
+    file_options = worded("kind", "expert")
 
     def __init__(
         self,

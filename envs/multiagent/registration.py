@@ -77,6 +77,25 @@ def make_game(game_id: str, **options: Any) -> Game:
     return make(**{**defaults, **options})
 
 
+def game_refusal(game_id: Any, options: Mapping[str, Any]) -> str:
+    """Return why a file that somebody else wrote may not ask for a game; empty if it may.
+
+    >>> game_refusal("turngym/ConnectFour-v0", {"rows": 5}), game_refusal("os:path", {})
+    ('', "the game 'os:path' is not registered here")
+    """
+    spec = GAMES.get(game_id) if isinstance(game_id, str) else None
+    if spec is None:
+        return f"the game {str(game_id)[:60]!r} is not registered here"
+    reason = game_class(game_id).refusal(options, spec.kwargs)
+    return f"{game_id}: {reason}" if reason else ""
+
+
+def game_class(game_id: str) -> type[Game]:
+    """Return the class of a registered game."""
+    kind: type[Game] = class_at(GAMES[game_id].entry_point, Game)  # type: ignore[type-abstract]  # the base of it
+    return kind
+
+
 def make_aec(game_id: str, **options: Any) -> TableAEC:
     """Return a game as a PettingZoo environment that asks one seat after the other.
 

@@ -21,6 +21,7 @@ from turngym.envs.search.step_rewards import SearchProgress, tool_efficiency
 from turngym.envs.search.world import make_world
 from turngym.envs.search.worlds import world_retriever
 from turngym.envs.sets import PROCEDURAL, SetEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import require_choice, require_flag, require_running, require_whole
 from turngym.types import JSONValue
 
@@ -72,6 +73,8 @@ class SearchQA(SetEnv[Question]):
     >>> reward, env.turn
     (1.0, 2)
     """
+
+    file_options = worded("kind", "form", "reward")
 
     _noun: ClassVar[str] = "question"
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from turngym.envs.multiagent.game import InvalidAction
 from turngym.envs.multiagent.speech import quoted
+from turngym.envs.settings import worded
 from turngym.envs.tablegames.bargaining_reading import read_decision, read_offer
 from turngym.envs.tablegames.bargaining_rules import efficiency, fairness, utilities
 from turngym.envs.tablegames.reading import split_speech
@@ -51,6 +52,8 @@ class Bargaining(TwoSeats):
     >>> [round(gain, 4) for gain in game.commit({0: game.read(0, "accept")})]
     [0.45, 0.4]
     """
+
+    file_options = worded()
 
     name = "bargaining"
     players: ClassVar[Mapping[str, str]] = {

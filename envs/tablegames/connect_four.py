@@ -10,6 +10,7 @@ import numpy as np
 from turngym.envs.multiagent.game import InvalidAction
 from turngym.envs.multiagent.players import Player
 from turngym.envs.multiagent.table import SeatView
+from turngym.envs.settings import worded
 from turngym.envs.tablegames.connect_four_rules import (
     Grid,
     Position,
@@ -51,6 +52,8 @@ class ConnectFour(TwoSeats):
     >>> game.commit({0: game.read(0, "{'move': 0} I mean [0]")})
     (1.0, -1.0)
     """
+
+    file_options = worded()
 
     name = "connect_four"
     players: ClassVar[Mapping[str, str]] = {"minimax": "turngym.envs.tablegames.connect_four:MinimaxPlayer"}

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from turngym.envs.multiagent.game import InvalidAction
+from turngym.envs.settings import worded
 from turngym.envs.tablegames.kuhn_poker_rules import CARDS, DEALS, information_set, legal, winnings
 from turngym.envs.tablegames.reading import read_choice
 from turngym.envs.tablegames.two_seats import TwoSeats, signs
@@ -46,6 +47,8 @@ class KuhnPoker(TwoSeats):
     >>> game.anchor(0), game.legal_actions(0), game.read(0, "I have to [Bet]!")
     ('K', ('check', 'bet'), 'bet')
     """
+
+    file_options = worded("reward")
 
     name = "kuhn_poker"
     players: ClassVar[Mapping[str, str]] = {

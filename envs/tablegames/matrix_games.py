@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from turngym.envs.multiagent.speech import quoted, safe_speech
+from turngym.envs.settings import worded
 from turngym.envs.tablegames import matrix_rules
 from turngym.envs.tablegames.matrix_rules import Payoffs
 from turngym.envs.tablegames.reading import first_object, read_choice
@@ -40,6 +41,8 @@ class MatrixGame(TwoSeats):
     >>> game.commit({0: game.read(0, "[Cooperate]"), 1: game.read(1, '{"action": "defect"}')})
     (0.0, 5.0)
     """
+
+    file_options = worded()
 
     is_simultaneous = True
     payoffs: ClassVar[Payoffs]

@@ -13,6 +13,7 @@ import numpy as np
 
 from turngym.envs.multiagent.game import InvalidAction
 from turngym.envs.multiagent.speech import quoted
+from turngym.envs.settings import worded
 from turngym.envs.tablegames.negotiation_reading import read_turn
 from turngym.envs.tablegames.negotiation_rules import (
     BASE_VALUES,
@@ -60,6 +61,8 @@ class SimpleNegotiation(TwoSeats):
     >>> game.anchor(0)
     'you have 6 wood (worth 5 each), 13 gold (worth 15 each); no offer'
     """
+
+    file_options = worded("goods", "reward")
 
     name = "simple_negotiation"
     players: ClassVar[Mapping[str, str]] = {

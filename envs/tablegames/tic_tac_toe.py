@@ -11,6 +11,7 @@ import numpy as np
 from turngym.envs.multiagent.game import InvalidAction
 from turngym.envs.multiagent.players import Player
 from turngym.envs.multiagent.table import SeatView
+from turngym.envs.settings import worded
 from turngym.envs.tablegames.reading import read_choice
 from turngym.envs.tablegames.two_seats import TwoSeats
 from turngym.errors import ConfigError
@@ -110,6 +111,8 @@ class TicTacToe(TwoSeats):
     >>> game.commit({0: game.read(0, "the corner [2]")})
     (1.0, -1.0)
     """
+
+    file_options = worded()
 
     name = "tic_tac_toe"
     players: ClassVar[Mapping[str, str]] = {"minimax": "turngym.envs.tablegames.tic_tac_toe:PerfectPlayer"}

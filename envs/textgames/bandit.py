@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from turngym.envs.settings import worded
 from turngym.envs.textgames.bandit_core import Bandit
 from turngym.envs.textgames.bandit_players import bonus, greedy, thompson_bernoulli, thompson_gaussian, ucb
 from turngym.envs.textgames.bandit_scenarios import SCENARIOS
@@ -27,6 +28,8 @@ MOST_ARMS = 20
 
 class ArmedBandit(Bandit):
     """A bandit whose arms keep their means: what the Bernoulli and the Gaussian one share."""
+
+    file_options = worded("scenario", "view", "on_invalid", "expert")
 
     _scale = 1.0
     """Standard deviation of the rewards of an arm, as far as UCB's bonus is a multiple of it."""

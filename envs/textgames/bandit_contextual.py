@@ -11,6 +11,7 @@ import hashlib
 
 import numpy as np
 
+from turngym.envs.settings import worded
 from turngym.envs.textgames.bandit_core import Bandit
 from turngym.envs.textgames.bandit_players import LinUCB
 from turngym.envs.textgames.bandit_readers import (
@@ -68,6 +69,8 @@ class ContextualBandit(Bandit):
     >>> env.reset(seed=0)[0].splitlines()[1:3]
     ['the salt lantern: much romance, some humour', 'nine doors: much adventure, some romance']
     """
+
+    file_options = worded("view", "on_invalid", "expert")
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.blackjack_rules import (
     FIRST,
@@ -77,6 +78,8 @@ class Blackjack(PictureEnv):
     >>> env.reset(seed=3)[0], env.expert_action()
     ('You hold 2 4 (6). The dealer shows J.', 'hit')
     """
+
+    file_options = worded("deck")
 
     def __init__(
         self,

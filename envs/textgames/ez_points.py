@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.card_pictures import CARD_HEIGHT, place_row, row_width
 from turngym.envs.textgames.points_deals import RANKS, card_value, names, shown_as, solvable_deals, two_card_formulas
@@ -77,6 +78,8 @@ class EZPoints(PictureEnv):
     >>> env.reset(seed=0)[0], env.expert_action()
     ('Cards: J, 2. Target: 12. Formula:', '2')
     """
+
+    file_options = worded("faces", "entry", operators=r"[-+*/]{1,4}")
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.fifteen_puzzle_rules import (
     MOST_MOVES,
@@ -89,6 +90,8 @@ class FifteenPuzzle(PictureEnv):
     >>> env.expert_action()
     'left'
     """
+
+    file_options = worded()
 
     def __init__(
         self,

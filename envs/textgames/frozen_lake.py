@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.frozen_lake_rules import (
     MOVES,
@@ -87,6 +88,8 @@ class FrozenLake(PictureEnv):
     >>> lake.split()[0], lake.count("hole")
     ('player', 3)
     """
+
+    file_options = worded("view")
 
     def __init__(
         self,

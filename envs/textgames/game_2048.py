@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.game_2048_rules import (
     MOVES,
@@ -105,6 +106,8 @@ class Game2048(PictureEnv):
      .  .  2
      .  .  2
     """
+
+    file_options = worded()
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 
 from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
@@ -60,6 +61,8 @@ class GuessTheNumber(TextEnv[str]):
     >>> env.reset(seed=0)[0], env.expert_action()
     ('from 1 to 10', '5')
     """
+
+    file_options = worded("view")
 
     def __init__(
         self,

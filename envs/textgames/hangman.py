@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames.hangman_rules import ALPHABET, HIDDEN, best_guess, fits, revealed
 from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
 from turngym.envs.textgames.words import LONGEST, SHORTEST, is_finite, words, words_of_split
@@ -53,6 +54,8 @@ class Hangman(TextEnv[str]):
     wrong: none
     lives: 8
     """
+
+    file_options = worded()
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.mastermind_rules import (
     DIGITS,
@@ -71,6 +72,8 @@ class Mastermind(PictureEnv):
     >>> env.step("1 2")[0]
     '1 2: 1 black, 0 white'
     """
+
+    file_options = worded("view")
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.maze_picture import SYMBOLS, TILE_SIDE, tiles
 from turngym.envs.textgames.maze_rules import (
@@ -80,6 +81,8 @@ class Maze(PictureEnv):
     >>> len(maze.splitlines()), maze.count("P"), maze.count("G")
     (7, 1, 1)
     """
+
+    file_options = worded("view")
 
     def __init__(
         self,

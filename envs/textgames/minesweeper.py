@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome, split_of
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.minesweeper_layouts import draw_mines, other_mines
 from turngym.envs.textgames.minesweeper_picture import SYMBOLS, TILE_SIDE, tiles
@@ -71,6 +72,8 @@ class Minesweeper(PictureEnv):
     >>> env.expert_action()
     'reveal 0 1'
     """
+
+    file_options = worded()
 
     def __init__(
         self,

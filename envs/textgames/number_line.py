@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
 from turngym.errors import ConfigError
@@ -79,6 +80,8 @@ class NumberLine(PictureEnv):
     >>> env.reset(seed=0)[0], env.expert_action()
     ('You are at 5. The target is 0.', '-')
     """
+
+    file_options = worded()
 
     def __init__(
         self,

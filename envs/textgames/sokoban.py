@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
 from turngym.envs.textgames.sokoban_rooms import RoomSource
@@ -92,6 +93,8 @@ class Sokoban(PictureEnv):
     >>> room.count("X") + room.count("√"), len(room.splitlines())
     (2, 6)
     """
+
+    file_options = worded("view")
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
 from turngym.envs.textgames.sudoku_rules import (
@@ -112,6 +113,8 @@ class Sudoku(PictureEnv):
     >>> env.expert_action()
     '1 4 4'
     """
+
+    file_options = worded("wrong")
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
@@ -134,6 +135,8 @@ class TowerOfHanoi(TextEnv[str]):
     >>> env.reset(seed=0)[0]
     'A: 2 1\nB:\nC:'
     """
+
+    file_options = worded("start")
 
     def __init__(
         self,

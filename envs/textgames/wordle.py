@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
 from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_running, require_whole
 from turngym.envs.textgames.wordle_rules import (
@@ -72,6 +73,8 @@ class Wordle(PictureEnv):
     c r a n e
     X Y X X G
     """
+
+    file_options = worded("guesses", "view")
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ import hashlib
 import numpy as np
 
 from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import refuse_task, require_running
 from turngym.envs.textworlds.babyai_levels import Bot, make_level, own_limit, parts_done
 from turngym.envs.textworlds.babyai_view import FACING, Cell, Seen, describe, look, map_text, name_of, remember
@@ -53,6 +54,8 @@ class BabyAI(TextEnv[str]):
         MissingExtra: The package minigrid is not installed.
         UnknownName: There is no such level.
     """
+
+    file_options = worded("level")
 
     def __init__(
         self,

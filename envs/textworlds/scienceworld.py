@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.settings import worded
 from turngym.envs.textworlds.java import JavaGone, find_java
 from turngym.envs.textworlds.replay import require_same
 from turngym.envs.textworlds.scienceworld_game import UNKNOWN_ACTION, Game, Reply, find_jar
@@ -60,6 +61,8 @@ class ScienceWorld(TextEnv[str]):
         UnknownName: There is no such task or simplification.
         ConfigError: An option is out of its range.
     """
+
+    file_options = worded("kind", simplifications=r"[A-Za-z, ]{0,300}")
 
     instructions = _INSTRUCTIONS
 

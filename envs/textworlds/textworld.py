@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import require_choice, require_running, require_whole
 from turngym.envs.textworlds.replay import require_same
 from turngym.envs.textworlds.story import Damaged, read_story
@@ -66,6 +67,8 @@ class TextWorld(TextEnv[str]):
         UnknownName: There is no such parameter.
         ConfigError: An option is out of its range, or the story is damaged.
     """
+
+    file_options = worded("game", "reward", params=r"[a-z0-9_=, ]{0,200}")
 
     def __init__(
         self,

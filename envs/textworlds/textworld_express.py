@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.settings import worded
 from turngym.envs.textworlds.java import JavaFailed, JavaGone, JavaObject, find_java, java_pool
 from turngym.envs.textworlds.replay import require_same
 from turngym.envs.textworlds.textworld_express_games import (
@@ -80,6 +81,8 @@ class TextWorldExpress(TextEnv[str]):
         UnknownName: There is no such game or parameter.
         ConfigError: A parameter is out of its range.
     """
+
+    file_options = worded("game", params=r"[A-Za-z0-9_=, ]{0,200}")
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from turngym.envs.calls import FORMS, Calls, cut, harmless
 from turngym.envs.core import Outcome
 from turngym.envs.data_files import data_file
 from turngym.envs.sets import PROCEDURAL, SetEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import require_choice, require_running, require_whole
 from turngym.envs.tools.calls import code_in
 from turngym.envs.tools.code_tests import CodeTask, read_code_tasks
@@ -87,6 +88,8 @@ class CodeRepair(SetEnv[CodeTask]):
         ConfigError: An option is out of its range, or a file is missing.
         MissingExtra: There is no sandbox here.
     """
+
+    file_options = worded("mode", "form")
 
     _noun: ClassVar[str] = "program"
 

@@ -12,6 +12,7 @@ from turngym.envs.core import Outcome
 from turngym.envs.data_files import data_file, read_lines
 from turngym.envs.search.step_rewards import tool_efficiency
 from turngym.envs.sets import PROCEDURAL, SetEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import require_choice, require_flag, require_running, require_whole
 from turngym.envs.tools.calls import ANSWER, PYTHON, read, show, write
 from turngym.envs.tools.math_answers import require_comparison, same_answer
@@ -73,6 +74,8 @@ class MathPython(SetEnv[Problem]):
     >>> env.step(env.expert_action())[1]
     1.0
     """
+
+    file_options = worded("kind", "form")
 
     _noun: ClassVar[str] = "problem"
 

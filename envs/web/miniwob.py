@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
 from turngym.envs.web.actions import FORMAT, read
 from turngym.envs.web.browser import VIEWPORT
@@ -68,6 +69,8 @@ class MiniWoB(PictureEnv):
         UnknownName: There is no such task.
         ConfigError: An option is out of its range.
     """
+
+    file_options = worded("task", "observation")
 
     tasks_with_oracle: ClassVar[tuple[str, ...]] = tuple(sorted(ORACLES))
     """Tasks that ``expert_action`` solves."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
 from turngym.envs.webshop import pages
 from turngym.envs.webshop.catalogue import PROCEDURAL, Catalogue, from_folder, procedural
@@ -76,6 +77,8 @@ class WebShop(PictureEnv):
     >>> reward
     1.0
     """
+
+    file_options = worded("mode")
 
     def __init__(
         self,

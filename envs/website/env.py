@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_running, require_whole
 from turngym.envs.web.chromium import find_browser, require_playwright
 from turngym.envs.website.actions import FORMAT, Move, listed, plan
@@ -64,6 +65,8 @@ class WebSite(TextEnv[str]):
     >>> reward
     1.0
     """
+
+    file_options = worded("site", "kind", "mode")
 
     def __init__(
         self,

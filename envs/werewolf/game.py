@@ -9,8 +9,10 @@ import numpy as np
 
 from turngym.envs.multiagent.game import InvalidAction, Line
 from turngym.envs.multiagent.speech import safe_speech
+from turngym.envs.settings import worded
 from turngym.envs.werewolf import lines, prompts
 from turngym.envs.werewolf.course import Course
+from turngym.envs.werewolf.options import CHOICES
 from turngym.envs.werewolf.parser import PLAIN, read_move
 from turngym.envs.werewolf.redeal import Past, other_world
 from turngym.envs.werewolf.roles import DOCTOR, SEER, VILLAGE, WEREWOLF, seats_of, team_of
@@ -57,6 +59,8 @@ class Werewolf(Course):
     Raises:
         ConfigError: An option is out of its range.
     """
+
+    file_options = worded("roles", *CHOICES)
 
     __slots__ = (  # with more than 30 attributes in its dict, an instance would not share keys: slow at many tables
         "_instructions",

@@ -1,0 +1,69 @@
+"""Environments that files of others ask for: what of them may be made here, and made.
+
+A submission or a recording is untrusted: it may name what is registered here with the options that its class declares
+(:class:`turngym.envs.settings.Declared`), and nothing else. Everything is refused before anything is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+
+from turngym.envs.registration import env_refusal
+from turngym.errors import TurngymError
+from turngym.wrappers.wrapping import Wrapping, is_left_out, wrapper_refusal
+
+CANNOT_BE_MADE = (TurngymError, TypeError, ValueError, OverflowError, gymnasium.error.Error)
+"""What an environment raises whose options make no sense."""
+_MOST_WRAPPERS, _MOST_RESET_OPTIONS, _LONGEST = 20, 20, 200
+
+
+def refused(environment: Mapping[str, Any]) -> str:
+    """Return why an environment of ``config.json`` must not be made here; empty if it may.
+
+    >>> refused({"env": "os:path", "options": {}, "wrappers": []})
+    "the environment 'os:path' is not registered here"
+    """
+    if reason := env_refusal(environment["env"], environment["options"]):
+        return reason
+    if len(environment["wrappers"]) > _MOST_WRAPPERS:
+        return f"it has more than {_MOST_WRAPPERS} wrappers"
+    for text in environment["wrappers"]:
+        try:
+            wrapping = Wrapping.read(str(text))
+        except TurngymError as error:
+            return f"the wrapper {str(text)[:60]!r} cannot be read: {error}"
+        if reason := wrapper_refusal(wrapping):
+            return reason
+    return ""
+
+
+def reset_refused(options: Mapping[str, Any]) -> str:
+    """Return why a reset must not be called with these options from a file; empty if it may.
+
+    >>> reset_refused({"task": "boil 3", "level": 2}), reset_refused({"file": "os:path"})
+    ('', "the option file='os:path' of the reset could name a module or a file")
+    """
+    if len(options) > _MOST_RESET_OPTIONS:
+        return f"the reset has more than {_MOST_RESET_OPTIONS} options"
+    for name, value in options.items():
+        for each in value if isinstance(value, list) else [value]:
+            is_plain = each is None or (isinstance(each, str | int | float) and len(str(each)) <= _LONGEST)
+            if not is_plain or (isinstance(each, str) and any(sign in each for sign in ":/\\")):
+                return f"the option {name[:60]}={str(each)[:60]!r} of the reset could name a module or a file"
+    return ""
+
+
+def made(environment: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
+    """Return an environment of ``config.json`` with its wrappers, except those that change nothing.
+
+    Call :func:`refused` first.
+    """
+    env = gymnasium.make(environment["env"], **environment["options"])
+    for text in environment["wrappers"]:
+        wrapping = Wrapping.read(str(text))
+        if not is_left_out(wrapping):
+            env = wrapping(env)
+    return env
