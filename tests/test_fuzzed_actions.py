@@ -1,0 +1,75 @@
+"""Every registered environment answers actions made by a grammar and random Unicode: nothing raises, all is repeatable.
+
+``benchmarks/games/fuzz_actions.py`` plays 100,000 of them; here are few, so that a new environment is covered by itself.
+"""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from turngym.benchmarks.games.fuzz_actions import (
+    ActionGrammar,
+    Fuzzed,
+    is_here,
+    merged,
+    play_block,
+)
+from turngym.envs.registration import specs
+from turngym.errors import MissingExtra
+from turngym.seeding import stream
+
+NATIVE = 300
+FEW = 6
+"""Actions for environments that need a package or a program of their own."""
+
+
+def actions_for(env_id: str) -> int:
+    spec = specs()[env_id]
+    return FEW if spec.extra or spec.entry_point.startswith("turngym.envs.tools.") else NATIVE
+
+
+@pytest.mark.parametrize("env_id", sorted(specs()))
+def test_any_action_is_answered(env_id: str) -> None:
+    try:
+        fuzzed = Fuzzed(env_id, seed=3)
+    except MissingExtra as error:
+        pytest.skip(str(error))
+    with contextlib.closing(fuzzed):
+        fuzzed.play(actions_for(env_id))
+    assert not fuzzed.raised
+
+
+def test_the_grammar_is_made_of_what_the_environment_says_and_repeats_by_its_seed() -> None:
+    def texts() -> list[str]:
+        grammar = ActionGrammar(stream("grammar", 1), "Answer with <move>up</move> or search[words].")
+        grammar.learn("You see a lamp.", ("<move>up</move>",))
+        return [grammar.sample() for _ in range(400)]
+
+    first = texts()
+    assert first == texts() and len(set(first)) > 300
+    for piece in ("<move>", "</move>", "[words]", "\ud800", "\x00", "9" * 400):
+        assert any(piece in text for text in first), ascii(piece)
+    assert max(map(len, first)) <= 2_000 * 25
+
+
+def test_an_environment_that_raises_is_told_of_and_played_on() -> None:
+    fuzzed = Fuzzed("turngym/GuessTheNumber-v0", seed=0)
+    calls = 0
+
+    def broken(action: str) -> object:
+        nonlocal calls
+        calls += 1
+        raise IndexError(f"at {len(action)}")
+
+    fuzzed._env.unwrapped.step = broken
+    fuzzed.play(50)
+    assert calls == 1 and len(fuzzed.raised) == 1 and "IndexError" in fuzzed.raised[0][1]
+
+
+def test_blocks_are_added_up() -> None:
+    first, second = (play_block("turngym/GuessTheNumber-v0", block, 50) for block in (0, 1))
+    both = merged(first, second)
+    assert both["actions"] == 100 and both["exceptions"] == 0 and is_here("turngym/GuessTheNumber-v0")
+    assert both["slowest_step_seconds"] == max(first["slowest_step_seconds"], second["slowest_step_seconds"])
+    assert Path(play_block.__code__.co_filename).name == "fuzz_actions.py"
