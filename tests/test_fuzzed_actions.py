@@ -1,6 +1,6 @@
-"""Every registered environment answers actions made by a grammar and random Unicode: nothing raises, all is repeatable.
+"""Every registered environment answers actions made by a grammar and random Unicode.
 
-``benchmarks/games/fuzz_actions.py`` plays 100,000 of them; here are few, so that a new environment is covered by itself.
+``benchmarks/games/fuzz_actions.py`` plays 100,000 of them; here are few, so that a new environment is covered too.
 """
 
 import contextlib
