@@ -115,7 +115,8 @@ def test_the_reward_is_the_rise_of_the_best_share(env: CodeRepair) -> None:
         ("def NAME(*args):\n    import sys; sys.exit(0)", "ended the interpreter"),
         ("import os; os._exit(0)", "process was ended"),
         ("def NAME(*args):\n    import os; os._exit(0)", "process was ended"),
-        ("def NAME(*args):\n    import os; os.kill(os.getppid(), 9)", "process was ended"),
+        ("def NAME(*args):\n    import os; os.kill(os.getppid(), 9)", "got None"),
+        ("def NAME(*args):\n    import os; os.kill(os.getpid(), 9)", "process was ended"),
         ("def NAME(*args): return NAME(*args)", "RecursionError"),
         ("def NAME(*args): return [0] * 10**9", "MemoryError"),
         ("def NAME(*args): raise KeyboardInterrupt", "KeyboardInterrupt"),
@@ -126,7 +127,7 @@ def test_the_reward_is_the_rise_of_the_best_share(env: CodeRepair) -> None:
         ("def NAME(*args): return 'x' * 50_000", "very long"),
         ("def NAME(*args):\n    x = []\n    x.append(x)\n    return x", "no plain value"),
         (
-            "def NAME(*args):\n    import subprocess; subprocess.run(['true'], check=True); return object()",
+            "def NAME(*args):\n    import subprocess; subprocess.run('true', shell=True, check=True); return object()",
             "no plain value",
         ),
         ("import builtins\nbuiltins.exec = builtins.globals = None\ndef NAME(*args): return object()", "Error"),

@@ -19,6 +19,7 @@ from turngym.envs.tools.code_tests import CodeTask, read_code_tasks
 from turngym.envs.tools.faults import Fault, faults
 from turngym.envs.tools.grading import Ran, passed, run_tests
 from turngym.envs.tools.programs import Program, programs
+from turngym.envs.tools.returned import shown
 from turngym.envs.tools.sandbox import Limits
 from turngym.envs.tools.values import decode, encode
 from turngym.envs.tools.workbench import shared_sandbox
@@ -180,7 +181,7 @@ class CodeRepair(SetEnv[CodeTask]):
         lines = [f"The program cannot be run: {harmless(cut(problem, 300))}"] if problem else []
         for values, output, one, is_fine in zip(task.inputs[: task.visible], task.outputs, ran, fine, strict=False):
             if not problem:
-                got = _short(one.value) if one.is_known else one.problem
+                got = shown(one.value) if one.is_known else one.problem
                 verdict = "right" if is_fine else f"wrong: expected {_short(output)}, got {harmless(cut(got, 300))}"
                 lines.append(f"{_call(task.name, values)}: {verdict}")
                 if one.output:

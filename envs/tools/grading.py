@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from turngym.envs.tools.returned import matches, read
 from turngym.envs.tools.sandbox import Result, Sandbox, Session
-from turngym.envs.tools.values import decode, same
 
 _MOST_LOSSES = 2
 """Tests that may end the interpreter before the rest is given up."""
@@ -42,7 +42,7 @@ class Ran(NamedTuple):
 
     Args:
         is_known: Whether the program returned a value.
-        value: The value.
+        value: The value, encoded (see :mod:`turngym.envs.tools.returned`).
         problem: Why it returned none, in a line.
         output: What it printed.
     """
@@ -136,8 +136,8 @@ def _read(told: Result) -> Ran:
     if told.status != "ok" or not told.value:
         return Ran(False, problem=_NO_VALUE[told.status], output=told.stdout)
     try:
-        return Ran(True, decode(json.loads(told.value)), output=told.stdout)
-    except (ValueError, TypeError, RecursionError, OverflowError):
+        return Ran(True, read(told.value), output=told.stdout)
+    except ValueError:
         return Ran(False, problem="it returned what is no plain value, or a very long one", output=told.stdout)
 
 
@@ -148,6 +148,6 @@ def passed(ran: Sequence[Ran], outputs: Sequence[Any]) -> list[bool]:
 
 def _is_same(value: Any, output: Any) -> bool:
     try:
-        return same(value, output)
+        return matches(value, output)
     except (RecursionError, OverflowError):
         return False

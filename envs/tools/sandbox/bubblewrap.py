@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import itertools
 import os
+import platform
 import shutil
-from pathlib import Path
 
 from turngym.envs.tools.sandbox.cgroups import make_group, remove_stale
-from turngym.envs.tools.sandbox.host import ENVIRONMENT, Launch, ProcessSession, driver_arguments
+from turngym.envs.tools.sandbox.host import ENVIRONMENT, SHARED_BYTES, Launch, ProcessSession, driver_arguments
 from turngym.envs.tools.sandbox.owners import user_number
 from turngym.envs.tools.sandbox.protocol import SANDBOXES, Limits, Sandbox
-from turngym.envs.tools.sandbox.seccomp import program_file
+from turngym.envs.tools.sandbox.seccomp import program, program_file
+from turngym.envs.tools.sandbox.system import SYSTEM_PYTHON, view
 from turngym.errors import MissingExtra
 
-SYSTEM_PYTHON = "/usr/bin/python3"
 _FIRST_USER = 1_800_000_000
 _users = itertools.count()
 
 
 @SANDBOXES.register("bubblewrap")
 class Bubblewrap(Sandbox):
-    """Sessions in namespaces of their own: no network, no processes of others, nothing of the host but ``/usr``.
+    """Sessions in namespaces of their own: no network, no processes of others, nothing of the host but its Python.
 
     Where turngym runs as root, every sandbox belongs to a user of its own without a name, and memory and processes are
     limited for all of it together by control groups, where those can be made. Elsewhere the limits are those of each
@@ -35,20 +35,22 @@ class Bubblewrap(Sandbox):
     """
 
     stops = (
-        "Stops: network, files of the host beyond a read-only /usr, environment variables, signals to and sight of "
-        "other processes, new privileges and namespaces, some forty calls of the kernel that attacks like to use, too "
-        "much memory, processor time, processes, output and files. Does not stop: faults in the rest of the kernel; "
-        "use docker with runsc against those."
+        "Stops: network, files of the host beyond the system's Python without packages, environment variables, signals "
+        "to and sight of other processes, new privileges and namespaces, calls of the kernel that ordinary programs do "
+        "not need, too much memory, processor time, processes, output and files. Does not stop: faults in the rest of "
+        "the kernel; use docker with runsc against those."
     )
 
     def __init__(self, limits: Limits | None = None) -> None:
         super().__init__(limits)
-        program = shutil.which("bwrap")
-        if program is None:
+        launcher = shutil.which("bwrap")
+        if launcher is None:
             raise MissingExtra("the sandbox bubblewrap needs the program bwrap: apt-get install bubblewrap.")
-        if not os.path.exists(SYSTEM_PYTHON):
-            raise MissingExtra(f"the sandbox bubblewrap needs {SYSTEM_PYTHON}: apt-get install python3.")
-        self._program = program
+        if not program():
+            machine = platform.machine()
+            raise MissingExtra(f"the sandbox bubblewrap has no filter of kernel calls for {machine}: use docker.")
+        self._view = view()
+        self._program = launcher
         remove_stale()
 
     def session(self) -> ProcessSession:
@@ -56,10 +58,9 @@ class Bubblewrap(Sandbox):
         return ProcessSession(self._launch, self.limits)
 
     def _launch(self) -> Launch:
-        calls = program_file()
-        files = () if calls is None else (calls,)
-        allowed = [word for file in files for word in ("--seccomp", str(file))]
-        command = [self._program, *allowed, *self._arguments(), SYSTEM_PYTHON, *driver_arguments(self.limits)]
+        files = (program_file(),)
+        command = [self._program, "--seccomp", str(files[0]), *self._arguments()]
+        command += [self._view.program, *driver_arguments(self.limits)]
         if os.geteuid() != 0:
             return Launch(command, _nothing, files)
         command = [*self._as_nobody(), *command]
@@ -82,12 +83,13 @@ class Bubblewrap(Sandbox):
                 "--unshare-user",
                 "--disable-userns",
                 "--die-with-parent",
+                "--as-pid-1",
                 "--new-session",
                 "--clearenv",
             ),
             *("--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "sandbox"),
-            *("--ro-bind", "/usr", "/usr", *links, "--proc", "/proc", "--dev", "/dev"),
-            *("--size", scratch, "--tmpfs", "/tmp", "--size", "4096", "--tmpfs", "/dev/shm"),
+            *(*links, *_alias(self._view.program), *self._view.arguments(), "--proc", "/proc", "--dev", "/dev"),
+            *("--size", scratch, "--tmpfs", "/tmp", "--size", str(SHARED_BYTES), "--tmpfs", "/dev/shm"),
             *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"),
             *(word for item in ENVIRONMENT.items() for word in ("--setenv", *item)),
             "--",
@@ -98,9 +100,12 @@ def _nothing() -> None:
     """There is nothing to clean up."""
 
 
+def _alias(program: str) -> list[str]:
+    """Return what makes the interpreter known under the name that programs call it by."""
+    return [] if program == SYSTEM_PYTHON else ["--symlink", program, SYSTEM_PYTHON]
+
+
 def _link(name: str) -> list[str]:
-    """Return what makes /lib and the like inside, as they are outside."""
-    path = Path("/", name)
-    if path.is_symlink():
-        return ["--symlink", f"usr/{name}", f"/{name}"]
-    return ["--ro-bind", f"/{name}", f"/{name}"] if path.is_dir() else []
+    """Return what makes /lib and the like links inside, where they are links outside."""
+    path = f"/{name}"
+    return ["--symlink", os.readlink(path).lstrip("/"), path] if os.path.islink(path) else []

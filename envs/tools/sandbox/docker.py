@@ -17,6 +17,8 @@ from typing import Any
 
 from turngym.envs.tools.sandbox.host import (
     ENVIRONMENT,
+    READY,
+    SHARED_BYTES,
     START_SECONDS,
     DriverSession,
     SandboxError,
@@ -24,6 +26,7 @@ from turngym.envs.tools.sandbox.host import (
 )
 from turngym.envs.tools.sandbox.owners import is_gone, mark, user_number
 from turngym.envs.tools.sandbox.protocol import SANDBOXES, Limits, Sandbox
+from turngym.envs.tools.sandbox.seccomp import docker_profile
 from turngym.errors import MissingExtra, missing_extra
 
 IMAGE = "python:3-slim"
@@ -55,9 +58,9 @@ class Docker(Sandbox):
 
     stops = (
         "Stops: network, files of the host, environment variables, signals to and sight of other processes, new "
-        "privileges and capabilities, what Docker's own filter of kernel calls refuses, too much memory, processor "
-        "time, processes, output and files. Does not stop: faults in the rest of the kernel; the runtime runsc does, "
-        "in whose own kernel code may make namespaces, which lead nowhere. Where runsc is started with "
+        "privileges and capabilities, calls of the kernel that ordinary programs do not need, too much memory, "
+        "processor time, processes, output and files. Does not stop: faults in the rest of the kernel; the runtime "
+        "runsc does, in whose own kernel code may make namespaces, which lead nowhere. Where runsc is started with "
         "--ignore-cgroups, each process has its memory limit alone, and all of them together have none."
     )
 
@@ -123,14 +126,13 @@ class Docker(Sandbox):
             "network_mode": "none",
             "read_only": True,
             "tmpfs": {"/tmp": f"rw,nosuid,nodev,noexec,size={scratch},mode=1777"},
-            "shm_size": 4096,
+            "shm_size": SHARED_BYTES,
             "cap_drop": ["ALL"],
-            "security_opt": ["no-new-privileges"],
+            "security_opt": ["no-new-privileges", f"seccomp={docker_profile()}"],
             "mem_limit": memory,
             "memswap_limit": memory,
             "nano_cpus": int(self._cpus * 1e9),
             "pids_limit": int(limits.processes + _HELPERS),
-            "init": True,  # collects the processes that code leaves behind
             "ipc_mode": "private",
             "log_config": {"Type": "none", "Config": {}},
             "labels": {_LABEL: mark()},
@@ -189,7 +191,7 @@ class DockerSession(DriverSession):
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
             self.close()
             raise SandboxError(f"the container does not start: {error}.") from error
-        if self._read_frame(START_SECONDS) != {"ready": True}:
+        if self._read_frame(START_SECONDS) != READY:
             told = bytes(self._errors[-2000:]).decode("utf8", "replace").strip()
             self.close()
             raise SandboxError(f"the container does not start: {told or 'no word'}.")

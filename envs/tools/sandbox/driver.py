@@ -1,15 +1,18 @@
 """The program inside of a sandbox: it runs code in a child of its own, and tells the host what came of it.
 
 It reads lines of JSON on standard input (``{"code": ..., "seconds": ...}``) and answers each with one on standard
-output. It is sent as text to the interpreter inside, imports nothing but the standard library, and trusts nobody: the
-code that it runs may kill it, or write in its place. Neither reaches beyond the sandbox; the host takes silence and
-nonsense for a session that died.
+output. It is sent as text to the interpreter inside and imports nothing but the standard library.
+
+It is process 1 inside, to which code can send no signal that ends or stops it, and it is not dumpable, so that code
+can neither change its memory nor open its pipes in ``/proc``. The child that runs code has neither of the host's pipes;
+what it reports is a status and a text, both checked here. Each order comes with a token that the answer repeats.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import ctypes
 import json
 import os
 import resource
@@ -21,6 +24,15 @@ import traceback
 from typing import Any, TextIO
 
 READY = {"ready": True}
+LONGEST_VALUE = 10_000
+_LONGEST_REPORT = 8 * LONGEST_VALUE + 100  # two digits for each byte, four bytes for each character
+_SET_DUMPABLE = 4  # PR_SET_DUMPABLE of prctl(2)
+
+
+def set_dumpable(value: int) -> None:
+    """Say whether processes of the same user may look into this one: its memory, its open files."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_SET_DUMPABLE, value, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
 
 
 def set_limits(limits: dict[str, Any]) -> None:
@@ -69,7 +81,7 @@ def work(orders: TextIO, reports: TextIO, limits: dict[str, Any]) -> None:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-        reports.write(json.dumps({"status": status, "value": value[:10000]}) + "\n")
+        reports.write(f"{status} {value[:LONGEST_VALUE].encode('utf8', 'replace').hex()}\n")
         reports.flush()
 
 
@@ -88,6 +100,9 @@ class Worker:
             return
         for end in (self.orders, self.reports, self.out, self.err):
             os.close(end)
+        set_dumpable(1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         null = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((null, 0), (out_write, 1), (err_write, 2)):
             os.dup2(source, target)
@@ -102,8 +117,9 @@ class Worker:
         """End every process but this one."""
         with contextlib.suppress(OSError):
             os.kill(-1, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            os.waitpid(self.pid, 0)
+        with contextlib.suppress(ChildProcessError):  # which says that none is left
+            while True:
+                os.waitpid(-1, 0)
         for end in (self.orders, self.reports, self.out, self.err):
             os.close(end)
 
@@ -123,7 +139,8 @@ def collect(worker: Worker, seconds: float, most: int) -> tuple[str, bytes, byte
             data = os.read(end, 65536)
             if end == worker.reports:
                 report += data
-                status = "reported" if b"\n" in data else "died" if not data or len(report) > 10**6 else status
+                is_wrong = not data or len(report) > _LONGEST_REPORT
+                status = "died" if is_wrong else "reported" if b"\n" in data else status
             elif not data:
                 waiting.remove(end)
             else:
@@ -139,25 +156,33 @@ def collect(worker: Worker, seconds: float, most: int) -> tuple[str, bytes, byte
     return status, bytes(report), bytes(output[worker.out]), bytes(output[worker.err])
 
 
+def read_report(report: bytes) -> tuple[str, str]:
+    """Return the status and the value in what the code's own process wrote; it died if that is no report."""
+    status, _, value = report.partition(b"\n")[0].partition(b" ")
+    try:
+        text = bytes.fromhex(value.decode("ascii")).decode("utf8")
+    except ValueError:
+        return "died", ""
+    return (status.decode(), text[:LONGEST_VALUE]) if status in (b"ok", b"error") else ("died", "")
+
+
 def answer(worker: Worker, order: dict[str, Any], limits: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     """Run one order; returns the answer, and whether the worker has to be replaced."""
-    start, most = time.monotonic(), int(limits["output_kib"] * 1024)
+    most = int(limits["output_kib"] * 1024)
+    while select.select([worker.reports], [], [], 0)[0] and os.read(worker.reports, 65536):
+        pass  # written since the last report, by what code has left behind
     try:
         with os.fdopen(os.dup(worker.orders), "wb") as pipe:
             pipe.write(json.dumps(order).encode() + b"\n")
     except OSError:
-        return {"status": "died", "stdout": "", "stderr": "", "value": "", "seconds": 0.0}, True
+        return {"status": "died", "stdout": "", "stderr": "", "value": ""}, True
     status, report, out, err = collect(worker, order["seconds"], most)
-    value, is_lost = "", status != "reported"
-    if not is_lost:
-        try:
-            told = json.loads(report.split(b"\n")[0])
-            status, value = str(told["status"]), str(told["value"])
-        except (ValueError, KeyError, TypeError):
-            status, is_lost = "died", True
+    value = ""
+    if status == "reported":
+        status, value = read_report(report)
     out, err = out[:most], err[: max(0, most - len(out[:most]))]
-    found = {"status": status, "value": value, "seconds": time.monotonic() - start}
-    return {**found, "stdout": out.decode("utf8", "replace"), "stderr": err.decode("utf8", "replace")}, is_lost
+    texts = {"stdout": out.decode("utf8", "replace"), "stderr": err.decode("utf8", "replace")}
+    return {"status": status, "value": value, **texts}, status not in ("ok", "error")
 
 
 def main() -> None:
@@ -166,14 +191,19 @@ def main() -> None:
     sys.path[:] = filter(None, sys.path)  # modules come from the system alone, not from the scratch folder
     set_limits(limits)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what code leaves behind ends without a trace
+    set_dumpable(0)
     worker = Worker(limits)
     print(json.dumps(READY), flush=True)
     for line in sys.stdin:
-        found, is_lost = answer(worker, json.loads(line), limits)
+        order = json.loads(line)
+        token = order.pop("token")
+        found, is_lost = answer(worker, order, limits)
         if is_lost:
             worker.close()
             worker = Worker(limits)
-        print(json.dumps({**found, "lost_state": is_lost}), flush=True)
+        print(json.dumps({**found, "lost_state": is_lost, "token": token}), flush=True)
     worker.close()
 
 

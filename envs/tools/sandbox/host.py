@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 import selectors
 import subprocess
 import time
@@ -21,7 +22,14 @@ from turngym.errors import TurngymError
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
 """How long after a call's time the driver may take to say so, before the whole sandbox is ended."""
+SHARED_BYTES = 256 * 1024
+"""Size of /dev/shm inside: a page for each lock of ``multiprocessing``, whose pools have about ten."""
+LONGEST_VALUE = 10_000
+"""Characters of the value of a call's last line; those after them are cut off."""
+READY = [("ready", True)]
+"""What a driver says first, as :meth:`DriverSession._read_frame` reads it."""
 _STATUSES = ("ok", "error", "timeout", "output", "died")
+_FIELDS = ["lost_state", "status", "stderr", "stdout", "token", "value"]
 
 
 class SandboxError(TurngymError, RuntimeError):
@@ -100,12 +108,12 @@ class DriverSession(Session):
             raise ValueError(f"wall_seconds must be positive and finite, got {wall_seconds!r}.")
         if not self.is_alive:
             self._start()
-        start, frame = time.monotonic(), None
-        order = json.dumps({"code": code, "seconds": seconds}).encode() + b"\n"
+        start, frame, token = time.monotonic(), None, secrets.token_hex(8)
+        order = json.dumps({"code": code, "seconds": seconds, "token": token}).encode() + b"\n"
         if self._write(order, seconds + GRACE_SECONDS):
             frame = self._read_frame(seconds + GRACE_SECONDS)
-        found = _result(frame)
-        if found is None:  # nothing to be understood: the code has killed the driver, or spoken in its place
+        found = _result(frame, token, self._limits, time.monotonic() - start)
+        if found is None:  # nothing that a driver says
             self.close()
             return Result("died", stderr="the sandbox has died", seconds=time.monotonic() - start, lost_state=True)
         return found
@@ -113,7 +121,7 @@ class DriverSession(Session):
     def _read_frame(self, seconds: float) -> Any:
         """Return the next line as JSON; None after the end, at the deadline, or where it is too long or no JSON."""
         deadline = time.monotonic() + seconds
-        most = 8 * (int(self._limits.output_kib * 1024) + 100_000)  # JSON may take six letters for one
+        most = 6 * (int(self._limits.output_kib * 1024) + LONGEST_VALUE) + 1000  # JSON may take six letters for one
         while b"\n" not in self._buffer:
             data = self._read(deadline - time.monotonic()) if len(self._buffer) <= most else b""
             if not data:
@@ -122,7 +130,7 @@ class DriverSession(Session):
         line, _, rest = self._buffer.partition(b"\n")
         self._buffer = rest
         try:
-            return json.loads(line)
+            return json.loads(line, object_pairs_hook=list, parse_int=_refuse, parse_float=_refuse)
         except (ValueError, RecursionError):
             return None
 
@@ -169,7 +177,7 @@ class ProcessSession(DriverSession):
         finally:
             for file in files:
                 os.close(file)
-        if self._read_frame(START_SECONDS) != {"ready": True}:
+        if self._read_frame(START_SECONDS) != READY:
             told = self._last_words()
             self.close()
             raise SandboxError(f"the sandbox does not start: {told or 'no word'}.")
@@ -221,12 +229,24 @@ class ProcessSession(DriverSession):
         self._cleanup()
 
 
-def _result(frame: Any) -> Result | None:
-    """Return what a frame says, None if it is none of the driver's."""
-    try:
-        if frame["status"] not in _STATUSES or not isinstance(frame["lost_state"], bool):
-            return None
-        texts = {key: str(frame[key]) for key in ("stdout", "stderr", "value")}
-        return Result(frame["status"], seconds=float(frame["seconds"]), lost_state=frame["lost_state"], **texts)
-    except (KeyError, TypeError, ValueError):
+def _refuse(digits: str) -> None:
+    """Raise ValueError: a driver sends no numbers, so that none of any size has to be read."""
+    raise ValueError(f"a number: {digits[:20]}")
+
+
+def _result(frame: Any, token: str, limits: Limits, seconds: float) -> Result | None:
+    """Return what a frame says, None if it is none of the driver's, or not the answer to this order."""
+    if not isinstance(frame, list) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in frame):
         return None
+    if sorted(name for name, _ in frame) != _FIELDS:
+        return None
+    told = dict(frame)
+    texts = {name: told[name] for name in ("stdout", "stderr", "value")}
+    if not all(isinstance(text, str) for text in (*texts.values(), told["token"])) or told["token"] != token:
+        return None
+    if told["status"] not in _STATUSES or not isinstance(told["lost_state"], bool):
+        return None
+    if len(texts["stdout"]) + len(texts["stderr"]) > limits.output_kib * 1024 or len(texts["value"]) > LONGEST_VALUE:
+        return None
+    valid = {name: text.encode("utf8", "replace").decode("utf8") for name, text in texts.items()}
+    return Result(told["status"], seconds=seconds, lost_state=told["lost_state"], **valid)

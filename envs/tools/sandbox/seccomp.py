@@ -1,113 +1,42 @@
-"""A filter of kernel calls for sandboxes: what ordinary programs never need, and attacks on the kernel like to use.
+"""A filter of kernel calls for sandboxes: what is not in the table of :mod:`turngym.envs.tools.sandbox.calls` fails.
 
 The filter is a program of the kernel's packet filter (seccomp(2), struct sock_filter): eight bytes an instruction.
-Calls that are listed fail with EPERM; ``clone3`` fails as if it did not exist, so that programs fall back to ``clone``,
-whose flags can be looked at: new namespaces are refused there.
+Refused calls fail with EPERM; ``clone3`` and calls newer than the table fail as if they did not exist (ENOSYS), so that
+programs fall back to older ones, whose arguments can be looked at: ``clone`` may not make new namespaces, and sockets
+have the families of :data:`turngym.envs.tools.sandbox.calls.FAMILIES` alone. Calls of another architecture (32-bit ones
+with ``socketcall``, x32) are refused as a whole.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 
-_LOAD, _JUMP_EQUAL, _JUMP_GREATER, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+from turngym.envs.tools.sandbox.calls import ALLOWED, FAMILIES, LAST_KNOWN, NEW_NAMESPACES
+
+_LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_FROM, _JUMP_SET, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_EPERM, _ENOSYS = 1, 38
+_EPERM, _ENOSYS = _ERRNO | 1, _ERRNO | 38
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 _X32 = 0x40000000
-_NEW_NAMESPACES = 0x7E020080
-"""CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
-
-_X86_64 = {
-    "ptrace": 101,
-    "syslog": 103,
-    "pivot_root": 155,
-    "chroot": 161,
-    "acct": 163,
-    "mount": 165,
-    "umount2": 166,
-    "swapon": 167,
-    "swapoff": 168,
-    "reboot": 169,
-    "iopl": 172,
-    "ioperm": 173,
-    "init_module": 175,
-    "delete_module": 176,
-    "quotactl": 179,
-    "kexec_load": 246,
-    "add_key": 248,
-    "request_key": 249,
-    "keyctl": 250,
-    "unshare": 272,
-    "perf_event_open": 298,
-    "open_by_handle_at": 304,
-    "setns": 308,
-    "process_vm_readv": 310,
-    "process_vm_writev": 311,
-    "kcmp": 312,
-    "finit_module": 313,
-    "kexec_file_load": 320,
-    "bpf": 321,
-    "userfaultfd": 323,
-    "io_uring_setup": 425,
-    "io_uring_enter": 426,
-    "io_uring_register": 427,
-    "open_tree": 428,
-    "move_mount": 429,
-    "fsopen": 430,
-    "fsconfig": 431,
-    "fsmount": 432,
-    "pidfd_getfd": 438,
-    "mount_setattr": 442,
-}
-_ARM64 = {
-    **{name: number for name, number in _X86_64.items() if number >= 424},
-    "umount2": 39,
-    "mount": 40,
-    "pivot_root": 41,
-    "chroot": 51,
-    "quotactl": 60,
-    "acct": 89,
-    "unshare": 97,
-    "kexec_load": 104,
-    "init_module": 105,
-    "delete_module": 106,
-    "syslog": 116,
-    "ptrace": 117,
-    "reboot": 142,
-    "add_key": 217,
-    "request_key": 218,
-    "keyctl": 219,
-    "swapon": 224,
-    "swapoff": 225,
-    "perf_event_open": 241,
-    "open_by_handle_at": 265,
-    "setns": 268,
-    "process_vm_readv": 270,
-    "process_vm_writev": 271,
-    "kcmp": 272,
-    "finit_module": 273,
-    "bpf": 280,
-    "userfaultfd": 282,
-    "kexec_file_load": 294,
-}
-_KINDS: Mapping[str, tuple[int, Mapping[str, int], int]] = {
-    "x86_64": (0xC000003E, _X86_64, 56),
-    "aarch64": (0xC00000B7, _ARM64, 220),
-}
-"""Machine -> the kernel's name for it, the calls that are refused, the number of ``clone``."""
 _CLONE3 = 435
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""Machine -> the kernel's name for it."""
+_SOCKETS = ("socket", "socketpair")
 
 
-def refused(machine: str = "") -> frozenset[str]:
-    """Return the names of the calls that are refused.
+def allowed(machine: str = "") -> dict[str, int]:
+    """Return the calls that are allowed on a kind of machine, some of them with certain arguments only, by name.
 
-    >>> "mount" in refused("x86_64") and "read" not in refused("x86_64")
+    >>> "read" in allowed("x86_64") and "mount" not in allowed("x86_64")
     True
     """
-    return frozenset(_KINDS[machine or platform.machine()][1])
+    machine = machine or platform.machine()
+    numbers = {call.name: getattr(call, machine, -1) for call in ALLOWED}
+    return {name: number for name, number in numbers.items() if number >= 0}
 
 
 def program(machine: str = "") -> bytes:
@@ -116,39 +45,80 @@ def program(machine: str = "") -> bytes:
     >>> len(program("x86_64")) % 8, program("riscv64")
     (0, b'')
     """
-    kind = _KINDS.get(machine or platform.machine())
-    if kind is None:
+    machine = machine or platform.machine()
+    if machine not in _ARCHITECTURES:
         return b""
-    architecture, calls, clone = kind
-    eperm, enosys = _ERRNO | _EPERM, _ERRNO | _ENOSYS
+    numbers = allowed(machine)
     lines: list[tuple[int, int, int, int]] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
-        (_JUMP_EQUAL, 1, 0, architecture),
-        (_RETURN, 0, 0, eperm),  # calls of another architecture
+        (_JUMP_EQUAL, 1, 0, _ARCHITECTURES[machine]),
+        (_RETURN, 0, 0, _EPERM),
         (_LOAD, 0, 0, _NUMBER),
-        (_JUMP_GREATER, 0, 1, _X32),
-        (_RETURN, 0, 0, eperm),
-    ]
-    for number in sorted(calls.values()):
-        lines += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, eperm)]
-    lines += [
+        (_JUMP_FROM, 0, 1, _X32),
+        (_RETURN, 0, 0, _EPERM),
         (_JUMP_EQUAL, 0, 1, _CLONE3),
-        (_RETURN, 0, 0, enosys),
-        (_JUMP_EQUAL, 0, 3, clone),
+        (_RETURN, 0, 0, _ENOSYS),
+        (_JUMP_EQUAL, 0, 4, numbers.pop("clone")),
         (_LOAD, 0, 0, _FIRST_ARGUMENT),
-        (_JUMP_SET, 0, 1, _NEW_NAMESPACES),
-        (_RETURN, 0, 0, eperm),
+        (_JUMP_SET, 0, 1, NEW_NAMESPACES),
+        (_RETURN, 0, 0, _EPERM),
         (_RETURN, 0, 0, _ALLOW),
     ]
+    for name in _SOCKETS:
+        lines += _family_check(numbers.pop(name))
+    for first, last in _ranges(numbers.values()):
+        lines += [(_JUMP_FROM, 0, 2, first), (_JUMP_ABOVE, 1, 0, last), (_RETURN, 0, 0, _ALLOW)]
+    lines += [(_JUMP_ABOVE, 0, 1, LAST_KNOWN), (_RETURN, 0, 0, _ENOSYS), (_RETURN, 0, 0, _EPERM)]
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 
 
-def program_file() -> int | None:
-    """Return an open file, in memory, that holds the filter; None where there is none for this machine."""
-    content = program()
-    if not content:
-        return None
+def _family_check(number: int) -> list[tuple[int, int, int, int]]:
+    """Return what refuses a call whose first argument is none of the families."""
+    checks = [(_JUMP_EQUAL, left, 0, family) for left, family in _counted_down(FAMILIES.values())]
+    body = [(_LOAD, 0, 0, _FIRST_ARGUMENT), *checks, (_RETURN, 0, 0, _EPERM), (_RETURN, 0, 0, _ALLOW)]
+    return [(_JUMP_EQUAL, 0, len(body), number), *body]
+
+
+def _counted_down(families: Iterable[int]) -> list[tuple[int, int]]:
+    """Return each family with the number of lines between its check and what allows it."""
+    listed = list(families)
+    return [(len(listed) - place, family) for place, family in enumerate(listed)]
+
+
+def _ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and last of each run of numbers that follow one another.
+
+    >>> list(_ranges([5, 1, 2, 3]))
+    [(1, 3), (5, 5)]
+    """
+    ordered = sorted(numbers)
+    starts = [place for place, number in enumerate(ordered) if not place or ordered[place - 1] + 1 != number]
+    for start, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
+        yield ordered[start], ordered[end - 1]
+
+
+def program_file() -> int:
+    """Return an open file, in memory, that holds the filter for this machine."""
     file = os.memfd_create("seccomp", 0)
-    os.write(file, content)
+    os.write(file, program())
     os.lseek(file, 0, os.SEEK_SET)
     return file
+
+
+def docker_profile() -> str:
+    """Return the same filter as Docker reads it.
+
+    >>> "SCMP_ACT_ERRNO" in docker_profile()
+    True
+    """
+    plain = [call.name for call in ALLOWED if call.name not in (*_SOCKETS, "clone")]
+    no_namespaces = {"index": 0, "value": NEW_NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}
+    rules = [
+        {"names": plain, "action": "SCMP_ACT_ALLOW"},
+        {"names": ["clone"], "action": "SCMP_ACT_ALLOW", "args": [no_namespaces]},
+        {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38},
+    ]
+    for family in FAMILIES.values():
+        is_family = {"index": 0, "value": family, "op": "SCMP_CMP_EQ"}
+        rules.append({"names": list(_SOCKETS), "action": "SCMP_ACT_ALLOW", "args": [is_family]})
+    return json.dumps({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": rules})
