@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -20,6 +23,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from turngym.agents.generate import Generate
+from turngym.agents.model_settings import run_of
 from turngym.errors import MissingExtra, ModelError
 
 transformers_logging.disable_progress_bar()  # loading and saving are one line of a run, not a bar each
@@ -87,7 +91,8 @@ def load_model(source: str) -> LanguageModel:
     """Load a model.
 
     Args:
-        source: A folder or a hub name that transformers can load, or the path of a ``.gguf`` file.
+        source: A folder or a hub name that transformers can load, the path of a ``.gguf`` file, or a checkpoint in the
+            folder of a run.
 
     Raises:
         ModelError: It is no causal language model, or its tokenizer has no chat template.
@@ -96,6 +101,8 @@ def load_model(source: str) -> LanguageModel:
     path = Path(source)
     if path.suffix == ".gguf":
         network, tokenizer = _load_gguf(path)
+    elif (path / "policy.safetensors").is_file():
+        network, tokenizer = _load_checkpoint(path)
     else:
         network, tokenizer = _load(source, {})
     _require_usable(tokenizer, source)
@@ -175,6 +182,34 @@ def _load(source: str, extra: dict[str, Any]) -> tuple[PreTrainedModel, PreTrain
     except (OSError, ValueError, KeyError) as error:
         raise _unloadable(source, error) from error
     return network, tokenizer
+
+
+def _load_checkpoint(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load the policy of a checkpoint: its weights in the model that the run began with."""
+    run = run_of(path)
+    base = None if run is None else _first_model(run)
+    if base is None:
+        raise ModelError(f"{path} is a checkpoint outside of its run: pass the one in the run's folder, or a model.")
+    network, tokenizer = _load(base, {})
+    try:
+        weights = load_file(path / "policy.safetensors")
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"the checkpoint {path} cannot be read ({error}): pass another one.") from error
+    if set(weights) - set(network.state_dict()):
+        raise ModelError(f"{path} holds low-rank adapters: let the run end with --resume, and pass its model.")
+    network.load_state_dict(weights, strict=False)  # tied weights are stored once
+    return network.float(), tokenizer
+
+
+def _first_model(run: Path) -> str | None:
+    """Return the model that a run began with; None where its folder does not tell."""
+    if (run / "warmup" / "config.json").is_file():
+        return str(run / "warmup")
+    try:
+        name = json.loads((run / "config.json").read_text("utf8"))["model"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) and not name.endswith(".gguf") else None
 
 
 def _load_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

@@ -64,7 +64,7 @@ def play_tournament(
     if anchor and anchor not in plan.players:
         raise UnknownName(f"no player named {anchor!r} to anchor the ratings at. {nearest(anchor, plan.players)}")
     content = plan.content()
-    roster = Roster(plan.players, plan.make_game(), plan.agents)
+    roster = Roster(plan.players, plan.make_game(), plan.settings_of)
     matches = plan.matches()
     store = TournamentFolder(folder, content, resume)
     try:

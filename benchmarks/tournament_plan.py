@@ -33,6 +33,7 @@ class Plan:
             for alike where all seats decide at once and nobody has a role.
         retries: How often a seat is asked again after an invalid answer.
         agents: What agents are made with.
+        trained: Player -> fields of ``agents`` that are others for it, as its model was trained with those.
     """
 
     game: str
@@ -44,6 +45,7 @@ class Plan:
     sides: str = "auto"
     retries: int = 1
     agents: AgentSettings = field(default_factory=AgentSettings)
+    trained: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.blocks < 1:
@@ -54,6 +56,10 @@ class Plan:
     def make_game(self) -> Game:
         """Return the rules."""
         return make_game(self.game, **self.options)
+
+    def settings_of(self, name: str) -> AgentSettings:
+        """Return what the agent of a player is made with."""
+        return replace(self.agents, **self.trained.get(name, {}))
 
     def settled(self) -> Plan:
         """Return the plan with ``"auto"`` replaced by what it stands for."""
@@ -74,4 +80,5 @@ class Plan:
     def content(self) -> dict[str, Any]:
         """Return the plan as JSON can hold it, with a hash of the behaviour of the rules."""
         order = list(self.players)  # it decides who meets whom where, and a file sorts its keys
-        return {**asdict(self), "player_order": order, "ruleset_hash": game_ruleset_hash(self.game, self.make_game())}
+        told = {name: value for name, value in asdict(self).items() if name != "trained" or value}
+        return {**told, "player_order": order, "ruleset_hash": game_ruleset_hash(self.game, self.make_game())}

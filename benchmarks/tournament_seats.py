@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,18 +33,19 @@ class Roster:
         players: Name in the tournament -> what plays: a player of the game or a generic one (``random``), a player of
             your own (``my_module:MyPlayer``), or an agent with a colon (``hf:PATH``, ``scripted:a``).
         game: What they play.
-        settings: What agents are made with.
+        settings_of: Gives what the agent of a name is made with.
 
     Raises:
         UnknownName: There is no such player or agent.
         ConfigError: An agent cannot play at a table.
     """
 
-    def __init__(self, players: Mapping[str, str], game: Game, settings: AgentSettings) -> None:
+    def __init__(self, players: Mapping[str, str], game: Game, settings_of: Callable[[str], AgentSettings]) -> None:
         self._players, self._game = dict(players), game
         self._agents: dict[str, Agent] = {}
         for name, description in players.items():
             if is_agent(description, game):
+                settings = settings_of(name)
                 self._agents[name] = make_agent(description, settings)
                 if learns_between_tries(self._agents[name]):
                     raise ConfigError(

@@ -56,7 +56,7 @@ def test_rules_that_raise_are_tried_again_and_then_count_as_a_draw() -> None:
 def test_rules_that_raise_once_leave_no_trace_but_a_count() -> None:
     tournament_games.BreaksOnce.tries = itertools.count()
     tournament = plan("random", "ace", game=of("BreaksOnce"), blocks=3).settled()
-    roster = Roster(tournament.players, tournament.make_game(), AgentSettings())
+    roster = Roster(tournament.players, tournament.make_game(), lambda name: AgentSettings())
     records = list(play_matches(tournament, roster, tournament.matches(), 4))
     assert sorted(record["restarts"] for record in records) == [0] * 11 + [1]
     assert {record["status"] for record in records} == {"ok"} and len(records) == 12

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from turngym.agents.backends import AgentSettings
 from turngym.agents.embedded import EmbeddedConfig
+from turngym.agents.model_settings import ModelSettings
 from turngym.agents.prompts import PromptConfig
 from turngym.agents.vllm_config import VllmConfig
 from turngym.errors import ConfigError
@@ -199,6 +200,23 @@ class TrainConfig:
             temperature=self.rollout.temperature if temperature is None else temperature,
             max_new_tokens=self.rollout.max_new_tokens,
             prompt=dataclasses.asdict(self.rollout.prompt),
+        )
+
+    def model_settings(self, stage: str) -> ModelSettings:
+        """Return what the folder of a model of this run says about how it was trained.
+
+        Args:
+            stage: ``trained``, ``warm-up`` or ``control``.
+        """
+        return ModelSettings(
+            env=self.env,
+            env_options=dict(self.env_options),
+            wrappers=self.wrappers,
+            format=self.rollout.format,
+            max_new_tokens=self.rollout.max_new_tokens,
+            temperature=self.rollout.temperature,
+            prompt=dataclasses.asdict(self.rollout.prompt),
+            stage=stage,
         )
 
     def as_json(self) -> dict[str, Any]:

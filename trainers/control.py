@@ -109,6 +109,7 @@ def main(path: Path, parent: int) -> int:
     if allowance.is_orphan():
         return 1
     model.save(folder.path / "control" / "model")
+    config.model_settings("control").write(folder.path / "control" / "model")
     summary = {"epochs": len(losses), "seconds": allowance.used, "losses": losses}
     write_json(folder.path / "control" / "summary.json", summary)
     return 0

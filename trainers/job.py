@@ -164,10 +164,12 @@ class _Job:
     def finish(self, model: LanguageModel, trainer: Trainer, control: ControlArm | None) -> None:
         """Save the trained model, let the control catch up, evaluate everything."""
         self.console.print(f"trained for {trainer.seconds_total:.0f} s on {trainer.turns_total} turns")
-        without_adapters(model).save(self.folder.path / "model")
+        trained = without_adapters(model)
+        trained.save(self.folder.path / "model")
+        self.config.model_settings("trained").write(self.folder.path / "model")
         if control is not None:
             control.finish(trainer.seconds_total)
-        self.evaluate_all(model)
+        self.evaluate_all(trained)
 
     @property
     def has_control(self) -> bool:
@@ -191,6 +193,7 @@ class _Job:
             self.warm_up(model)
         if model.name == EMBEDDED or self.warms_up:
             model.save(target)
+            self.config.model_settings("warm-up").write(target)
             (target / "done").touch()
             return load_model(str(target))
         return model

@@ -24,7 +24,7 @@ from turngym.trainers.sft import demonstrations
 
 CURVE_SAMPLING, FINAL_SAMPLING = -2, -1
 """Iterations in the keys of the sampling streams of evaluations; training uses 0 and more."""
-_EVALUATION_SLOTS = 256
+EVALUATION_SLOTS = 256
 _CURVE_SEED, _FINAL_SEED = 1, 0
 _FIRST_BRANCH = 2**40
 """Number of the first episode of an iteration that branches off; fresh ones count from 0."""
@@ -190,7 +190,7 @@ class EnvTask(Task):
             agent,
             seeds=seeds,
             env_kwargs=self._options(split),
-            num_envs=self.config.rollout.num_envs or _EVALUATION_SLOTS,
+            num_envs=self.config.rollout.num_envs or EVALUATION_SLOTS,
             backend=self.config.rollout.backend,
             wrappers=self.config.wrappers,
         )

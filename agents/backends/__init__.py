@@ -55,13 +55,37 @@ _AGENT = Wanted(
 )
 
 
+def settings_for(description: str, **asked: Any) -> AgentSettings:
+    """Return the settings of an agent: what was asked for, then how its model was trained, then the defaults.
+
+    Args:
+        description: ``name`` or ``name:argument``; the argument may be the folder of a model that turngym trained.
+        **asked: Fields of :class:`AgentSettings`; None asks for nothing, of ``prompt`` every entry counts by itself.
+
+    Raises:
+        ConfigError: The folder says in no usable way how its model was trained.
+
+    >>> settings_for("random", seed=3, format=None) == AgentSettings(seed=3)
+    True
+    """
+    from turngym.agents.model_settings import model_settings  # only those who make agents need what it imports
+
+    chosen = {name: value for name, value in asked.items() if value is not None}
+    trained = model_settings(description.partition(":")[2])
+    if trained is None:
+        return AgentSettings(**chosen)
+    known = trained.agent_options()
+    prompt = {**known["prompt"], **chosen.get("prompt", {})}
+    return AgentSettings(**{**known, **chosen, "prompt": prompt})
+
+
 def make_agent(description: str, settings: AgentSettings | None = None) -> Agent:
     """Return the agent that a description stands for.
 
     Args:
         description: ``"name"`` or ``"name:argument"`` of a backend, or ``"module:Name"`` or
             ``"path/to/file.py:Name"`` for an agent of your own.
-        settings: What it is made with.
+        settings: What it is made with; unless given, how its model was trained counts, see :func:`settings_for`.
 
     Raises:
         UnknownName: There is no such backend, module, file, or name in it.
@@ -70,7 +94,7 @@ def make_agent(description: str, settings: AgentSettings | None = None) -> Agent
     >>> type(make_agent("random")).__name__
     'RandomAgent'
     """
-    chosen = settings or AgentSettings()
+    chosen = settings or settings_for(description)
     agent = own_agent(description, chosen) if is_own(description, BACKENDS) else _built_in(description, chosen)
     if chosen.style == "plain":
         return agent

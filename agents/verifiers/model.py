@@ -6,9 +6,10 @@ import dataclasses
 import math
 import re
 
-from turngym.agents.backends import AgentSettings, make_agent
+from turngym.agents.backends import AgentSettings, make_agent, settings_for
 from turngym.agents.chat import Ask, ChatModel, Message
 from turngym.agents.core import Agent
+from turngym.agents.model_settings import model_settings
 from turngym.agents.server_agent import ServerAgent
 from turngym.agents.styled_agent import StyledAgent
 from turngym.agents.trajectory import Trajectory
@@ -74,6 +75,13 @@ def read_score(text: str) -> float:
     return min(max(float(found[-1]) / 10, 0.0), 1.0) if found else math.nan
 
 
+def _settings_of_judge(argument: str, settings: AgentSettings) -> AgentSettings:
+    """Return what the agent of a verifier is made with: the likeliest answer, prompts as its own model knows them."""
+    if model_settings(argument.partition(":")[2]) is None:
+        return dataclasses.replace(settings, temperature=0.0, style="plain")
+    return settings_for(argument, seed=settings.seed, server=settings.server, temperature=0.0, style="plain")
+
+
 @VERIFIERS.register("model")
 def make(argument: str, settings: AgentSettings, agent: Agent) -> ModelVerifier:
     """Return a verifier that asks a model.
@@ -87,7 +95,7 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> ModelVerifier:
         ConfigError: It asks no language model.
     """
     if argument:
-        found: object = make_agent(argument, dataclasses.replace(settings, temperature=0.0, style="plain"))
+        found: object = make_agent(argument, _settings_of_judge(argument, settings))
     else:
         found = agent.conductor.model if isinstance(agent, StyledAgent) else agent
     if not isinstance(found, ChatModel):

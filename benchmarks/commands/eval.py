@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +12,15 @@ from typing import Literal
 from rich.console import Console
 from tyro.conf import Positional
 
-from turngym.agents.backends import AgentSettings, make_agent
+from turngym.agents.backends import AgentSettings, make_agent, settings_for
 from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent, EagerAgent
 from turngym.agents.verifiers import Verifier, make_verifier
 from turngym.benchmarks.commands.eval_display import LiveTable, remarks, results_tables
-from turngym.benchmarks.commands.parsing import Pairs, Specs, find_env, key_values, make_text_env, parse
+from turngym.benchmarks.commands.parsing import Pairs, Specs, as_pairs, find_env, key_values, make_text_env, parse
 from turngym.benchmarks.commands.prompt_options import prompt_settings
+from turngym.benchmarks.commands.trained_models import environment_as_trained, tell
 from turngym.benchmarks.evaluation import Execution, Plan
 from turngym.benchmarks.evaluation_folder import require_free
 from turngym.benchmarks.evaluation_run import EvaluationRun, Watcher
@@ -44,16 +46,17 @@ class Arguments:
         episodes: Episodes of each environment, on distinct tasks; the suite's number, or up to 100, unless given.
         seed: Seed of what the agent draws and, outside of a suite, of the choice of tasks.
         split: Share of the tasks to draw from; a suite has its own.
-        option: An option of the environment, such as max_turns=20; may be repeated; a suite has its own.
+        option: An option of the environment, such as max_turns=20; may be repeated; a suite has its own. A model that
+            was trained here plays with the options, wrappers and prompts of its training, unless they are given.
         wrapper: A wrapper around the environment, such as history:k=4; may be repeated, the first innermost; a suite
             has its own.
         temperature: Sampling temperature of a model; 0 always takes the likeliest token.
         top_p: Nucleus share of a model's sampling.
-        max_new_tokens: Longest completion of a model.
-        format: How a model writes an action: tag, boxed, json or plain.
-        style: How a model is prompted: plain, react (a thought before each action), summary (it sums up older turns
-            where a prompt gets long), reflexion (with --repeats: it reflects on failed tries), options as in
-            summary:budget=1500.
+        max_new_tokens: Longest completion of a model; that of its training, or 256, unless given.
+        format: How a model writes an action: tag, boxed, json or plain; that of its training, or tag, unless given.
+        style: How a model is prompted: plain (unless given), react (a thought before each action), summary (it sums up
+            older turns where a prompt gets long), reflexion (with --repeats: it reflects on failed tries), options as
+            in summary:budget=1500.
         prompt: A setting of a model's prompts, such as history=3, instructions=false, system=TEXT, thinking=strip,
             template.enable_thinking=false (a variable of the chat template) or chat_template=FILE; may be repeated.
         server: A setting of a server, such as concurrency=32, timeout=60 or prices=FILE, or of vllm, such as
@@ -82,9 +85,9 @@ class Arguments:
     wrapper: Specs = ()
     temperature: float = 0.0
     top_p: float = 1.0
-    max_new_tokens: int = 256
-    format: str = "tag"
-    style: str = "plain"
+    max_new_tokens: int | None = None
+    format: str | None = None
+    style: str | None = None
     prompt: Pairs = ()
     server: Pairs = ()
     repeats: int = 1
@@ -106,9 +109,12 @@ def main(argv: Sequence[str]) -> int:
     check_numbers(arguments)
     if arguments.out is not None and not arguments.resume:
         require_free(arguments.out)
+    arguments = as_trained(arguments)
     suite = chosen_suite(arguments)
     settings = agent_settings(arguments)
     agent = make_agent(arguments.agent, settings)
+    options = None if arguments.target in SUITES else key_values(arguments.option, "--option")
+    tell(arguments.agent, arguments.target, options, arguments.wrapper, settings)
     console = Console(highlight=False, quiet=arguments.json)
     seeds = tuple(entry.find_seeds(arguments.episodes) for entry in suite.entries)
     plan = Plan(suite, seeds, arguments.best_of or arguments.repeats)
@@ -163,7 +169,7 @@ def check_numbers(arguments: Arguments) -> None:
         raise ConfigError(f"--episodes must be at least 1, got {arguments.episodes}.")
     if arguments.num_envs < 1:
         raise ConfigError(f"--num-envs must be at least 1, got {arguments.num_envs}.")
-    if arguments.max_new_tokens < 1:
+    if arguments.max_new_tokens is not None and arguments.max_new_tokens < 1:
         raise ConfigError(f"--max-new-tokens must be at least 1, got {arguments.max_new_tokens}.")
     if arguments.repeats < 1:
         raise ConfigError(f"--repeats must be at least 1, got {arguments.repeats}.")
@@ -182,6 +188,15 @@ def check_numbers(arguments: Arguments) -> None:
         raise ConfigError(f"--temperature must be 0 or more, got {arguments.temperature}.")
     if not 0 < arguments.top_p <= 1:
         raise ConfigError(f"--top-p must lie above 0 and at most at 1, got {arguments.top_p}.")
+
+
+def as_trained(arguments: Arguments) -> Arguments:
+    """Return the arguments with the environment's options and wrappers from the training of the agent's model."""
+    if arguments.target in SUITES:
+        return arguments
+    given = key_values(arguments.option, "--option")
+    options, wrappers = environment_as_trained(arguments.agent, arguments.target, given, arguments.wrapper)
+    return dataclasses.replace(arguments, option=as_pairs(options), wrapper=wrappers)
 
 
 def chosen_suite(arguments: Arguments) -> Suite:
@@ -220,8 +235,10 @@ def agent_settings(arguments: Arguments) -> AgentSettings:
         UnknownName: There is no such action format.
         ConfigError: There is no such setting of prompts.
     """
-    action_format(arguments.format)
-    return AgentSettings(
+    if arguments.format is not None:
+        action_format(arguments.format)
+    return settings_for(
+        arguments.agent,
         seed=arguments.seed,
         format=arguments.format,
         style=arguments.style,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -15,6 +17,7 @@ from turngym.agents.backends import AgentSettings
 from turngym.benchmarks.commands import eval as evaluation
 from turngym.benchmarks.commands.parsing import Pairs, key_values, parse
 from turngym.benchmarks.commands.tournament_tables import remarks, tables_of
+from turngym.benchmarks.commands.trained_models import tell
 from turngym.benchmarks.pages.tournament import write_tournament_page
 from turngym.benchmarks.tournament import play_tournament
 from turngym.benchmarks.tournament_plan import Plan
@@ -48,7 +51,7 @@ class Arguments:
         prior: Weight of the prior of the ratings, in drawn games.
         temperature: Sampling temperature of models; 0 always takes the likeliest token.
         top_p: Nucleus share of the models' sampling.
-        max_new_tokens: Longest completion of a model.
+        max_new_tokens: Longest completion of a model; that of its training, or 256, unless given.
         format: How models write an action: tag, boxed, json or plain.
         style: How models are prompted: plain, react or summary, as in `turngym eval`.
         prompt: A setting of the models' prompts, such as history=3 or instructions=false; may be repeated.
@@ -71,9 +74,9 @@ class Arguments:
     prior: float = 1.0
     temperature: float = 1.0
     top_p: float = 1.0
-    max_new_tokens: int = 256
-    format: str = "tag"
-    style: str = "plain"
+    max_new_tokens: int | None = None
+    format: str | None = None
+    style: str | None = None
     prompt: Pairs = ()
     server: Pairs = ()
     out: Path | None = None
@@ -140,24 +143,35 @@ def plan_of(arguments: Arguments) -> Plan:
     options = key_values(arguments.option, "--option")
     game = make_game(arguments.game, **options)
     chosen = arguments.players or ",".join(dict.fromkeys([*_GENERIC_PLAYERS, *game.players]))
+    players, common = players_of(chosen), _agent_settings(arguments)
+    own = {name: _agent_settings(arguments, player) for name, player in players.items()}
+    for name, player in players.items():
+        tell(player, arguments.game, options, (), own[name])
     return Plan(
         arguments.game,
-        players_of(chosen),
+        players,
         arguments.blocks,
         arguments.seed,
         options,
         arguments.pairing,
         arguments.sides,
         arguments.retries,
-        _agent_settings(arguments),
+        common,
+        {name: changed for name, settings in own.items() if (changed := _changed(common, settings))},
     )
 
 
-def _agent_settings(arguments: Arguments) -> AgentSettings:
-    """Return what agents are made with, checked like those of an evaluation."""
+def _changed(common: AgentSettings, own: AgentSettings) -> dict[str, Any]:
+    """Return the fields that an agent has for itself."""
+    names = [field.name for field in dataclasses.fields(common)]
+    return {name: getattr(own, name) for name in names if getattr(own, name) != getattr(common, name)}
+
+
+def _agent_settings(arguments: Arguments, player: str = "") -> AgentSettings:
+    """Return what agents, or that of one player, are made with, checked like those of an evaluation."""
     like = evaluation.Arguments(
         "",
-        "",
+        player,
         seed=arguments.seed,
         temperature=arguments.temperature,
         top_p=arguments.top_p,

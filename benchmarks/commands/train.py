@@ -60,7 +60,9 @@ def main(argv: Sequence[str]) -> int:
 
     config, run_dir, resume = parse_train(argv)
     with _training_packages():
+        from turngym.benchmarks.commands.train_closing import evaluation_command, result_sentence
         from turngym.trainers.job import train
+        from turngym.trainers.run_folder import RunFolder
     console = Console(highlight=False)
     try:
         result = train(config, run_dir, resume)
@@ -68,7 +70,10 @@ def main(argv: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return _STOPPED
     if result.finished:
+        folder = RunFolder.open(result.path)
         console.print(f"report: {result.report}", markup=False, soft_wrap=True)
+        console.print(f"{result_sentence(folder)} Evaluate the model with:", markup=False, soft_wrap=True)
+        console.print(f"  {evaluation_command(folder, folder.config())}", markup=False, soft_wrap=True)
         return 0
     console.print(
         f"interrupted: `turngym train --resume --run-dir {result.path}` goes on", markup=False, soft_wrap=True
