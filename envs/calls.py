@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import cached_property
 from typing import NamedTuple
 
 from turngym.envs.json_text import first_object
+from turngym.envs.scanning import Element, first_element
 
 FORMS = ("tags", "json")
 _CONTROL = re.compile(
-    r"<(\s*/?\s*)(think|search|information|answer|warning|verify|python|output|code|action|"
+    r"<(\s*(?:/\s*)?)(think|search|information|answer|warning|verify|python|output|code|action|"
     r"tool|tool_call|tool_response|im_start|im_end|start_of_turn|end_of_turn|bos|eos|s)\b",
     re.IGNORECASE,
 )
@@ -54,18 +54,17 @@ class Calls:
     def __init__(self, fields: Mapping[str, str], wanted: Mapping[str, str]) -> None:
         self.fields, self._wanted = dict(fields), dict(wanted)
 
-    @cached_property
-    def tags(self) -> re.Pattern[str]:
-        """What finds the first call in tags."""
-        return re.compile(rf"<({'|'.join(self.fields)})>(.*?)</\1>", re.DOTALL)
+    def first(self, text: str) -> Element | None:
+        """Return the first call in tags, None if there is none."""
+        return first_element(text, self.fields)
 
     def read(self, text: str, form: str) -> Call:
         """Return the first call in a text, its content as it was written."""
         return self._read_tags(text) if form == "tags" else self._read_json(text)
 
     def _read_tags(self, text: str) -> Call:
-        found = self.tags.search(text)
-        return Call("", problem=self._wanted["tags"]) if found is None else Call(found[1], found[2])
+        found = self.first(text)
+        return Call("", problem=self._wanted["tags"]) if found is None else Call(found.name, found.content)
 
     def _read_json(self, text: str) -> Call:
         wanted = self._wanted["json"]

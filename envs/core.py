@@ -25,6 +25,8 @@ InstanceT = TypeVar("InstanceT")
 
 _MAX_DRAWS = 10_000
 _SNAPSHOT_FORMAT = 1
+LONGEST_ACTION = 100_000
+"""Characters of an action that any environment or game reads."""
 
 
 class Outcome(NamedTuple, Generic[ObsT]):
@@ -43,6 +45,15 @@ class Outcome(NamedTuple, Generic[ObsT]):
     terminated: bool = False
     success: bool = False
     action_is_valid: bool = True
+
+
+def too_long(action: str, longest: int) -> str:
+    """Return the answer to an action of too many characters.
+
+    >>> too_long("x" * 1_000_000, LONGEST_ACTION)
+    'The action has 1,000,000 characters, and at most 100,000 are read: write a shorter one.'
+    """
+    return f"The action has {len(action):,} characters, and at most {longest:,} are read: write a shorter one."
 
 
 def instance_hash(instance: str) -> str:
@@ -101,6 +112,8 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
     finite_instances: int | None = None
     """How many instances exist, where that is too few for splits; then every split draws from all of them."""
     splits: ClassVar[tuple[str, ...]] = SPLITS
+    longest_action: ClassVar[int] = LONGEST_ACTION
+    """Characters of an action that are read; a longer one is an invalid action, and the rules never see it."""
 
     @classmethod
     def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
@@ -156,6 +169,14 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
     @abstractmethod
     def _load(self, state: JSONValue) -> None:
         """Bring back what ``_state`` returned."""
+
+    def _refuse_long(self, action: str) -> Outcome[ObsT]:
+        """Answer an action of more than ``longest_action`` characters: a turn in which nothing happens."""
+        words = too_long(action, self.longest_action)
+        last = self._observation
+        return Outcome(
+            cast("ObsT", {**last, "text": words} if isinstance(last, Mapping) else words), action_is_valid=False
+        )
 
     def _legal_actions(self) -> tuple[str, ...]:
         """Return the legal actions, empty where there is no list."""
@@ -230,7 +251,8 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
             raise EpisodeOver(f"step() of {self.env_id} after the episode {state}: call reset() first.")
         if not isinstance(action, str):
             raise TypeError(f"an action of {self.env_id} is text, got {type(action).__name__}: pass a str.")
-        observation, reward, terminated, success, self._action_is_valid = self._advance(action)
+        outcome = self._advance(action) if len(action) <= self.longest_action else self._refuse_long(action)
+        observation, reward, terminated, success, self._action_is_valid = outcome
         self._observation = observation
         self.turn += 1
         if terminated:

@@ -7,6 +7,8 @@ from typing import Any
 
 MOST_TRIES = 256
 """Beginnings that are tried: a text of nothing but nested beginnings would take seconds otherwise."""
+MOST_READINGS = 8
+"""How often a text may be read in all, where every beginning is broken only far behind it."""
 _DECODER = json.JSONDecoder()
 
 
@@ -22,13 +24,14 @@ def first_object(text: str, tries: int = MOST_TRIES) -> dict[str, Any] | None:
     >>> first_object('{"a":' * 200_000) is None
     True
     """
-    start = text.find("{")
+    start, left = text.find("{"), MOST_READINGS * len(text)
     for _ in range(tries):
-        if start < 0:
+        if start < 0 or left < 0:
             return None
         try:
             found, _ = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            left -= getattr(error, "pos", len(text)) - start
             start = text.find("{", start + 1)
             continue
         return found if isinstance(found, dict) else None

@@ -196,6 +196,9 @@ class SeatEnv(TextEnv[str]):
             answer.is_valid,
         )
 
+    def _refuse_long(self, action: str) -> Outcome[str]:
+        return self._advance(action)  # the table refuses it, asks again, and takes the default action in the end
+
     def _anchor(self) -> str:
         return self.game.anchor(self._seat)
 

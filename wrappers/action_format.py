@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 
+from turngym.envs.json_text import MOST_TRIES
+from turngym.envs.scanning import inside_braces, last_element
 from turngym.errors import UnknownName, nearest
 
 
@@ -33,17 +35,14 @@ class ActionFormat:
         return action if action is not None else f"(no action found: {self.instruction})"
 
 
-_TAG = re.compile(r"<action>((?:(?!<action>).)*?)</action>", re.DOTALL)
-
-
 def parse_tag(completion: str) -> str | None:
     """Return what the last ``<action>`` element holds; of elements inside of one another, the inner one.
 
     >>> parse_tag("The box is above me. <action> up </action>")
     'up'
     """
-    found = _TAG.findall(completion)
-    return found[-1].strip() if found else None
+    found = last_element(completion, "action")
+    return None if found is None else found.strip()
 
 
 def parse_boxed(completion: str) -> str | None:
@@ -53,23 +52,18 @@ def parse_boxed(completion: str) -> str | None:
     'move {1} 3'
     """
     start = completion.rfind("\\boxed{")
-    if start < 0:
-        return None
-    depth = 0
-    for position in range(start + len("\\boxed"), len(completion)):
-        depth += {"{": 1, "}": -1}.get(completion[position], 0)
-        if depth == 0:
-            return completion[start + len("\\boxed{") : position].strip()
-    return None
+    found = None if start < 0 else inside_braces(completion, start + len("\\boxed"))
+    return None if found is None else found.strip()
 
 
 def parse_json(completion: str) -> str | None:
-    r"""Return the ``action`` of the last JSON object on a line of its own.
+    r"""Return the ``action`` of the last JSON object on a line of its own, of the last lines that begin as one.
 
     >>> parse_json('I go up.\n{"action": "up"}')
     'up'
     """
-    for line in reversed(completion.split("\n")):  # splitlines() also cuts at U+2028, which JSON texts may hold
+    lines = completion.split("\n")  # splitlines() also cuts at U+2028, which JSON texts may hold
+    for line in islice((line for line in reversed(lines) if line.lstrip()[:1] == "{"), MOST_TRIES):
         try:
             content = json.loads(line)
         except (ValueError, RecursionError):

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.envs.calls import cut
+from turngym.envs.core import LONGEST_ACTION
 from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Begun, Played, TextWrapper
@@ -89,7 +91,7 @@ class History(TextWrapper):
 
     def _turn(self, played: Played) -> tuple[float, bool]:
         pairs = self._episode["pairs"]
-        pairs.append([self._episode["now"], played.action])
+        pairs.append([self._episode["now"], cut(played.action, LONGEST_ACTION)])
         if self.k is not None and len(pairs) > self.k:
             del pairs[0]
         self._episode["turns"] += 1

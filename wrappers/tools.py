@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import re
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,13 +13,13 @@ from typing import Any, ClassVar, NamedTuple
 import gymnasium
 
 from turngym.envs.calls import cut, harmless
+from turngym.envs.scanning import first_element
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import Played, TextWrapper
 from turngym.wrappers.observation import with_text
 from turngym.wrappers.tool_schema import Tool, problem_with, tool_of
 
-_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 _SENTENCE = """Before an action you may call tools, at most {most} times in all. A call is all that you write in a turn:
 <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>
 Its result is shown to you, and nothing else happens. Tools:
@@ -140,8 +139,8 @@ class Tools(TextWrapper):
         """Return the text of the call in an action, None where the action is for the environment."""
         if not self._is_running or not isinstance(action, str) or self.num_calls >= self._most:
             return None
-        found = _CALL.search(action)
-        return None if found is None else found[1]
+        found = first_element(action, ("tool_call",))
+        return None if found is None else found.content
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one turn: a call of a tool, or a turn of the environment."""

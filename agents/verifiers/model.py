@@ -20,7 +20,7 @@ _TASK = (
     "You are shown how somebody played a game. Judge whether the task was solved at the end. Think briefly, then write "
     "one last line 'Score: N' with a number N from 0 (surely not solved) to 10 (surely solved)."
 )
-_SCORE = re.compile(r"score\s*[:=]?\s*\**\s*(-?\d+(?:\.\d+)?)", re.IGNORECASE)
+_SCORE = re.compile(r"score\s*+[:=]?\s*+\**\s*+(-?\d+(?:\.\d+)?)", re.IGNORECASE)
 
 
 class ModelVerifier:

@@ -22,6 +22,7 @@ VIEWS = ("auto", "text", "picture", "values")
 _MAX_ACTIONS = 1000
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _PAINTED = re.compile(r"\x1b\[([0-9;]*)m(.*?)\x1b\[0m", re.DOTALL)
+_PLAIN = "\x1b[0m"
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -85,7 +86,9 @@ def plain_picture(text: str) -> str:
             return f"[{match[2]}]"
         return match[2] + "".join(f"({_COLOURS[code % 10]})" for code in codes if 30 <= code <= 37)
 
-    lines = _ESCAPE.sub("", _PAINTED.sub(written, text)).strip("\n").split("\n")
+    end = text.rfind(_PLAIN) + len(_PLAIN)  # behind that nothing is painted, and looking for it there is quadratic
+    shown = _PAINTED.sub(written, text[:end]) + text[end:] if end >= len(_PLAIN) else text
+    lines = _ESCAPE.sub("", shown).strip("\n").split("\n")
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -140,7 +140,8 @@ class OpenEnv(TextEnv[str]):
 
     async def async_step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Take one turn, as :meth:`step` does."""
-        message = self._message(action) if self._running and isinstance(action, str) else None
+        is_sent = self._running and isinstance(action, str) and len(action) <= self.longest_action
+        message = self._message(action) if is_sent else None
         if message is not None:
             try:
                 self._arrived = await asyncio.wrap_future(self._line.act(message))

@@ -23,10 +23,10 @@ key NAME              press a key or a chord, as Return, Escape, Down, F5, ctrl+
 wait                  do nothing
 done                  say that the goal is reached, which ends the episode"""
 
-_POINT = r"\(?\s*(\d{1,5})\s*[,\s]\s*(\d{1,5})\s*\)?"
-_AT = re.compile(rf"(click|double_click|right_click|move)\s+{_POINT}", re.IGNORECASE)
-_DRAG = re.compile(rf"drag\s+{_POINT}\s+to\s+{_POINT}", re.IGNORECASE)
-_SCROLL = re.compile(rf"scroll\s+{_POINT}\s+(up|down)(?:\s+(\d{{1,3}}))?", re.IGNORECASE)
+_POINT = r"\(?\s*+(\d{1,5})(?:\s*,\s*|\s+)(\d{1,5})(?:\s*\))?"
+_AT = re.compile(rf"(click|double_click|right_click|move)\s++{_POINT}", re.IGNORECASE)
+_DRAG = re.compile(rf"drag\s++{_POINT}\s+to\s++{_POINT}", re.IGNORECASE)
+_SCROLL = re.compile(rf"scroll\s++{_POINT}\s+(up|down)(?:\s+(\d{{1,3}}))?", re.IGNORECASE)
 _TYPE = re.compile(r"type\s(.*)", re.IGNORECASE | re.DOTALL)
 _KEY = re.compile(r"key\s+(\S+)", re.IGNORECASE)
 _BARE = re.compile(r"(wait|done)", re.IGNORECASE)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from turngym.envs.core import LONGEST_ACTION
 from turngym.envs.settings import Configured
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
@@ -66,6 +67,8 @@ class Game(Configured, ABC):
     """Whether every decision is asked of all seats at once, so that a parallel view shows the same game."""
     players: ClassVar[Mapping[str, str]] = {}
     """The game's own players: name -> ``"module:Class"``, imported when asked for; the first one is the reference."""
+    longest_action: ClassVar[int] = LONGEST_ACTION
+    """Characters of an answer that are read; a longer one is an unreadable answer."""
     finite_instances: int | None = None
     """How many different beginnings there are, where that is too few for splits."""
 

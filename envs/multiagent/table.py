@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from turngym.envs.core import too_long
 from turngym.envs.multiagent import snapshots
 from turngym.envs.multiagent.answers import Answer, Counts, SeatRequest
 from turngym.envs.multiagent.game import Game, InvalidAction, Line
@@ -93,6 +94,9 @@ class Table:
         view, counts = self.views[seat], self.counts[seat]
         counts.answers += 1
         view._read_up_to = len(self.log)
+        if len(text) > self.game.longest_action:
+            counts.unreadable += 1
+            return self._refuse(seat, too_long(text, self.game.longest_action))
         try:
             action = self.game.read(seat, text)
         except InvalidAction as error:

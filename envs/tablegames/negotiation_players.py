@@ -13,7 +13,7 @@ from turngym.envs.multiagent.table import SeatView
 from turngym.envs.tablegames.negotiation_rules import Offer, gain_of, offer_text, parsed_offer
 from turngym.types import JSONValue
 
-_OWNED = re.compile(r"(\d+) (\w+) \(worth (\d+) each\)")
+_OWNED = re.compile(r"(?<!\d)(\d+) (\w+) \(worth (\d+) each\)")
 _TO_YOU = "offered to you: "
 _DEMANDS = (3.0, 1.5, 1.3, 1.2, 1.1, 1.05)
 _LARGEST = 5

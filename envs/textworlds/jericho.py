@@ -35,8 +35,10 @@ _NOT_UNDERSTOOD = re.compile(
     r"You seem to have said too little|Sorry, I|Beg pardon)",
     re.IGNORECASE,
 )
-_BANNER = re.compile(r"\*\*\*+\s*(.+?)\s*\*\*\*+")
-_POINTS = re.compile(r"(?:scored|score is) (-?\d+)[^.]*?(?:out of a possible|total of|out of) (\d+)", re.DOTALL)
+_BANNER = re.compile(r"(?<!\*)\*{3,}+\s*+((?:[^*\n]|\*(?!\*\*))++)\s*\*{3}")
+_POINTS = re.compile(
+    r"(?:scored|score is) (-?\d++)(?:(?!(?:scored|score is) -?\d)[^.])*?(?:out of a possible|total of|out of) (\d+)"
+)
 _WON = re.compile(r"\b(won|the end|victory)\b", re.IGNORECASE)
 _RULES = """You play a story by typing commands, one a turn: a verb and what it is about, such as: look, inventory, \
 examine lamp, take lamp, open door, north, give coin to troll, ask guard about key."""

@@ -14,10 +14,10 @@ _SHORT = {"n": "go north", "e": "go east", "s": "go south", "w": "go west", "l":
 _OF = re.compile(r"(north|east|south|west)_of")
 _STATES = frozenset(("open", "closed", "cooked", "fried", "roasted", "grilled", "burned", "sliced", "chopped", "diced"))
 _LOCKED = "locked"
-_PROMPT = re.compile(r"\n+>[^\n]*\Z")
-_ENDING = re.compile(r"\s*Would you like to RESTART.*\Z", re.DOTALL)
+_PROMPT = re.compile(r"(?<!\n)\n+>[^\n]*\Z")
+_ENDING = re.compile(r"Would you like to RESTART.*\Z", re.DOTALL)
 _GAPS = re.compile(r"\n{3,}")
-_SPACES = re.compile(r"[ \t]+$", re.MULTILINE)
+_SPACES = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
 
 
 def tidy(text: str, begin: str = "") -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from turngym.envs.calls import Call, Calls, cut, harmless
+from turngym.envs.scanning import inside_braces, unfenced
 from turngym.envs.tools.sandbox import Result
 
 PYTHON, ANSWER = "python", "answer"
@@ -21,7 +22,6 @@ CALLS = Calls(
 )
 write = CALLS.write
 _BOXED = re.compile(r"\\boxed\s*\{")
-_FENCE = re.compile(r"^\s*```(?:python|py)?[ \t]*\n(.*?)\n?\s*```\s*$", re.DOTALL)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")
 
 
@@ -37,8 +37,8 @@ def read(text: str, form: str) -> Call:
     """
     boxed = _BOXED.search(text) if form == "tags" else None
     inside = inside_braces(text, boxed.end() - 1) if boxed else None
-    tag = CALLS.tags.search(text) if boxed and inside is not None else None
-    if boxed and inside is not None and (tag is None or boxed.start() < tag.start()):
+    tag = CALLS.first(text) if boxed and inside is not None else None
+    if boxed and inside is not None and (tag is None or boxed.start() < tag.start):
         return Call(ANSWER, inside.strip())
     found = CALLS.read(text, form)
     if found.tool == PYTHON:
@@ -53,24 +53,13 @@ def _unboxed(text: str) -> str:
     return text if inside is None else inside
 
 
-def inside_braces(text: str, start: int) -> str | None:
-    """Return what stands between the brace at ``start`` and the one that closes it; None without one."""
-    depth = 0
-    for place in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[place], 0)
-        if not depth:
-            return text[start + 1 : place]
-    return None
-
-
 def code_in(text: str) -> str:
     r"""Return code without the fence around it, and without empty lines at its ends.
 
     >>> code_in("```python\nprint(1)\n```")
     'print(1)'
     """
-    fenced = _FENCE.match(text)
-    return (fenced[1] if fenced else text).strip("\r\n").rstrip()
+    return unfenced(text, ("python", "py")).strip("\r\n").rstrip()
 
 
 _ENDS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 from turngym.envs.calls import FORMS, Calls, cut, harmless
 from turngym.envs.core import Outcome
 from turngym.envs.data_files import data_file
+from turngym.envs.scanning import first_element
 from turngym.envs.sets import PROCEDURAL, SetEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames.procedural import require_choice, require_running, require_whole
@@ -35,7 +35,6 @@ _WORK = {
     "repair": "The program has a fault. Repair it, so that it does what it says.",
     "write": "Write the program that is described.",
 }
-_CODE = re.compile(r"<code>(.*?)</code>", re.DOTALL)
 _SUBMIT = Calls({"submit": "code"}, {"json": ""})
 _LONGEST = 20_000
 _HIDDEN, _VISIBLE = 12, 3
@@ -48,8 +47,8 @@ def program_in(action: str, form: str) -> str | None:
     'def f(): pass'
     """
     if form == "tags":
-        found = _CODE.search(action)
-        return None if found is None else code_in(found[1])
+        found = first_element(action, ("code",))
+        return None if found is None else code_in(found.content)
     call = _SUBMIT.read(action, form)
     return code_in(call.content) if call.tool else None
 

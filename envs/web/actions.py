@@ -29,13 +29,13 @@ focus N                  give an element the focus
 back                     go back to the page before
 wait                     let time pass"""
 
-_PLACE = r"(?:\[\s*\d+\s*\]|\d+(?!\s*,)|\(?\s*-?\d+(?:\.\d+)?\s*,\s*-?\d+(?:\.\d+)?\s*\)?)"
-_ONE = re.compile(rf"(click|dblclick|hover|focus)\s+({_PLACE})", re.IGNORECASE)
-_TEXT = re.compile(r"(fill|select)\s+\[?\s*(\d+)\s*\]?(?:\s(.*))?", re.IGNORECASE | re.DOTALL)
+_PLACE = r"(?:\[\s*\d+\s*\]|\d+(?!\s*,)|\(?\s*+-?\d+(?:\.\d+)?\s*,\s*-?\d+(?:\.\d+)?(?:\s*\))?)"
+_ONE = re.compile(rf"(click|dblclick|hover|focus)\s++({_PLACE})", re.IGNORECASE)
+_TEXT = re.compile(r"(fill|select)\s++\[?\s*+(\d+)\s*\]?(?:\s(.*))?", re.IGNORECASE | re.DOTALL)
 _TYPE = re.compile(r"type\s(.*)", re.IGNORECASE | re.DOTALL)
 _PRESS = re.compile(r"press\s+(\S+)", re.IGNORECASE)
-_DRAG = re.compile(rf"drag\s+({_PLACE})\s+to\s+({_PLACE})", re.IGNORECASE)
-_SCROLL = re.compile(r"scroll\s+(?:\[?\s*(\d+)\s*\]?\s+)?(up|down|left|right)", re.IGNORECASE)
+_DRAG = re.compile(rf"drag\s++({_PLACE})\s+to\s++({_PLACE})", re.IGNORECASE)
+_SCROLL = re.compile(r"scroll\s++(?:\[?\s*+(\d+)(?:\s*\])?\s+)?(up|down|left|right)", re.IGNORECASE)
 _BARE = re.compile(r"(back|wait)", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 

@@ -14,7 +14,7 @@ check N, uncheck N  change a box, yes or no
 press Enter         send the form of the field filled last
 back                go back to the page before
 goto /PATH          open a page of the site"""
-_ACTION = re.compile(r"(click|fill|select|check|uncheck)\s+\[?\(?\s*(\d{1,6})\s*\)?\]?(?:\s(.*))?", re.I | re.S)
+_ACTION = re.compile(r"(click|fill|select|check|uncheck)\s++\[?\(?\s*+(\d{1,6})\s*\)?\]?(?:\s(.*))?", re.I | re.S)
 _PRESS = re.compile(r"press\s+(?:enter|return)", re.I)
 _GOTO = re.compile(r"goto\s+(\S+)", re.I)
 _PATH = re.compile(r"(?:/[a-z0-9]+)+")

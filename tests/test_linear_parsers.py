@@ -1,0 +1,106 @@
+"""Every parser of what a model writes takes time linear in its length, on a megabyte of its own delimiters.
+
+Formats, wrappers and environments are those that are registered: a new one is covered as soon as it is.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium
+import pytest
+from costs import MOST, growth
+
+import turngym.wrappers.tools
+from turngym.agents.verifiers.model import read_score
+from turngym.envs.calls import harmless
+from turngym.envs.core import TextEnv
+from turngym.envs.json_text import first_object
+from turngym.envs.multiagent.game import Game
+from turngym.envs.registration import specs
+from turngym.envs.scanning import first_element, inside_braces, last_element, unfenced
+from turngym.errors import MissingExtra
+from turngym.wrappers.action_format import FORMATS
+from turngym.wrappers.recipes import canonical_action
+
+PIECES = (
+    "<",
+    "{",
+    "[",
+    "(",
+    '{"a":[1,',
+    '{"action":',
+    '"',
+    "\\boxed{",
+    "\\boxed ",
+    "```\n",
+    "a ",
+    " ",
+    "\n",
+    "1",
+    "e",
+    "Σ",
+)
+SHARED: dict[str, Callable[[str], object]] = {
+    "first_element": lambda text: first_element(text, ("a", "b", "search")),
+    "last_element": lambda text: last_element(text, "a"),
+    "inside_braces": lambda text: inside_braces("{" + text, 0),
+    "unfenced": unfenced,
+    "first_object": first_object,
+    "harmless": harmless,
+    "canonical_action": lambda text: canonical_action(text, text, text),
+    "read_score": read_score,
+}
+EACH_CLASS = sorted({spec.entry_point: env_id for env_id, spec in reversed(specs().items())}.values())
+
+
+def delimiters(text: str) -> Iterator[str]:
+    """Give what a text shows of the way in which actions are written."""
+    yield from dict.fromkeys(re.findall(r"</?\w+>|\\\w+\{|\{\"\w+\": |\w+\s?[\[(]|```\w*\n?", text))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_action_formats(name: str) -> None:
+    shown = FORMATS[name].write("x")
+    starts = [shown[: shown.index("x")] or " ", shown[shown.index("x") + 1 :] or " ", shown, f"{shown}\n"]
+    for piece in (*starts, *delimiters(FORMATS[name].instruction), *PIECES):
+        assert growth(FORMATS[name].action_of, piece) <= MOST, piece
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_shared_parsers(name: str) -> None:
+    for piece in ("<a>", "</a>", "<search>", "< ", "{}", "score ", "[a", "'", *PIECES):
+        assert growth(SHARED[name], piece) <= MOST, piece
+    for prefix in ("<", "```\n", "score", "score:", "\\boxed"):
+        assert growth(SHARED[name], " ", prefix) <= MOST, prefix
+        assert growth(SHARED[name], "\n", prefix) <= MOST, prefix
+
+
+def test_calls_of_tools() -> None:
+    env = turngym.wrappers.tools.Tools(gymnasium.make("turngym/GuessTheNumber-v0"), tools=["tool_examples:add"])
+    env.reset(seed=0)
+    for piece in (*delimiters(env.instructions), *PIECES):
+        assert growth(env._call_in, piece) <= MOST, piece
+
+
+@pytest.mark.parametrize("env_id", EACH_CLASS)
+def test_environments(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit on the length of actions is lifted, so that the rules themselves are seen to be linear."""
+    try:
+        env: Any = gymnasium.make(env_id)
+        env.reset(seed=0)
+    except MissingExtra as missing:
+        pytest.skip(str(missing))
+    monkeypatch.setattr(TextEnv, "longest_action", 10**9)
+    monkeypatch.setattr(Game, "longest_action", 10**9)
+
+    def step(text: str) -> object:
+        if not env._running:
+            env.reset(seed=0)
+        return env.step(text)
+
+    legal = [action.partition(" ")[0] for action in env._legal_actions()[:3]]
+    for piece in dict.fromkeys([*delimiters(env.instructions), *[f"{word} " for word in legal], *PIECES]):
+        assert growth(step, piece) <= MOST, piece
+        assert growth(step, " ", piece) <= MOST, piece
+    env.close()
