@@ -137,7 +137,7 @@ def attacks(pattern: re.Pattern[Any]) -> Iterator[Attack]:
     while len(tree) == 1 and tree[0][0] is codes.SUBPATTERN:
         tree = list(tree[0][1][3])
     starts = dict.fromkeys(sample(tree[:place]) for place in range(len(tree) + 1))
-    pumps = dict.fromkeys([*list(starts)[1:], *_parts(tree), " ", "\n", "a", "1"])
+    pumps = dict.fromkeys(filter(None, [*starts, *_parts(tree), " ", "\n", "a", "1"]))
     for start in starts:
         for pump in pumps:
             for end in ("\0", ""):
