@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.usage import Usage
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, TurngymError, error_text
 
 if TYPE_CHECKING:
     from turngym.agents.chat import Note
     from turngym.agents.trajectory import Turn
     from turngym.envs.vector import TextVectorEnv
+
+
+BuiltT = TypeVar("BuiltT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class Decision:
         notes: What a model wrote beside the answer, such as a summary.
         entropies: Entropy of the distribution of each completion token as a share of the largest possible one, where
             the agent was asked for it.
+        fault: Why there is no answer, such as a prompt that could not be built; it ends this episode and no other.
     """
 
     action: str
@@ -66,6 +70,27 @@ class Decision:
     usage: Usage | None = None
     notes: tuple[Note, ...] = ()
     entropies: tuple[float, ...] = ()
+    fault: str = ""
+
+
+def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) -> list[BuiltT | Decision]:
+    """Return what is built for each request; in the place of one that fails, a decision with the fault.
+
+    Raises:
+        TurngymError: No first turn of an episode can be built because of a setting, and there is nothing else.
+    """
+    found: list[BuiltT | Decision] = []
+    refusals: list[TurngymError] = []
+    for request in requests:
+        try:
+            found.append(build(request))
+        except Exception as error:  # the boundary: what breaks here is one episode's text
+            found.append(Decision("", fault=f"prompt: {error_text(error)}"))
+            if isinstance(error, TurngymError) and request.turn == 0:
+                refusals.append(error)
+    if refusals and len(refusals) == len(requests):
+        raise refusals[0]
+    return found
 
 
 class Agent(ABC):

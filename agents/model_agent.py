@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from turngym.agents.chat import ACTION, Ask, ChatModel, Message, Reply
-from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.core import Agent, Decision, Request, build_each
 from turngym.agents.generate import Generate
 from turngym.agents.models import Vocabulary
 from turngym.agents.prompt_text import remembered_text, shown_text
@@ -54,12 +54,18 @@ class ModelAgent(Agent, ChatModel):
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Sample one completion for each request and parse the action in it."""
-        prompts = [self.final_prompt(request) for request in requests]
+        built = build_each(requests, self.final_prompt)
+        prompts = [prompt for prompt in built if not isinstance(prompt, Decision)]
+        asked = [request for request, prompt in zip(requests, built, strict=True) if not isinstance(prompt, Decision)]
         count = self.sampling.max_new_tokens
-        uniforms = [turn_uniforms(self.seed, self.iteration, r.episode, r.turn, count) for r in requests]
-        completions = self.generate(prompts, uniforms, self.sampling)
+        uniforms = [turn_uniforms(self.seed, self.iteration, r.episode, r.turn, count) for r in asked]
+        completions = iter(self.generate(prompts, uniforms, self.sampling) if asked else ())
         decisions = []
-        for request, prompt, completion in zip(requests, prompts, completions, strict=True):
+        for request, prompt in zip(requests, built, strict=True):
+            if isinstance(prompt, Decision):
+                decisions.append(prompt)
+                continue
+            completion = next(completions)
             text = self.text_of(completion.ids)
             action = self.format.action_of(text)
             self.remember(request, action, text, prompt + completion.ids)

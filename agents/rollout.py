@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.branching import branch_state, bring_back, saved_states, text_and_image
-from turngym.agents.core import Agent, Decision, EagerAgent, Request
+from turngym.agents.core import Agent, Decision, EagerAgent, Request, build_each
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.agents.usage import Usage
 from turngym.envs.vector import TextVectorEnv
+from turngym.envs.vector.info import fault_info
 from turngym.errors import ConfigError
+from turngym.text import valid_text
 
 Schedule = Literal["lockstep", "continuous"]
 _LOST = "the environment broke right after its reset"
@@ -161,7 +163,7 @@ class _Runner:
         """Return id, instance and instructions of each slot; a slot that breaks while it is asked is left out."""
         names = ("env_id", "instance_hash", "instructions")
         try:
-            answers = [self.vector.call(name, indices=slots) for name in names]
+            answers = [map(valid_text, self.vector.call(name, indices=slots)) for name in names]
             return dict(zip(slots, zip(*answers, strict=True), strict=True)) if slots else {}
         except Exception:  # the boundary: what breaks here is the slot's environment
             if len(slots) == 1:
@@ -222,12 +224,18 @@ class _Runner:
 
     def _send(self, slots: list[int], decisions: Sequence[Decision], latency: float) -> None:
         """Send the actions off; an agent that does not count its own costs is charged with ``latency``."""
-        for slot, decision in zip(slots, decisions, strict=True):
+        decided = list(zip(slots, decisions, strict=True))
+        for slot, decision in decided:
+            if decision.fault:
+                self._end_with_fault(slot, decision.fault)
+        decided = [(slot, decision) for slot, decision in decided if not decision.fault]
+        for slot, decision in decided:
             self.in_flight[slot] = decision
             self.usages[slot] = decision.usage or Usage(
                 len(decision.prompt_ids), len(decision.completion_ids), calls=1, latency=latency
             )
-        self.vector.send([decision.action for decision in decisions], slots)
+        if decided:
+            self.vector.send([decision.action for _, decision in decided], [slot for slot, _ in decided])
 
     def collect(self, wait_for_all: bool) -> None:
         """Take in what the environments answered."""
@@ -273,6 +281,13 @@ class _Runner:
         state.trajectory.fault = info["fault"]
         state.observation, state.image, state.info = observation, image, info
 
+    def _end_with_fault(self, slot: int, fault: str) -> None:
+        """End an episode that its agent cannot go on with."""
+        state = self.slots[slot]
+        state.trajectory.fault, state.trajectory.truncated = fault, True
+        state.info = fault_info(fault, running=False)
+        self._finish(slot)
+
     def _finish(self, slot: int) -> None:
         state = self.slots.pop(slot)
         trajectory = state.trajectory
@@ -282,7 +297,11 @@ class _Runner:
         trajectory.final_observation = state.observation
         trajectory.final_anchor = str(state.info.get("anchor", ""))
         if trajectory.truncated and not trajectory.fault:
-            trajectory.final_prompt_ids = self.agent.final_prompt(state.request(slot))
+            [prompt] = build_each([state.request(slot)], self.agent.final_prompt)
+            if isinstance(prompt, Decision):
+                trajectory.fault = prompt.fault
+            else:
+                trajectory.final_prompt_ids = prompt
         self.agent.forget(trajectory.spec.episode)
         self.finished[trajectory.spec.episode] = trajectory
         self.free = sorted([*self.free, slot])

@@ -9,7 +9,12 @@ import numpy as np
 from turngym.agents.core import Agent, Decision, Request
 from turngym.envs.multiagent.players import Player
 from turngym.envs.multiagent.table import SeatView
+from turngym.errors import TurngymError
 from turngym.types import JSONValue
+
+
+class PlayerFault(TurngymError):
+    """A player has no answer, because what it is shown cannot be put into a prompt."""
 
 
 class SeatPlayer(Player):
@@ -46,6 +51,8 @@ class SeatPlayer(Player):
     def act(self, view: SeatView) -> str:
         """Return the agent's answer, asked for on its own."""
         [decision] = act_together([(self, self.request(view))])
+        if decision.fault:
+            raise PlayerFault(decision.fault)
         return decision.action
 
     def end(self) -> None:

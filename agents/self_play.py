@@ -159,7 +159,10 @@ class SelfPlay:
                 table = free.popleft()
                 self._playing[table] = _Game(spec)
                 self.vector.begin(table, spec.seed)
-            self._answer()
+            for table, fault in self._answer().items():
+                game = self._playing.pop(table)
+                finished[game.spec.number] = self._end_with_fault(game, fault)
+                free.append(table)
             for record in self.vector.drain():
                 self._record(record)
             for episode in self.vector.drain_episodes():
@@ -172,21 +175,27 @@ class SelfPlay:
         """Return the number of a seat's episode, by which agents remember and sample."""
         return spec.number * self.rules.num_seats + seat
 
-    def _answer(self) -> None:
-        """Let every policy answer all questions to it in one batch."""
+    def _answer(self) -> dict[int, str]:
+        """Let every policy answer all questions to it in one batch; returns table -> fault of a policy there."""
         by_policy: dict[str, list[SeatRequest]] = {}
         for request in self.vector.pending():
             by_policy.setdefault(request.policy, []).append(request)
-        answers = []
+        answers, faults = [], {}
         for policy in sorted(by_policy):
             requests = by_policy[policy]
             decisions = self._agents[policy].act([self._request(request) for request in requests])
             for request, decision in zip(requests, decisions, strict=True):
+                if decision.fault:
+                    faults[request.table] = decision.fault
+                    continue
                 if policy == LEARNER:
                     kept = self._playing[request.table].decisions
                     kept[request.request_id] = decision, self._joint(request.table)
                 answers.append((request.request_id, decision.action))
-        self.vector.submit(answers)
+        for table in faults:
+            self.vector.drop(table)
+        self.vector.submit(answers)  # those for a game that was dropped have no effect
+        return faults
 
     def _request(self, request: SeatRequest) -> Request:
         info = {"anchor": request.anchor, "legal_actions": request.legal_actions, "seat": request.seat}
@@ -226,6 +235,16 @@ class SelfPlay:
                 joint=joint,
             )
         )
+
+    def _end_with_fault(self, game: _Game, fault: str) -> list[Trajectory]:
+        """Return the trajectories of a game that a policy cannot go on with."""
+        for seat, policy in enumerate(game.policies):
+            if policy in self._agents:
+                self._agents[policy].forget(self._number(game.spec, seat))
+        found = [self._trajectory(game, seat, "") for seat, policy in enumerate(game.policies) if policy == LEARNER]
+        for trajectory in found:
+            trajectory.fault, trajectory.truncated = fault, True
+        return found
 
     def _finish(self, game: _Game, episode: EpisodeRecord) -> list[Trajectory]:
         """Return the trajectories of a game that has ended, one for each seat of the learner."""

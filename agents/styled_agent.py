@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from turngym.agents.background import Background
 from turngym.agents.chat import ACTION, Ask, ChatModel, Note, Reply
-from turngym.agents.core import Agent, Decision, EagerAgent, Request
+from turngym.agents.core import Agent, Decision, EagerAgent, Request, build_each
 from turngym.agents.server_agent import ServerAgent
 from turngym.agents.styles import PLAIN, Scene, Story, Style, Told, Try, make_style
 from turngym.agents.usage import Usage
@@ -86,19 +86,14 @@ class StyledAgent(Agent):
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Play all turns side by side: the calls that are open go to the model together."""
-        decisions: dict[int, Decision] = {}
-        turns = {i: self.conductor.turn(request) for i, request in enumerate(requests)}
-        asks = {i: next(turn) for i, turn in turns.items()}
-        while asks:
-            order = sorted(asks)
-            replies = self.conductor.model.ask([asks[i] for i in order])
-            for i, reply in zip(order, replies, strict=True):
-                try:
-                    asks[i] = turns[i].send(reply)
-                except StopIteration as stop:
-                    del asks[i]
-                    decisions[i] = stop.value
-        return [decisions[i] for i in range(len(requests))]
+        turns = {id(request): self.conductor.turn(request) for request in requests}
+        steps = dict(enumerate(build_each(requests, lambda request: next(turns[id(request)]))))
+        while order := [i for i, step in steps.items() if isinstance(step, Ask)]:
+            replies = self.conductor.model.ask([step for step in steps.values() if isinstance(step, Ask)])
+            answers = {id(requests[i]): reply for i, reply in zip(order, replies, strict=True)}
+            go_on = partial(_sent, turns, answers)
+            steps.update(zip(order, build_each([requests[i] for i in order], go_on), strict=True))
+        return [step for step in steps.values() if isinstance(step, Decision)]
 
     def remind(self, episode: int, tries: Sequence[Try]) -> None:
         """Tell of the earlier tries at the task of an episode that has not begun."""
@@ -112,6 +107,18 @@ class StyledAgent(Agent):
         """Return what the agent inside tells of itself."""
         inside = self.conductor.model
         return inside.details() if isinstance(inside, Agent) else {}
+
+
+_Turn: TypeAlias = Generator[Ask, Reply, Decision]
+
+
+def _sent(turns: Mapping[int, _Turn], answers: Mapping[int, Reply], request: Request) -> Ask | Decision:
+    """Send the turn of a request the answer to its call, and return its next call or its decision."""
+    try:
+        return turns[id(request)].send(answers[id(request)])
+    except StopIteration as stop:
+        decision: Decision = stop.value
+        return decision
 
 
 class StyledServerAgent(StyledAgent, EagerAgent):
@@ -145,14 +152,11 @@ class StyledServerAgent(StyledAgent, EagerAgent):
 
     def _played(self, request: Request) -> Decision:
         turn = self.conductor.turn(request)
-        ask = next(turn)
-        while True:
-            [reply] = self.server.ask([ask])
-            try:
-                ask = turn.send(reply)
-            except StopIteration as stop:
-                decision: Decision = stop.value
-                return decision
+        [step] = build_each([request], lambda _: next(turn))
+        while isinstance(step, Ask):
+            [reply] = self.server.ask([step])
+            [step] = build_each([request], partial(_sent, {id(request): turn}, {id(request): reply}))
+        return step
 
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
         """Return the turns that are played by now, each once."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.core import Decision, Request
-from turngym.agents.seat_player import SeatPlayer, act_together
+from turngym.agents.seat_player import PlayerFault, SeatPlayer, act_together
 from turngym.benchmarks.pairings import Match, teams_of
 from turngym.benchmarks.tournament_plan import Plan
 from turngym.benchmarks.tournament_results import results
@@ -219,7 +219,7 @@ def _answers(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision | Exc
     """Return an agent's decisions; where it raises twice, each request is tried alone and may fail alone."""
     for _ in range(_TRIES):
         try:
-            return list(act_together(asked))
+            return [PlayerFault(each.fault) if each.fault else each for each in act_together(asked)]
         except Exception as error:  # the boundary to agents: a tournament goes on without one
             problem = error
     if len(asked) == 1:

@@ -62,7 +62,7 @@ def instance_hash(instance: str) -> str:
     >>> instance_hash("a room") == instance_hash("a room") != instance_hash("another room")
     True
     """
-    return hashlib.sha256(instance.encode()).hexdigest()[:16]
+    return hashlib.sha256(instance.encode("utf8", "surrogatepass")).hexdigest()[:16]
 
 
 def split_of(instance: str) -> Split:
@@ -71,7 +71,9 @@ def split_of(instance: str) -> Split:
     >>> {split_of(str(i)) for i in range(100)} == {"train", "dev", "test"}
     True
     """
-    bucket = int.from_bytes(hashlib.sha256(instance.encode()).digest()[:8], "big") % 10  # the number of instance_hash()
+    bucket = (
+        int.from_bytes(hashlib.sha256(instance.encode("utf8", "surrogatepass")).digest()[:8], "big") % 10
+    )  # the number of instance_hash()
     return "train" if bucket < 8 else SPLITS[bucket - 7]
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from turngym.agents.backends.expert import GIVEN_UP, ExpertAgent
-from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.core import Agent, Decision, Request, build_each
 from turngym.agents.model_agent import ModelAgent
 from turngym.agents.rollout import rollout
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
@@ -74,10 +74,13 @@ class DemonstrationAgent(Agent):
         """Return the solver's actions with the token ids of their completions."""
         end = int(self.student.model.tokenizer.eos_token_id)
         decisions = []
-        for request, decision in zip(requests, self.expert.act(requests), strict=True):
+        prompts = build_each(requests, self.student.final_prompt)
+        for request, prompt, decision in zip(requests, prompts, self.expert.act(requests), strict=True):
+            if isinstance(prompt, Decision):
+                decisions.append(prompt)
+                continue
             text = self.student.format.write(decision.action)
             ids = (*self.student.builder.answer(text), end)
-            prompt = self.student.final_prompt(request)
             self.student.remember(request, decision.action, text, prompt + ids)
             decisions.append(Decision(decision.action, text, prompt, ids, (0.0,) * len(ids)))
         return decisions

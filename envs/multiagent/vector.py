@@ -133,6 +133,10 @@ class TableVector:
         self._touched.clear()
         self._to_begin.clear()
 
+    def drop(self, table: int) -> None:
+        """Drop the game that is being played at a table, without a record; :meth:`begin` comes next."""
+        self._desk(table).reset(0, None)
+
     def begin(self, table: int, seed: int, options: Mapping[str, Any] | None = None) -> None:
         """Begin a given game at one table, at once; what was being played there is dropped without a record.
 

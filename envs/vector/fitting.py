@@ -10,6 +10,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from turngym.text import valid_text
+
 
 def require_fitting(env: gymnasium.Env[Any, Any], observation: Any, info: Any) -> dict[str, Any]:
     """Raise where an environment gives what no batch can hold, so that only its own slot breaks.
@@ -68,19 +70,20 @@ def flag(name: str, value: Any) -> bool:
     raise TypeError(f"{name} must be a bool, got {_shown(value)}")
 
 
-def require_table(info: dict[str, Any]) -> None:
-    """Raise where a value of the info table of :class:`turngym.types.Info` is of a wrong type; one may be absent.
+def valid_table(info: dict[str, Any]) -> dict[str, Any]:
+    r"""Return an info table whose texts UTF-8 can hold; one without a lone surrogate is returned as it is.
 
     Raises:
-        TypeError: The first value that is wrong, with what is expected.
+        TypeError: A value of the table of :class:`turngym.types.Info` is of a wrong type; one may be absent.
 
-    >>> require_table({"score": 1.0, "mine": object()})
+    >>> valid_table({"anchor": "a\ud800", "legal_actions": ("up\udfff",), "score": 1.0})
+    {'anchor': 'a�', 'legal_actions': ('up�',), 'score': 1.0}
     """
     try:
-        score, progress, success = info["score"], info["progress"], info["success"]
-        "".join(info["legal_actions"])  # raises where one is no text: the cheapest way to look at all of them
+        score, progress, success, anchor = info["score"], info["progress"], info["success"], info["anchor"]
+        legal = "".join(info["legal_actions"])  # raises where one is no text: the cheapest way to look at all of them
         if (
-            type(info["anchor"]) is str
+            type(anchor) is str
             and type(info["fault"]) is str
             and type(info["action_is_valid"]) is bool
             and type(info["legal_actions"]) is tuple
@@ -92,12 +95,43 @@ def require_table(info: dict[str, Any]) -> None:
             and not math.isinf(progress)
             and "reward_components" not in info
         ):
-            return
+            is_plain = len(info) == len(_TABLE) - 1 and legal.isascii() and anchor.isascii()
+            return info if is_plain else _valid_table(info)
     except (KeyError, TypeError):
         pass  # found again below, where it gets its name
     for key, (is_right, expected) in _TABLE.items():
         if key in info and not is_right(info[key]):
             raise TypeError(f"info[{key!r}] must be {expected}, got {_shown(info[key])}")
+    return _valid_table(info)
+
+
+def valid_observation(observation: Any) -> Any:
+    r"""Return an observation whose texts UTF-8 can hold; one without a lone surrogate is returned as it is.
+
+    >>> valid_observation({"text": "a\ud800", "image": None})
+    {'text': 'a�', 'image': None}
+    """
+    if isinstance(observation, str):
+        return observation if observation.isascii() else valid_text(observation)
+    if isinstance(observation, dict) and not all(v.isascii() for v in observation.values() if isinstance(v, str)):
+        return {key: valid_observation(value) for key, value in observation.items()}
+    return observation
+
+
+def _valid_table(info: dict[str, Any]) -> dict[str, Any]:
+    texts = "".join(info.get("legal_actions", ()))
+    for value in info.values():
+        if type(value) is str and not value.isascii():
+            texts = value
+    return info if texts.isascii() else {key: _valid(value) for key, value in info.items()}
+
+
+def _valid(value: Any) -> Any:
+    if isinstance(value, str):
+        return valid_text(value)
+    if isinstance(value, tuple | list) and value and all(isinstance(each, str) for each in value):
+        return tuple(valid_text(each) for each in value)
+    return value
 
 
 def _is_number(value: Any) -> bool:

@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import data_equivalence
 
 from turngym.envs.spaces import Unicode
 from turngym.envs.vector.boundary import describe, is_for_program
-from turngym.envs.vector.fitting import finite_reward, flag, require_fitting, require_table
+from turngym.envs.vector.fitting import finite_reward, flag, require_fitting, valid_observation, valid_table
 from turngym.envs.vector.info import fault_info
 from turngym.envs.vector.maker import Maker
 from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported, TurngymError, UnknownName
@@ -158,7 +158,7 @@ class Slot:
             if type(observation) is not str or type(info) is not dict or not self._shows_text:
                 info = require_fitting(env, observation, info)
             if self._takes_text:
-                require_table(info)
+                observation, info = valid_observation(observation), valid_table(info)
             if type(reward) is not float or not isfinite(reward):
                 reward = finite_reward(reward)
             if type(terminated) is not bool or type(truncated) is not bool:
@@ -174,7 +174,7 @@ class Slot:
         """Return an observation and an info, after having made sure that they keep to the contract."""
         info = require_fitting(env, observation, info)
         if self._takes_text:
-            require_table(info)
+            return valid_observation(observation), valid_table(info)
         return observation, info
 
     def fail(self, fault: str) -> Result:
@@ -225,7 +225,7 @@ class Slot:
                 observation = env.step(op[1])[0]
             else:
                 self.run(op)
-        require_same(observation, journal.last)
+        require_same(valid_observation(observation) if self._takes_text else observation, journal.last)
 
     def close(self) -> None:
         """Close the environment, if there is one; a fresh one is made when it is needed."""
