@@ -19,6 +19,7 @@ from turngym.trainers.sft import SupervisedConfig
 from turngym.wrappers.wrapping import wrapping
 
 EMBEDDED = "embedded"
+_MOST_THREADS = 1024
 QUICKSTART_ENV = "turngym/Sokoban-v0"
 QUICKSTART_OPTIONS: Mapping[str, Any] = {"view": "coordinates", "max_turns": 15}
 
@@ -188,6 +189,8 @@ class TrainConfig:
         for name in ("iterations", "max_seconds", "max_environment_turns", "threads", "lora_rank"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}.")
+        if self.threads > _MOST_THREADS:
+            raise ConfigError(f"threads must be at most {_MOST_THREADS}, got {self.threads}: take one for each core.")
         wrapping(*self.wrappers)  # one that cannot be read is told at once
         if self.checkpoint_every < 1:
             raise ConfigError(f"checkpoint_every must be at least 1, got {self.checkpoint_every}.")

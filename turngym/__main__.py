@@ -7,13 +7,15 @@ others, which read files that anybody may have written, never look for modules i
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
-from turngym.errors import TurngymError, UnknownName, nearest
+from turngym.errors import UnknownName, nearest
+from turngym.failures import explain
 from turngym.output import reserved_stdout
 
 COMMANDS = {
@@ -35,7 +37,7 @@ COMMANDS = {
     "label-progress": "Label recorded episodes with how far each turn has come, from what the solved ones share.",
     "fit-reward": "Fit a reward model to recorded episodes, to train with or to choose the best of several tries.",
 }
-USAGE_ERROR, INTERRUPTED = 2, 130
+INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,19 +47,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The words after ``turngym``; those of this process unless given.
 
     Returns:
-        The exit status: 0 done, 1 a check failed, 2 wrong usage or a known error, 130 interrupted.
+        The exit status: 0 done, 1 a check failed or turngym has a bug, 2 wrong usage or a known error, 130 interrupted.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     debug = bool(words) and words[0] == "--debug"
     words = words[1:] if debug else words
+    if argv is None:
+        _accept_any_text()
     try:
         with reserved_stdout() if "--json" in words else nullcontext():
             return _dispatch(words)
-    except TurngymError as error:
-        if debug:
-            traceback.print_exc()
-        print(f"error: {error}", file=sys.stderr)
-        return USAGE_ERROR
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -66,6 +65,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except SystemExit as end:  # the parser's way of saying that it has printed help or an error
         return end.code if isinstance(end.code, int) else 0
+    except BaseException as error:  # a panic of compiled code is no Exception
+        if debug:
+            traceback.print_exc()
+        message, status = explain(error, words)
+        print(message, file=sys.stderr)
+        return status
+
+
+def _accept_any_text() -> None:
+    """Replace what a terminal or file without UTF-8 cannot show, instead of breaking off."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="replace")
 
 
 def _dispatch(words: Sequence[str]) -> int:

@@ -27,8 +27,12 @@ T = TypeVar("T")
 _PLACE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<name>[^:]+)", re.DOTALL)
 _FILE_PREFIX = "turngym_file_"
 _LIBRARIES = tuple(
-    str(Path(path).resolve()) + "/"
-    for path in {*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(Path(__file__).parent)}
+    f"{path}/"
+    for path in {
+        *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")),
+        str(Path(__file__).parent),
+        str(Path(__file__).parent.resolve()),
+    }
 )
 
 
@@ -241,7 +245,7 @@ def own_frame(error: BaseException) -> traceback.FrameSummary | None:
 
 def is_library(filename: str) -> bool:
     """Return whether a file belongs to Python, to an installed package, or to turngym."""
-    return filename.startswith("<") or str(Path(filename).resolve()).startswith(_LIBRARIES)
+    return filename.startswith(("<", *_LIBRARIES)) or str(Path(filename).resolve()).startswith(_LIBRARIES)
 
 
 def _line(filename: str, number: int, text: str) -> str:

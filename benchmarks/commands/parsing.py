@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_type_
 import gymnasium
 import tyro
 
+from turngym.benchmarks.commands.usage import read_words
 from turngym.envs.core import TextEnv
 from turngym.envs.own import find_spec
 from turngym.envs.registration import NAMESPACE
@@ -31,7 +32,7 @@ def parse(arguments: type[ArgumentsT], argv: Sequence[str], command: str) -> Arg
     """Return the command line as the dataclass that describes it; prints help or an error and exits where asked to."""
     plain = (tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName)
     kind: Any = arguments
-    found = tyro.cli(relaxed(kind), args=list(argv), prog=f"turngym {command}", config=plain)
+    found = read_words(lambda: tyro.cli(relaxed(kind), args=list(argv), prog=f"turngym {command}", config=plain), argv)
     return cast("ArgumentsT", found)
 
 
@@ -190,14 +191,29 @@ def make_text_env(env_id: str, options: dict[str, Any]) -> TextEnv[Any]:
     Raises:
         ConfigError: It is no text environment, or an option is wrong.
     """
-    refusal = f"{env_id} is no text environment of turngym: `turngym list environments` shows those."
+    require_text_env(env_id)
+    env = gymnasium.make(env_id, **options)
+    if not isinstance(env.unwrapped, TextEnv):
+        env.close()
+        raise ConfigError(_refusal(env_id))
+    return env.unwrapped
+
+
+def require_text_env(env_id: str) -> None:
+    """Refuse a registered environment of another kind, as far as that can be told without making it.
+
+    Raises:
+        ConfigError: It is no text environment.
+    """
     creator: Any = gymnasium.spec(env_id).entry_point
     if isinstance(creator, str):
         creator = gymnasium.envs.registration.load_env_creator(creator)
     if isinstance(creator, type) and not issubclass(creator, TextEnv):
-        raise ConfigError(refusal)
-    env = gymnasium.make(env_id, **options)
-    if not isinstance(env.unwrapped, TextEnv):
-        env.close()
-        raise ConfigError(refusal)
-    return env.unwrapped
+        raise ConfigError(_refusal(env_id))
+
+
+def _refusal(env_id: str) -> str:
+    return (
+        f"{env_id} is no text environment of turngym: `turngym list environments` shows those, and "
+        f"turngym/Gymnasium-v0 makes one of it."
+    )

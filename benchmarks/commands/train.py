@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import tyro
 
-from turngym.benchmarks.commands.parsing import as_pairs, find_env, key_values, loosened, relaxed, strict
+from turngym.benchmarks.commands.parsing import (
+    as_pairs,
+    find_env,
+    key_values,
+    loosened,
+    relaxed,
+    require_text_env,
+    strict,
+)
 from turngym.benchmarks.commands.prompt_options import template_text
+from turngym.benchmarks.commands.usage import read_words
 from turngym.envs.multiagent.registration import GAMES, is_game
 from turngym.errors import ConfigError, RunStopped, missing_extra
 
@@ -108,7 +117,7 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
         return stored, _run_dir(argv, stored), True
     config, run_dir = _parsed(argv, start)
     if not is_game(config.env):
-        find_env(config.env, GAMES)
+        require_text_env(find_env(config.env, GAMES))
     return config, run_dir or default_run_dir(config), False
 
 
@@ -128,7 +137,7 @@ def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path 
     kinds = dict(parts(start.algorithm))
     methods = {name: kind(**start.algorithm_options.get(name, {})) for name, kind in kinds.items()}
     default = _default_arguments(start, methods)
-    found = tyro.cli(type(default), default=default, args=list(argv), prog="turngym train")
+    found = read_words(lambda: tyro.cli(type(default), default=default, args=list(argv), prog="turngym train"), argv)
     values = {
         field.name: getattr(found, field.name)
         for field in dataclasses.fields(TrainConfig)
