@@ -40,6 +40,7 @@ RESULTS = Path(__file__).parent.parent / "results" / "fuzz_actions.json"
 _SECONDS = 3_000
 _KEPT_PIECES, _LONGEST, _LONG = 400, 2_000, 50_000
 _PIECE = re.compile(r"<[^<>\n]{1,30}>|\\[a-z]+\{[^{}\n]*\}|\{[^{}\n]*\}|\[[^\[\]\n]*\]|[\w'-]+|[^\w\s]")
+_WORDS = re.compile(r"[\w'. +-]+")
 _DELIMITERS = (
     *("<answer>", "</answer>", "<python>", "</python>", "<code>", "</code>", "<search>", "</search>", "<think>"),
     *("</think>", "<action>", "</action>", "```", "```python\n", r"\boxed{", r"\matrix 7", r"\begin{pmatrix}", "}"),
@@ -70,6 +71,7 @@ class ActionGrammar:
         self._unicode = Unicode(generator)
         self.pieces = list(dict.fromkeys(_PIECE.findall(instructions)))[:_KEPT_PIECES]
         self._actions: list[str] = [""]
+        self._mutations = (self._refilled, self._cut, self._nested, self._repeated, self._with_junk, self._joined)
 
     def learn(self, observation: str, actions: Sequence[str]) -> None:
         """Take in what an environment shows, and actions that it understands."""
@@ -96,7 +98,7 @@ class ActionGrammar:
             return self._unicode.sample()
         text = self._one(self._actions) if self._whole(0, 2) else self._spliced()
         for _ in range(self._whole(0, 3)):
-            text = self._one((self._cut, self._nested, self._repeated, self._with_junk, self._joined))(text)
+            text = self._one(self._mutations)(text)
         return text[: _LONG if not self._whole(0, 500) else _LONGEST]
 
     def _any_piece(self) -> str:
@@ -107,6 +109,14 @@ class ActionGrammar:
 
     def _spliced(self) -> str:
         return self._one(("", " ", "\n")).join(self._any_piece() for _ in range(self._whole(1, 8)))
+
+    def _refilled(self, text: str) -> str:
+        """Return an action with other words: what it is wrapped in stays."""
+        found = list(_WORDS.finditer(text[:_LONGEST]))
+        if not found:
+            return text
+        words, new = self._one(found), "".join(self._any_piece() for _ in range(self._whole(1, 3)))
+        return text[: words.start()] + new + text[words.end() :]
 
     def _cut(self, text: str) -> str:
         first, last = sorted((self._whole(0, len(text)), self._whole(0, len(text))))
