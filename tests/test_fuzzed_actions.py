@@ -44,10 +44,10 @@ def test_the_grammar_is_made_of_what_the_environment_says_and_repeats_by_its_see
     def texts() -> list[str]:
         grammar = ActionGrammar(stream("grammar", 1), "Answer with <move>up</move> or search[words].")
         grammar.learn("You see a lamp.", ("<move>up</move>",))
-        return [grammar.sample() for _ in range(400)]
+        return [grammar.sample() for _ in range(1_000)]
 
     first = texts()
-    assert first == texts() and len(set(first)) > 300
+    assert first == texts() and len(set(first)) > 600
     for piece in ("<move>", "</move>", "[words]", "\ud800", "\x00", "9" * 400):
         assert any(piece in text for text in first), ascii(piece)
     assert max(map(len, first)) <= 2_000 * 25

@@ -7,7 +7,7 @@ from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 SUITES.register("website")(
     Suite(
         name="website",
-        version=1,
+        version=2,
         description="100 goals of the test split on each of three sites: an issue tracker, a mailbox, a back office.",
         entries=tuple(SuiteEntry(f"turngym/WebSite{site}-v0", episodes=100) for site in ("Issues", "Mail", "Shop")),
         metric="success",

@@ -177,8 +177,12 @@ def least_busy(draw: Draw) -> Goal:
     issue = draw.one(draw.records("issue", status="open", assignee=NOBODY))
     if len(fewest) > 1:
         raise NoGoal
-    text = f'Assign the issue "{issue["title"]}" to the person of team {team} who has the fewest open issues.'
-    return Goal(text, (look("/people"), _edit(issue, assignee=fewest[0])))
+    text = (
+        f'Assign the issue "{issue["title"]}" to the person of team {team} who has the fewest open issues, and add the '
+        f'comment "over to NAME" to it, where NAME is the name of that person.'
+    )
+    remark = _comment(issue, f"over to {fewest[0]}")  # cannot be undone: trying one person after another is no way
+    return Goal(text, (look("/people"), _edit(issue, assignee=fewest[0]), remark))
 
 
 def sweep(draw: Draw) -> Goal:

@@ -45,6 +45,13 @@ def _looks(by: tuple[str, ...], total: int) -> list[Task]:
     return [look(path, *by) for path in pages_of(by[-1], total)]
 
 
+def _new_coupon(code: str, percent: int) -> Task:
+    """Return the task of making an active coupon."""
+    fields = {"code": code, "percent": str(percent), "active": ON}
+    wanted = Wanted("coupon", 0, {"code": code, "percent": percent, "active": ON})
+    return Task("/coupons/new", "/coupons/new", fields, (wanted,), ("/coupons",))
+
+
 def reprice(draw: Draw) -> Goal:
     """Set price and stock of a product."""
     product = draw.one(draw.records("product"))
@@ -103,11 +110,10 @@ def swap_coupons(draw: Draw) -> Goal:
     percent, taken = draw.one(PERCENTS), {each["code"] for each in coupons}
     code = draw.one([f"{word}{percent}" for word in words.COUPON_WORDS if f"{word}{percent}" not in taken])
     text = f'Make the active coupon "{code}" of {percent} percent, and make the coupon {old["code"]} inactive.'
-    fields = {"code": code, "percent": str(percent), "active": ON}
-    wanted = Wanted("coupon", 0, {"code": code, "percent": percent, "active": ON})
     page = f"/coupons/{old['id']}"
-    new = Task("/coupons/new", "/coupons/new", fields, (wanted,), ("/coupons",))
-    return Goal(text, (new, Task(page, page, {"active": OFF}, sets("coupon", old["id"], active=OFF))))
+    return Goal(
+        text, (_new_coupon(code, percent), Task(page, page, {"active": OFF}, sets("coupon", old["id"], active=OFF)))
+    )
 
 
 def add_product(draw: Draw) -> Goal:
@@ -170,7 +176,7 @@ def moved(draw: Draw) -> Goal:
 
 
 def best_customer(draw: Draw) -> Goal:
-    """Give a tier to whoever has ordered for the most."""
+    """Give a tier and a coupon to whoever has ordered for the most."""
     customers = draw.records("customer")
     prices = {each["id"]: each["price"] for each in draw.records("product")}
     names = {each["id"]: each["customer"] for each in draw.records("sale")}
@@ -181,8 +187,14 @@ def best_customer(draw: Draw) -> Goal:
     tier = draw.one(("silver", "gold"))
     if len(most) > 1 or most[0]["tier"] == tier:
         raise NoGoal
-    text = f"Give the tier {tier} to the customer who has ordered for the most money."
-    return Goal(text, (*_looks(("/customers",), len(customers)), _edit("customer", "customers", most[0], tier=tier)))
+    name, percent = most[0]["name"], draw.one(PERCENTS)
+    text = (
+        f"Give the tier {tier} to the customer who has ordered for the most money, and make an active coupon of "
+        f"{percent} percent whose code is the name of that customer."
+    )
+    edit = _edit("customer", "customers", most[0], tier=tier)
+    coupon = _new_coupon(name, percent)  # cannot be undone: trying one customer after another is no way
+    return Goal(text, (*_looks(("/customers",), len(customers)), edit, coupon))
 
 
 KINDS: dict[str, Maker] = {
