@@ -6,18 +6,18 @@ that are registered already.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.shapes import NUMBER, Kinds, Misshapen, is_kind, lines, parsed, shape
+from turngym.benchmarks.shapes import MOST_EPISODES, NUMBER, Kinds, Misshapen, is_kind, read_json, read_lines, shape
 from turngym.errors import ConfigError
 
 REQUIRED = ("metadata.json", "config.json", "results.json", "episodes.jsonl")
 TRANSCRIPTS, BASELINES = "transcripts.jsonl", "baselines.jsonl"
 METRICS = ("success", "score")
+_MOST_ENVIRONMENTS = 1_000
 STATUSES = ("ok", "agent_error", "env_error")
 
 _METADATA: Kinds = {"name": str, "date": str, "started": str, "finished": str, "models": dict}
@@ -138,16 +138,13 @@ def read_submission(path: Path) -> tuple[Submission | None, list[Misshapen]]:
     problems: list[Misshapen] = []
     found: dict[str, Any] = {}
     for name in (*REQUIRED, TRANSCRIPTS, BASELINES):
-        file = path / name
-        if not file.is_file():
+        try:
+            found[name] = read_lines(path / name) if name.endswith(".jsonl") else read_json(path / name)
+        except FileNotFoundError:
             if name in REQUIRED:
                 problems.append(Misshapen(name, "the file is missing"))
-            continue
-        try:
-            text = file.read_text("utf8")
-            found[name] = lines(text) if name.endswith(".jsonl") else parsed(text)
-        except (ValueError, RecursionError) as error:
-            problems.append(Misshapen(name, f"the file is no JSON: {error}"))
+        except (OSError, ValueError, RecursionError) as error:
+            problems.append(Misshapen(name, f"the file is no JSON that can be read: {error}"))
     if not problems:
         problems = list(_problems(found))
     if problems:
@@ -181,7 +178,7 @@ def _require_submission(path: Path) -> None:
     if not any((path / name).exists() for name in REQUIRED):
         raise ConfigError(f"{path} is no submission: `turngym eval ... --out FOLDER` writes one.")
     try:
-        config = json.loads((path / "config.json").read_text("utf8"))
+        config = read_json(path / "config.json")
     except (OSError, ValueError, RecursionError):
         return
     if isinstance(config, dict) and "pairing" in config:
@@ -206,6 +203,7 @@ def _problems(found: Mapping[str, Any]) -> Iterator[Misshapen]:
             yield from wrong
             if not wrong and not all(is_kind(seed, int) and seed >= 0 for seed in each["seeds"]):
                 yield Misshapen(place, "seeds must be whole numbers of at least 0")
+        yield from _size_problems(config)
     yield from shape(results, _RESULTS, "results.json")
     for number, row in enumerate(episodes, 1):
         yield from _episode_problems(row, f"episodes.jsonl, line {number}")
@@ -216,6 +214,14 @@ def _problems(found: Mapping[str, Any]) -> Iterator[Misshapen]:
             yield from shape(row, {"player": str}, place)
     for number, row in enumerate(found.get(TRANSCRIPTS, ()), 1):
         yield from _transcript_problems(row, f"{TRANSCRIPTS}, line {number}")
+
+
+def _size_problems(config: Mapping[str, Any]) -> Iterator[Misshapen]:
+    tables = [each for each in config["environments"] if isinstance(each, dict) and isinstance(each.get("seeds"), list)]
+    asked, environments = sum(len(each["seeds"]) for each in tables) * config["repeats"], len(config["environments"])
+    if asked > MOST_EPISODES or environments > _MOST_ENVIRONMENTS:
+        message = f"it asks for {asked:,} episodes of {environments:,} environments"
+        yield Misshapen("config.json", f"{message}, more than the {MOST_EPISODES:,} and {_MOST_ENVIRONMENTS:,} allowed")
 
 
 def _episode_problems(row: Any, place: str) -> Iterator[Misshapen]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.shapes import NUMBER, Kinds, Misshapen, lines, parsed, shape
+from turngym.benchmarks.shapes import NUMBER, Kinds, Misshapen, is_kind, read_json, read_lines, shape
 from turngym.benchmarks.submission_read import STATUSES
 
 FILES = ("config.json", "results.json", "episodes.jsonl")
+_MOST_PLAYERS, _MOST_RETRIES, _MOST_SEATS = 200, 1_000, 200
 _PLAN: Kinds = {
     "game": str,
     "players": dict,
@@ -66,7 +66,7 @@ class PlayedTournament:
 def is_tournament(path: Path) -> bool:
     """Return whether a folder is one of a tournament, sound or not."""
     try:
-        config = json.loads((path / "config.json").read_text("utf8"))
+        config = read_json(path / "config.json")
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(config, dict) and "pairing" in config
@@ -78,12 +78,11 @@ def read_tournament(path: Path) -> tuple[PlayedTournament | None, list[Misshapen
     problems: list[Misshapen] = []
     for name in FILES:
         try:
-            text = (path / name).read_text("utf8")
-            found[name] = lines(text) if name.endswith(".jsonl") else parsed(text)
-        except OSError:
+            found[name] = read_lines(path / name) if name.endswith(".jsonl") else read_json(path / name)
+        except FileNotFoundError:
             problems.append(Misshapen(name, "the file is missing"))
-        except (ValueError, RecursionError) as error:
-            problems.append(Misshapen(name, f"the file is no JSON: {error}"))
+        except (OSError, ValueError, RecursionError) as error:
+            problems.append(Misshapen(name, f"the file is no JSON that can be read: {error}"))
     problems = problems or list(_problems(found))
     if problems:
         return None, problems
@@ -101,6 +100,8 @@ def _problems(found: Mapping[str, Any]) -> Iterator[Misshapen]:
         yield Misshapen("config.json, players", "every player must be a text")
     if not bad and not _is_order(plan.get("player_order", list(plan["players"])), plan["players"]):
         yield Misshapen("config.json, player_order", "it must name every player once")
+    if not bad and (len(plan["players"]) > _MOST_PLAYERS or not 0 <= plan["retries"] <= _MOST_RETRIES):
+        yield Misshapen("config.json", f"it may have {_MOST_PLAYERS} players and {_MOST_RETRIES} retries")
     if not isinstance(results, dict):
         yield Misshapen("results.json", f"expected a table of names and values, got {type(results).__name__}")
     for number, game in enumerate(games, 1):
@@ -120,12 +121,14 @@ def _game_problems(game: Any, place: str) -> Iterator[Misshapen]:
     if game["status"] not in STATUSES:
         yield Misshapen(place, f"status must be one of {', '.join(STATUSES)}, got {game['status']!r}")
     seats = game["seat_map"].keys()
+    if len(seats) > _MOST_SEATS or not all(isinstance(name, str) for name in game["seat_map"].values()):
+        yield Misshapen(place, f"seat_map must give at most {_MOST_SEATS} seats a player each")
     for key in ("returns", "scores", "seats", "teams"):
         is_whole = game[key].keys() == seats or (game["status"] == "env_error" and not game[key])
         kinds = {"teams": str, "seats": dict}.get(key, NUMBER)
-        if not is_whole or not all(isinstance(value, kinds) for value in game[key].values()):
+        if not is_whole or not all(is_kind(value, kinds) for value in game[key].values()):
             yield Misshapen(place, f"{key} must have a value for each of {', '.join(seats)}")
-    if not set(game["winners"]) <= seats:
+    if not all(isinstance(name, str) and name in seats for name in game["winners"]):
         yield Misshapen(place, f"winners must be seats, got {game['winners']}")
     for action in game["actions"]:
         is_pair = isinstance(action, list) and len(action) == 2

@@ -1,7 +1,8 @@
 """Checks a submission folder: the work of ``turngym verify``.
 
 A submission is *self-reported* when its files agree with one another and with the suite, and *replayed* when besides
-episodes of every environment, drawn after it was made, came out the same from their seeds and actions alone. What a
+all successes that it claims came out the same from their seeds and actions alone; *partly replayed* when only some of
+them were played again, drawn after it was made. What a
 replay cannot show is who chose the actions: only running the agent again shows that.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +21,7 @@ from turngym.benchmarks.suites import SUITES
 from turngym.benchmarks.tournament_read import is_tournament, read_tournament
 from turngym.benchmarks.verify_findings import Finding
 from turngym.benchmarks.verify_numbers import number_findings, played_baseline_findings
-from turngym.benchmarks.verify_replay import replay_sample
+from turngym.benchmarks.verify_replay import chance_unnoticed, replay_sample
 from turngym.benchmarks.verify_tasks import (
     episode_findings,
     known_suite,
@@ -38,8 +40,9 @@ from turngym.benchmarks.verify_tournament import (
 )
 from turngym.envs.multiagent.registration import GAMES
 from turngym.errors import ConfigError
+from turngym.limited import CallLimits, LimitedProcess, LimitReached
 
-Label = Literal["rejected", "self-reported", "replayed"]
+Label = Literal["rejected", "self-reported", "partly replayed", "replayed"]
 
 CHECKS: Mapping[str, Callable[[Submission], Iterator[Finding]]] = {
     "suite": suite_findings,
@@ -59,12 +62,14 @@ class Verification:
 
     Args:
         path: The folder.
-        label: ``rejected``, ``self-reported`` or ``replayed``.
+        label: ``rejected``, ``self-reported``, ``partly replayed`` or ``replayed`` (all that claim something were).
         findings: All that is wrong.
         notes: What a reader of the result should know beside.
         episodes: Episodes in the folder.
         replayed: Episodes that were played again.
         seed: Which episodes were drawn; the same seed draws the same ones.
+        claims: Episodes that claim something: successes, or all of them where the score counts.
+        claims_replayed: How many of those were played again.
     """
 
     path: Path
@@ -74,6 +79,8 @@ class Verification:
     episodes: int = 0
     replayed: int = 0
     seed: int = 0
+    claims: int = 0
+    claims_replayed: int = 0
 
     @property
     def is_accepted(self) -> bool:
@@ -91,7 +98,16 @@ class Verification:
             "episodes": self.episodes,
             "replayed": self.replayed,
             "seed": self.seed,
+            "claims": self.claims,
+            "claims_replayed": self.claims_replayed,
         }
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Verification:
+        """Return what :meth:`as_json` returned."""
+        findings = tuple(Finding(each["name"], each["place"], each["message"]) for each in told["findings"])
+        numbers = {key: told[key] for key in ("label", "episodes", "replayed", "seed", "claims", "claims_replayed")}
+        return cls(Path(told["folder"]), findings=findings, notes=tuple(told["notes"]), **numbers)
 
 
 def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, baselines: bool = False) -> Verification:
@@ -99,7 +115,8 @@ def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, b
 
     Args:
         path: The folder that ``turngym eval ... --out FOLDER`` wrote, or ``turngym tournament``.
-        replay: Share of each environment's episodes to play again, at least one of each; 0 for none.
+        replay: Share of each environment's episodes to play again, at least one of each; 0 for none. Unless it is 0,
+            the others that claim a success are played again too, for up to half a minute an environment.
         seed: Which episodes are drawn. The system's own random numbers decide unless it is given: a draw that can be
             foretold would tell a forger which episodes to leave true.
         baselines: Also play the random and the expert baseline again, in full; a tournament has none.
@@ -119,7 +136,8 @@ def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, b
         return Verification(folder, "rejected", tuple(findings), seed=seed)
     findings = [finding for check in CHECKS.values() for finding in check(submission)]
     notes = list(_notes(submission))
-    replayed, is_complete = 0, False
+    label: Label = "self-reported"
+    replayed, claims, claims_replayed = 0, 0, 0
     if findings:  # what is wrong already is not played
         reasons = {each["label"]: refused(each) for each in submission.config["environments"]}
         notes += [f"{label} was not played again: {reason}" for label, reason in reasons.items() if reason]
@@ -127,12 +145,72 @@ def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, b
         again = replay_sample(submission, replay, seed)
         findings += again.findings
         notes += [f"{label} was not played again: {reason}" for label, reason in again.skipped.items()]
-        replayed, is_complete = sum(again.played.values()), not again.skipped
+        notes += [told for each, found in again.claims.items() if (told := _unnoticed(each, *found))]
+        replayed = sum(again.played.values())
+        claims, claims_replayed = map(sum, zip(*again.claims.values(), strict=True)) if again.claims else (0, 0)
+        if not again.skipped:
+            label = "replayed" if claims == claims_replayed else "partly replayed"
     suite = known_suite(submission)
     if baselines and suite is not None and not findings:
         findings += played_baseline_findings(submission, suite)
-    label: Label = "rejected" if findings else "replayed" if is_complete else "self-reported"
-    return Verification(folder, label, tuple(findings), tuple(notes), len(submission.episodes), replayed, seed)
+    return Verification(
+        folder,
+        "rejected" if findings else label,
+        tuple(findings),
+        tuple(notes),
+        len(submission.episodes),
+        replayed,
+        seed,
+        claims,
+        claims_replayed,
+    )
+
+
+def _unnoticed(label: str, claims: int, played: int) -> str:
+    """Return how likely forged claims would have gone unnoticed; empty where all were played again."""
+    if played == claims:
+        return ""
+    chances = [f"{forged} forged {chance_unnoticed(claims, played, forged):.0%}" for forged in (1, 5, 10)]
+    return (
+        f"{label}: {played} of {claims} claimed episodes were played again; unnoticed would have gone "
+        f"{', '.join(chances)}: --replay 1 plays all"
+    )
+
+
+def checked(
+    path: str | Path,
+    *,
+    replay: float = 0.05,
+    seed: int | None = None,
+    baselines: bool = False,
+    seconds: float = 900.0,
+    process: LimitedProcess | None = None,
+) -> Verification:
+    """Check a folder as :func:`verify` does, in a process of its own with limits: for folders of others.
+
+    Args:
+        path: The folder.
+        replay: As for :func:`verify`.
+        seed: As for :func:`verify`.
+        baselines: As for :func:`verify`.
+        seconds: Time that the check may take; a folder that needs more is rejected.
+        process: Where to check; a process of its own unless given.
+
+    Raises:
+        ConfigError: There is no such folder, it is one of another kind, or an argument is out of its range.
+    """
+    arguments = {"path": str(path), "replay": replay, "seed": seed, "baselines": baselines}
+    with nullcontext(process) if process is not None else LimitedProcess(CallLimits(seconds)) as where:
+        try:
+            return Verification.from_json(where.call("turngym.benchmarks.verify:verify_as_json", arguments))
+        except LimitReached as error:
+            finding = Finding("limits", str(path), f"{error}; --seconds allows more time")
+            return Verification(Path(path), "rejected", (finding,), seed=seed or 0)
+
+
+def verify_as_json(**arguments: Any) -> dict[str, Any]:
+    """Return what :func:`verify` found, as JSON can hold it."""
+    return verify(**arguments).as_json()
 
 
 def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
@@ -140,12 +218,12 @@ def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
     tournament, problems = read_tournament(path)
     if tournament is None:
         return Verification(path, "rejected", tuple(Finding("schema", p.place, p.message) for p in problems), seed=seed)
-    findings, replayed = list(result_findings(tournament)), 0
+    findings, sound, replayed = list(result_findings(tournament)), 0, 0
     plan, reason = plan_of(tournament)
     if plan is not None:
         findings += [*ruleset_finding(tournament, plan), *schedule_findings(tournament, plan)]
         if share and not findings:
-            replayed, found = replay_games(tournament, plan, share, seed)
+            sound, replayed, found = replay_games(tournament, plan, share, seed)
             findings += found
     elif tournament.plan["game"] in GAMES:
         findings.append(Finding("plan", "config.json", reason))
@@ -153,8 +231,13 @@ def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
     errors = sum(game["status"] == "agent_error" for game in tournament.games)
     if errors:
         notes.append(f"in {errors} games a player failed, which counts as played")
-    label: Label = "rejected" if findings else "replayed" if replayed else "self-reported"
-    return Verification(path, label, tuple(findings), tuple(notes), len(tournament.games), replayed, seed)
+    label: Label = "self-reported" if not replayed else "replayed" if replayed == sound else "partly replayed"
+    if told := _unnoticed("games", sound, replayed) if replayed else "":
+        notes.append(told)
+    label = "rejected" if findings else label
+    return Verification(
+        path, label, tuple(findings), tuple(notes), len(tournament.games), replayed, seed, sound, replayed
+    )
 
 
 def _notes(submission: Submission) -> Iterator[str]:

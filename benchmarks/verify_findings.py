@@ -59,7 +59,10 @@ GAME_FINDINGS = {
 }
 """The same for what only the folder of a tournament can have wrong."""
 
-MEANINGS = {**FINDINGS, **GAME_FINDINGS}
+LIMIT_FINDINGS = {"limits": "The check took more time or memory than it may, or died."}
+"""The same for what ends the check itself."""
+
+MEANINGS = {**FINDINGS, **GAME_FINDINGS, **LIMIT_FINDINGS}
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from turngym.benchmarks.pairings import Match, schedule
@@ -21,7 +23,7 @@ from turngym.envs.multiagent.table import Table
 from turngym.errors import EpisodeOver
 from turngym.seeding import stream
 
-_MOST_ERRORS = 0.01
+_MOST_ERRORS, _MOST_MISSING = 0.01, 1_000
 _SHOWN = 60
 
 
@@ -42,11 +44,13 @@ def plan_of(tournament: PlayedTournament) -> tuple[Plan | None, str]:
 
 def schedule_findings(tournament: PlayedTournament, plan: Plan) -> Iterator[Finding]:
     """Yield games that are missing, twice, or foreign, and those with other seeds or players than were drawn."""
-    if plan.blocks > len(tournament.games):  # however many they are: the schedule is not even written out
-        message = f"there are {len(tournament.games)} games, but {plan.blocks} blocks of them were asked for"
+    most = len(tournament.games) + _MOST_MISSING  # however many there are: a long schedule is not even written out
+    scheduled = schedule(plan.make_game(), list(plan.players), plan.pairing, plan.blocks, plan.seed)
+    asked = {match.key: match for match in islice(scheduled, most + 1)}
+    if len(asked) > most:
+        message = f"there are {len(tournament.games)} games, but {plan.blocks} blocks of them need more than {most}"
         yield Finding("missing-game", "episodes.jsonl", message)
         return
-    asked = {match.key: match for match in plan.matches()}
     there = Counter(game["match"] for game in tournament.games)
     for key in asked.keys() - there.keys():
         yield Finding("missing-game", "episodes.jsonl", f"the game {key!r} of block {asked[key].block} is missing")
@@ -125,22 +129,31 @@ def _equal(told: Any, expected: Any) -> bool:
     return isinstance(told, int | float) and not differs(told, expected)
 
 
-def replay_games(tournament: PlayedTournament, plan: Plan, share: float, seed: int) -> tuple[int, list[Finding]]:
-    """Play a drawn share of the games again, from their seeds and actions.
+def replay_games(
+    tournament: PlayedTournament, plan: Plan, share: float, seed: int, seconds: float = 60.0
+) -> tuple[int, int, list[Finding]]:
+    """Play games again, from their seeds and actions: all of them as far as time allows, in a drawn order.
 
     Args:
         tournament: What was read.
         plan: Its plan.
-        share: Share of the games that did not break, in (0, 1]; at least one.
-        seed: Which games are drawn.
+        share: Share of the games that did not break, in (0, 1], that is played however long it takes; at least one.
+        seed: In which order games are drawn.
+        seconds: Time for the others.
 
     Returns:
-        How many were played, and what came out otherwise.
+        How many could be played, how many were, and what came out otherwise.
     """
     sound = [game for game in tournament.games if game["status"] != "env_error"]
-    count = min(len(sound), max(1, math.ceil(share * len(sound) - 1e-9)))
-    drawn = sorted(stream("verify", seed, "tournament").permutation(len(sound))[:count])
-    return count, [finding for index in drawn for finding in _replayed(sound[index], plan)]
+    least, end = max(1, math.ceil(share * len(sound) - 1e-9)), time.monotonic() + seconds
+    findings: list[Finding] = []
+    played = 0
+    for index in stream("verify", seed, "tournament").permutation(len(sound)):
+        if played >= least and time.monotonic() >= end:
+            break
+        findings += _replayed(sound[index], plan)
+        played += 1
+    return len(sound), played, findings
 
 
 def _replayed(game: Mapping[str, Any], plan: Plan) -> Iterator[Finding]:

@@ -122,7 +122,8 @@ def test_a_sample_is_drawn_anew_unless_its_seed_is_given(files: Files) -> None:
     seeds = {verify(path, replay=0.05).seed for _ in range(3)}
     assert len(seeds) == 3, "a draw that can be foretold tells which episodes may be forged"
     verdicts = [verify(path, replay=0.05, seed=seed) for seed in range(20)]
-    assert {found.replayed for found in verdicts} == {1}
+    solved = sum(row["success"] for row in files.episodes)
+    assert {found.replayed for found in verdicts} <= {solved, solved + 1}, "all successes, and a drawn one"
     caught = [not found.is_accepted for found in verdicts]
     assert any(caught) and not all(caught), "one of twelve episodes is forged, one is drawn"
     assert caught == [not verify(path, replay=0.05, seed=seed).is_accepted for seed in range(20)]
@@ -240,7 +241,7 @@ def test_the_command_tells_names_places_and_the_way_to_repeat_the_draw(
 ) -> None:
     assert main(["verify", str(true), "--seed", "3"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "is accepted, label: replayed." in shown and "1 of 12 episodes were played again (--seed 3)." in shown
+    assert "is accepted, label: replayed." in shown and "that claim something among them (--seed 3)." in shown
     CARELESS["reward"](files)
     assert main(["verify", str(files.save()), "--seed", "3"]) == 1
     shown = capsys.readouterr().out

@@ -93,3 +93,12 @@ def own_memory_mib(process: int) -> float:
         return 0.0
     found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
     return int(found[1]) / 1024 if found else 0.0
+
+
+def resident_mib(process: int) -> float:
+    """Return how much of a process is in memory; 0 where it is unknown. Faster than :func:`own_memory_mib`."""
+    try:
+        pages = Path("/proc", str(process), "statm").read_text().split()[1]
+    except (OSError, IndexError):
+        return 0.0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20

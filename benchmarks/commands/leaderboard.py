@@ -16,9 +16,10 @@ from turngym.benchmarks.commands.parsing import parse
 from turngym.benchmarks.leaderboard import Leaderboard, leaderboard
 from turngym.benchmarks.leaderboard_rows import read_rows
 from turngym.benchmarks.pages.leaderboard import leaderboard_page
-from turngym.benchmarks.verify import Verification, verify
+from turngym.benchmarks.verify import Verification, checked
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
+from turngym.limited import LimitedProcess
 from turngym.output import print_json
 from turngym.trainers.wording import counted
 
@@ -65,10 +66,9 @@ def main(argv: Sequence[str]) -> int:
     if target is not None and target.is_dir():
         raise ConfigError(f"{target} is a folder: pass the file to write, such as {target / _DEFAULT}.")
     console = Console(stderr=True, highlight=False)
-    with console.status("reading") as status:
-        board = leaderboard(
-            *read_rows(arguments.folder, _checker(arguments), lambda folder: status.update(f"checking {folder}"))
-        )
+    with console.status("reading") as status, LimitedProcess() as process:
+        checker = _checker(arguments, process)
+        board = leaderboard(*read_rows(arguments.folder, checker, lambda folder: status.update(f"checking {folder}")))
     for each in board.left_out:
         names = f" ({', '.join(each.findings)})" if each.findings else ""
         print(f"left out: {each.folder}: {each.reason}{names}", file=sys.stderr)
@@ -83,10 +83,10 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _checker(arguments: Arguments) -> Callable[[Path], Verification] | None:
+def _checker(arguments: Arguments, process: LimitedProcess) -> Callable[[Path], Verification] | None:
     if not arguments.verify:
         return None
-    return lambda folder: verify(folder, replay=arguments.replay, seed=arguments.seed)
+    return lambda folder: checked(folder, replay=arguments.replay, seed=arguments.seed, process=process)
 
 
 def summary(board: Leaderboard, target: Path | None) -> str:

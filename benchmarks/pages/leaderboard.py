@@ -32,7 +32,8 @@ HELP = (
     "is the range that overlapping intervals leave open; turngym compare tells two rows apart better, task by task."
 )
 STATUS = {
-    "replayed": "files and numbers agree, and episodes drawn by the checker came out the same when played again",
+    "replayed": "files and numbers agree, and all that it claims as solved came out the same when played again",
+    "partly replayed": "files and numbers agree, and some of what it claims, drawn by the checker, came out the same",
     "self-reported": "files and numbers agree, but not every environment could be played again",
     "not checked": "nothing was checked",
 }

@@ -17,6 +17,7 @@ from turngym.benchmarks.pages.recordings import recording_form
 from turngym.benchmarks.pages.recordings import scan as scan_recording
 from turngym.benchmarks.pages.replayed import game_form
 from turngym.benchmarks.pages.summaries import BROKEN, Summary, of_record
+from turngym.benchmarks.shapes import read_json
 from turngym.envs.multiagent.registration import GAMES
 from turngym.errors import ConfigError
 
@@ -272,6 +273,6 @@ def _training_run(path: Path, samples: Sequence[Path], config: Mapping[str, Any]
 
 def _config(folder: Path) -> dict[str, Any]:
     try:
-        return mapping(json.loads((folder / "config.json").read_text("utf8")))
+        return mapping(read_json(folder / "config.json"))
     except (OSError, ValueError, RecursionError):
         return {}

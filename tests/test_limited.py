@@ -1,0 +1,43 @@
+"""Calls in a process of their own: what hangs, eats memory or dies there is an error with a plain sentence."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from turngym.errors import ConfigError
+from turngym.limited import CallLimits, LimitedProcess, LimitReached
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[LimitedProcess]:
+    with LimitedProcess(CallLimits(seconds=4.0, memory_mib=512, answer_mib=1)) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        ("sleep", "ended after 4 seconds"),
+        ("spin", "ended after 4 seconds"),
+        ("eat", "more than 512 MiB of memory"),
+        ("write", "more than 1 MiB"),
+        ("die", "exit status 3"),
+        ("none", "AttributeError"),
+    ],
+)
+def test_a_limit_ends_the_call_and_not_the_caller(function: str, reason: str, process: LimitedProcess) -> None:
+    began = time.monotonic()
+    with pytest.raises(LimitReached, match=reason):
+        process.call(f"limited_calls:{function}", {})
+    assert time.monotonic() - began < 60
+    assert process.call("turngym.limited:echo", {"value": 3}) == 3, "the next call has a process again"
+
+
+def test_what_is_printed_is_no_answer(process: LimitedProcess) -> None:
+    assert process.call("limited_calls:chatter", {}) == "true"
+
+
+def test_errors_of_turngym_come_back_as_such(process: LimitedProcess) -> None:
+    with pytest.raises(ConfigError, match="there is no folder"):
+        process.call("turngym.benchmarks.verify:verify_as_json", {"path": "/nowhere"})

@@ -1,0 +1,205 @@
+"""Calls of functions in a process of their own, with limits: what hangs or eats memory there is an error here.
+
+Files that somebody else wrote are replayed so. Only functions of turngym are called, by names that stand in turngym;
+arguments and results are JSON of bounded size, so nothing that a file says becomes an object of this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from turngym.errors import ConfigError, TurngymError
+from turngym.processes import descendants, resident_mib
+
+try:
+    import resource
+except ImportError:  # Windows, where only the time on the clock is limited
+    resource = None  # type: ignore[assignment]
+
+_CHUNK, _LOOK_SECONDS = 1 << 16, 0.2
+_BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from turngym.limited import serve; serve()"
+
+
+class LimitReached(TurngymError, RuntimeError):
+    """A call in a process of its own was ended at one of its limits."""
+
+
+@dataclass(frozen=True)
+class CallLimits:
+    """What a call may use.
+
+    Args:
+        seconds: Time on the clock, and of the processor.
+        memory_mib: Memory of the process and its children.
+        answer_mib: Size of the result.
+    """
+
+    seconds: float = 900.0
+    memory_mib: int = 4096
+    answer_mib: int = 64
+
+
+class LimitedProcess:
+    """A process that is started at the first call, and anew after one that reached a limit. Threads take turns.
+
+    Args:
+        limits: What each call may use.
+
+    >>> with LimitedProcess() as process:
+    ...     process.call("turngym.limited:echo", {"value": [1, "a"]})
+    [1, 'a']
+    """
+
+    def __init__(self, limits: CallLimits | None = None) -> None:
+        self.limits = limits or CallLimits()
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def call(self, function: str, arguments: Mapping[str, Any]) -> Any:
+        """Return the result of a function of turngym.
+
+        Args:
+            function: ``"module:name"``.
+            arguments: Its arguments, as JSON can hold them.
+
+        Raises:
+            LimitReached: It took too long or too much memory, its result is too large, or the process died.
+            ConfigError: It raised an error of turngym.
+        """
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self._process = _started()
+            question = {"function": function, "arguments": dict(arguments), **vars(self.limits)}
+            try:
+                answer = self._asked(self._process, question)
+            except BaseException:
+                self._end()
+                raise
+        if "refused" in answer:
+            raise ConfigError(answer["refused"])
+        if "broken" in answer:
+            raise LimitReached(answer["broken"])
+        return answer["result"]
+
+    def _asked(self, process: subprocess.Popen[bytes], question: Mapping[str, Any]) -> Any:
+        assert process.stdin is not None and process.stdout is not None
+        end = time.monotonic() + self.limits.seconds
+        with contextlib.suppress(BrokenPipeError):  # its death is seen below
+            process.stdin.write(json.dumps(question).encode() + b"\n")
+            process.stdin.flush()
+        data, most = bytearray(), self.limits.answer_mib << 20
+        while not data.endswith(b"\n"):
+            left = end - time.monotonic()
+            if left <= 0:
+                raise LimitReached(f"it was ended after {self.limits.seconds:g} seconds")
+            if not select.select([process.stdout], [], [], min(left, _LOOK_SECONDS))[0]:
+                if sum(map(resident_mib, descendants(process.pid))) > self.limits.memory_mib:
+                    raise LimitReached(f"it took more than {self.limits.memory_mib} MiB of memory")
+                continue
+            chunk = os.read(process.stdout.fileno(), _CHUNK)
+            data += chunk
+            if len(data) > most:
+                raise LimitReached(f"its result has more than {self.limits.answer_mib} MiB")
+            if not chunk:
+                raise LimitReached(self._death(process))
+        return json.loads(data)
+
+    def _death(self, process: subprocess.Popen[bytes]) -> str:
+        code = process.wait(10)
+        if code == -getattr(signal, "SIGXCPU", 0):
+            return f"it was ended after {self.limits.seconds:g} seconds of processor time"
+        return f"its process died (exit status {code})"
+
+    def close(self) -> None:
+        """End the process; a later call starts a new one."""
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the process."""
+        self.close()
+
+
+def _started() -> subprocess.Popen[bytes]:
+    """Start a process that looks for modules where this one does, but never in the working directory."""
+    path = [entry for entry in sys.path if entry and Path(entry).resolve() != Path.cwd()]
+    path += [str(Path(__file__).parent.parent)]
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", _BOOT, json.dumps(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def echo(value: Any) -> Any:
+    """Return the argument."""
+    return value
+
+
+def serve() -> None:
+    """Answer calls from the standard input until it ends: the program of the process."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what an environment prints is no answer
+    while line := sys.stdin.buffer.readline():
+        _answer(json.loads(line), answers)
+
+
+def _answer(question: Mapping[str, Any], answers: IO[bytes]) -> None:
+    _limit(question)
+    try:
+        module, _, name = question["function"].partition(":")
+        function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+        answer = {"result": function(**question["arguments"])}
+        data = json.dumps(answer).encode()
+    except TurngymError as error:
+        data = json.dumps({"refused": str(error)}).encode()
+    except MemoryError:
+        data = json.dumps({"broken": f"it took more than {question['memory_mib']} MiB of memory"}).encode()
+    except Exception as error:  # told to the process that asked
+        data = json.dumps({"broken": f"it broke with {type(error).__name__}: {error}"[:500]}).encode()
+    answers.write(data + b"\n")
+    answers.flush()
+
+
+def _limit(question: Mapping[str, Any]) -> None:
+    if resource is None:
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = int(used.ru_utime + used.ru_stime + question["seconds"]) + 1
+    for kind, value in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_DATA, question["memory_mib"] << 20)):
+        _, hard = resource.getrlimit(kind)
+        resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
