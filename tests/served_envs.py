@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+import time
 from typing import Any, ClassVar
 
 from turngym.envs.core import Outcome, TextEnv
@@ -56,7 +57,14 @@ class Served(TextEnv[str]):
 
 
 class Waiting(Served):
-    """The same in coroutines; ``nap`` waits a second, ``sleep`` for ever."""
+    """The same, and in coroutines too; ``nap`` waits a second, ``sleep`` until the gate opens."""
+
+    def _advance(self, action: str) -> Outcome[str]:
+        if action == "nap":
+            time.sleep(1.0)
+        if action == "sleep":
+            assert self.gate.wait(60)
+        return super()._advance(action)
 
     async def async_reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -65,5 +73,4 @@ class Waiting(Served):
         return self.reset(seed=seed, options=options)
 
     async def async_step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        await asyncio.sleep({"nap": 1.0, "sleep": 3600.0}.get(action, 0.0))
-        return self.step(action)
+        return await asyncio.to_thread(self.step, action)

@@ -171,7 +171,7 @@ def test_a_step_that_takes_too_long_is_a_fault_of_its_session(kind: type[Served]
             await socket.ask("reset")
             answer = await socket.act("wait" if kind is Served else "sleep")
             assert code_of(answer) == "EXECUTION_ERROR" and "0.3 seconds" in answer["data"]["message"]
-            assert app.sessions.threads.given_up == int(kind is Served)
+            assert app.sessions.threads.given_up == 1
             assert (await socket.ask("reset"))["type"] == "observation"  # in another thread
             Served.gate.set()
             while app.sessions.threads.given_up or not Served.closed:
@@ -182,7 +182,7 @@ def test_a_step_that_takes_too_long_is_a_fault_of_its_session(kind: type[Served]
 
 
 def test_environments_that_wait_do_so_side_by_side() -> None:
-    """A hundred coroutines that wait a second take as long as one; sessions in threads wait together as well."""
+    """A hundred environments that wait a second take about as long as one."""
 
     async def talk() -> None:
         app = app_of(Waiting)

@@ -33,7 +33,7 @@ class Arguments:
         idle_seconds: A session that says nothing for so long is ended.
         step_seconds: A step that takes longer ends the episode of its session.
         reset_seconds: The same for a reset, which may include making the environment.
-        threads: Environments without coroutines that may be at work at once; as many as sessions unless given.
+        threads: Environments that may be at work at once; as many as sessions unless given.
         seed: Sessions that name no seed get one that follows from this.
     """
 

@@ -120,10 +120,8 @@ class HttpSide:
             await asyncio.sleep(min(idle / 2, _REAP_SECONDS))
             now = asyncio.get_running_loop().time()
             for name in [name for name, last in self._last_use.items() if now - last > idle]:
-                session, lock = self._named[name]
-                if not lock.locked():
-                    del self._named[name], self._last_use[name]
-                    await self._sessions.close(session)
+                if name in self._named and not self._named[name][1].locked():
+                    await self._end(name)
 
     async def _reset(self, body: Body) -> Body:
         name = body.pop("session_id", None)
@@ -135,11 +133,34 @@ class HttpSide:
                 await self._sessions.close(session)
         if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID:
             raise invalid(f"session_id must be a text of 1 to {LONGEST_ID} characters.", ["session_id"])
+        while name not in self._named and len(self._named) >= self._sessions.limits.max_named:
+            await self._end_longest_idle()
         if name not in self._named:
             self._named[name] = self._sessions.open(), asyncio.Lock()
         session, lock = self._find(name)
         async with lock:
             return await session.reset(body)
+
+    async def _end_longest_idle(self) -> None:
+        """End the named session that has been idle for longest, to make room.
+
+        Raises:
+            Refusal: All are in use.
+        """
+        limits, now = self._sessions.limits, asyncio.get_running_loop().time()
+        idle = [(last, name) for name, last in self._last_use.items() if not self._named[name][1].locked()]
+        last, name = min(idle, default=(now, ""))
+        if now - last < limits.named_seconds:
+            words = (
+                f"all {limits.max_named} sessions with a name are in use: try again later, or use the WebSocket /ws."
+            )
+            raise Refusal("CAPACITY_REACHED", words)
+        await self._end(name)
+
+    async def _end(self, name: str) -> None:
+        session, _ = self._named.pop(name)
+        del self._last_use[name]
+        await self._sessions.close(session)
 
     async def _step(self, body: Body) -> Body:
         session, lock = self._find(body.get("session_id"))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import secrets
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from turngym.envs.vector.aio import AsyncEnv
 from turngym.errors import ConfigError, EpisodeOver, UnknownName
 from turngym.seeding import stream_seed
 from turngym.trainers.plugins.openenv_messages import Body, Refusal, invalid, observation_data, read_action, read_reset
@@ -30,7 +28,9 @@ class Limits:
         idle_seconds: A session that says nothing for so long is ended.
         step_seconds: A step that takes longer is a fault of its session.
         reset_seconds: The same for a reset, which may include making the environment.
-        threads: Environments without coroutines that may be at work at once; None for one for each session.
+        threads: Environments that may be at work at once; None for one for each session.
+        max_abandoned: Environments that hang and were given up: with as many, no other is made.
+        named_seconds: A named session that is idle for so long makes room for a new one where there is none left.
         seed: Sessions that name no seed get one that follows from this; None for any seed.
 
     Raises:
@@ -42,6 +42,8 @@ class Limits:
     step_seconds: float = 60.0
     reset_seconds: float = 120.0
     threads: int | None = None
+    max_abandoned: int = 8
+    named_seconds: float = 60.0
     seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -50,13 +52,18 @@ class Limits:
             if value is not None and field.name != "seed" and not 0 < value < float("inf"):
                 raise ConfigError(f"{field.name} of a server must be greater than 0, got {value!r}.")
 
+    @property
+    def max_named(self) -> int:
+        """Sessions that have a name instead of a WebSocket: half of the places, so that the others always find one."""
+        return max(1, self.max_sessions // 2)
+
 
 class Session:
     """One client's environment. Its methods return messages, and are called one after the other.
 
     Args:
         make: Makes the environment.
-        threads: Where an environment without coroutines runs.
+        threads: Where the environment runs, always outside of the event loop.
         limits: What the server allows.
         first_seed: Seed of the first episode, unless the client names one.
     """
@@ -65,8 +72,6 @@ class Session:
         self._make, self._threads, self._limits = make, threads, limits
         self._first_seed: int | None = first_seed
         self._env: Any = None
-        self._waits = False
-        """Whether the environment waits in coroutines."""
         self.episode_id: str | None = None
         self.turn = 0
 
@@ -90,7 +95,6 @@ class Session:
         seed, episode, task = read_reset(data)
         if self._env is None:
             self._env = await self._made()
-            self._waits = isinstance(self._env, AsyncEnv)
         given = seed if seed is not None else self._first_seed
         options = None if task is None else {"task": task}
         try:
@@ -126,10 +130,13 @@ class Session:
             return
         with contextlib.suppress(Exception):  # a broken environment may fail to close, and nothing is lost by that
             async with asyncio.timeout(_CLOSING_SECONDS):
-                close = getattr(env, "async_close", None)
-                await (close() if inspect.iscoroutinefunction(close) else self._threads.run(env.close))
+                await self._threads.run(env.close)
 
     async def _made(self) -> Any:
+        hanging = self._threads.given_up
+        if hanging >= self._limits.max_abandoned:
+            words = f"{hanging} environments of this server hang, so it makes no other: have it started again."
+            raise Refusal("CAPACITY_REACHED", words)
         try:
             async with asyncio.timeout(self._limits.reset_seconds):
                 return await self._threads.run(self._make)
@@ -141,8 +148,6 @@ class Session:
         env, limit = self._env, asyncio.timeout(seconds)
         try:
             async with limit:
-                if self._waits:
-                    return await getattr(env, f"async_{name}")(*args, **kwargs)
                 return await self._threads.run(getattr(env, name), *args, after_all=env.close, **kwargs)
         except EpisodeOver as error:
             raise Refusal("EXECUTION_ERROR", str(error)) from error
@@ -160,8 +165,7 @@ class Session:
 
     def _leave(self) -> None:
         """Leave an environment to its thread, which closes it as soon as its method comes to an end."""
-        if not self._waits:
-            self._env = None
+        self._env = None
 
 
 class Sessions:
