@@ -1,8 +1,8 @@
 """A server that OpenEnv's clients (openenv 0.10) understand, for any environment of turngym; openenv is not needed.
 
 One process holds many sessions. A session is one WebSocket connection to ``/ws``, or a name of the client's choice in
-``POST /reset`` and ``POST /step``. Environments run in threads, never on the event loop: one that hangs holds up no other
-session and no answer of the server. Whatever breaks ends the episode of its own session and nothing else.
+``POST /reset`` and ``POST /step``. Environments run in threads, never on the event loop: one that hangs holds up no
+other session and no answer of the server. Whatever breaks ends the episode of its own session and nothing else.
 """
 
 from __future__ import annotations
