@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from desktop_parts import comes_true, process_named, process_of, send, skip_without_programs
+from planted import SECRET, plant
 
 from turngym.envs.desktop.env import Desktop
 from turngym.envs.desktop.sandbox import PYTHON, command
@@ -156,3 +157,24 @@ def test_the_sandbox_shows_no_network_no_process_and_no_file_of_the_host(tmp_pat
     assert "shadow" not in facts["/etc"] and facts["user"] == "1000 devices none"
     assert facts["network"] == "True" and "wrote" not in facts and int(facts["processes"]) <= 3
     assert "SECRET" not in said and "DISPLAY" in said
+
+
+def test_packages_and_so_the_goals_are_not_in_the_desktop_s_sight(tmp_path: Path) -> None:
+    for name in ("home", "screen"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "passwd").write_text("user:x:1000:1000::/home/user:/bin/sh\n")
+    with plant() as places:
+        words = command(tmp_path)
+        code = f"""
+import os
+for path in {[str(place / "solutions.py") for place in places]!r}:
+    try: print(open(path).read())
+    except OSError: print('blocked')
+print([path for path, folders, names in os.walk('/') if path.endswith('-packages') and folders + names])
+print([path for path, folders, names in os.walk('/') for name in names if name.startswith(('goal', 'programs_'))
+       and 'turngym' in path])
+print({SECRET!r} in str(os.environ), os.path.exists('/usr/local'))
+"""
+        probe = [*words[: words.index("--") + 1], PYTHON, "-S", "-c", code]
+        done = subprocess.run(probe, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.split("\n")[:-1] == ["blocked"] * len(places) + ["[]", "[]", "False False"], done

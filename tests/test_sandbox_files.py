@@ -4,14 +4,13 @@ import ast
 import json
 import os
 import shutil
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from planted import SEARCH, folders, plant, system_minor
 
 from turngym.envs import tools
 from turngym.envs.tools.programs import programs
@@ -20,32 +19,6 @@ from turngym.envs.tools.sandbox.system import view
 from turngym.errors import MissingExtra
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
-SECRET = "hidden_solution_3f9c"
-SYSTEM_FOLDERS = (
-    "/usr/lib/python3/dist-packages",
-    "/usr/lib/python3.{minor}/site-packages",
-    "/usr/local/lib/python3.{minor}/dist-packages",
-    "/usr/lib/python3.{minor}",
-    "/usr/share/python-wheels",
-    "/usr/local/share/venv/lib",
-)
-"""Where distributions and users put packages, and where a copy could be left."""
-SEARCH = f"""
-import os
-seen, hits = 0, []
-for top in ('/bin', '/dev', '/etc', '/home', '/lib', '/lib64', '/opt', '/root', '/run', '/srv', '/tmp', '/usr', '/var'):
-    for folder, _, names in os.walk(top):
-        for name in names:
-            path = os.path.join(folder, name)
-            if '{SECRET}' in path: hits.append(path)
-            if not os.path.isfile(path): continue
-            try:
-                with open(path, 'rb') as file: content = file.read(2_000_000)
-            except OSError: continue
-            seen += 1
-            if b'{SECRET}' in content: hits.append(path)
-print(seen > 100, hits)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -54,37 +27,9 @@ def sandbox() -> Iterator[Sandbox]:
         yield made
 
 
-def system_minor() -> str:
-    """Return the number of the system's Python after 3."""
-    command = ["/usr/bin/python3", "-c", "import sys; print(sys.version_info.minor)"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-@contextmanager
-def folders(places: list[Path]) -> Iterator[None]:
-    """Make folders that belong to the system, and remove them at the end with what they hold."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can install packages for all users")
-    made = []
-    try:
-        for place in places:
-            for folder in reversed([place, *place.parents]):
-                if not folder.exists():
-                    folder.mkdir()
-                    made.append(folder)
-        yield
-    finally:
-        for folder in made:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 def test_packages_in_folders_of_the_system_cannot_be_read(sandbox: Sandbox) -> None:
     """A copy of a package with a secret lies in every one, in text and in bytecode."""
-    places = [Path(folder.format(minor=system_minor()), f"turngym_{os.getpid()}") for folder in SYSTEM_FOLDERS]
-    with folders([place / "__pycache__" for place in places]):
-        for place in places:
-            (place / "solutions.py").write_text(f"ANSWER = '{SECRET}'\n")
-            (place / "__pycache__" / "solutions.pyc").write_bytes(SECRET.encode())
+    with plant() as places:
         code = f"""
 for path in {[str(place / "solutions.py") for place in places]!r}:
     try: print(open(path).read())
@@ -121,6 +66,30 @@ print(json.dumps([sorted(os.listdir('/')), sorted(set(programs)), packages, len(
     top, names, packages, libraries = json.loads(sandbox.run(code).stdout)
     assert set(top) <= {"bin", "dev", "lib", "lib64", "proc", "tmp", "usr"} and packages == []
     assert all(name == "sh" or name.startswith("python3") for name in names) and libraries < 150
+
+
+def test_no_device_of_the_host_is_there(sandbox: Sandbox) -> None:
+    code = """
+import os, stat
+print(sorted(name for name in os.listdir('/dev') if stat.S_ISCHR(os.lstat('/dev/' + name).st_mode)))
+print([name for name in os.listdir('/dev') if stat.S_ISBLK(os.lstat('/dev/' + name).st_mode)])
+for kind in (stat.S_IFBLK, stat.S_IFCHR):
+    try: os.mknod('/tmp/device', kind | 0o600, os.makedev(254, 0)); print('made')
+    except OSError: print('blocked')
+"""
+    names, *rest = sandbox.run(code).stdout.splitlines()
+    assert set(ast.literal_eval(names)) <= {
+        "full",
+        "null",
+        "random",
+        "stderr",
+        "stdin",
+        "stdout",
+        "tty",
+        "urandom",
+        "zero",
+    }
+    assert rest == ["[]", "blocked", "blocked"]
 
 
 def test_no_text_of_a_solution_is_in_reach_of_the_code(sandbox: Sandbox) -> None:

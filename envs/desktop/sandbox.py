@@ -1,4 +1,4 @@
-"""The sandbox around one desktop: Bubblewrap, with no network and nothing of the host but its programs."""
+"""The sandbox around one desktop: Bubblewrap, without network; of the host its programs and no packages of Python."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import importlib.util
 import os
 import shutil
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
+import turngym
+from turngym.envs.tools.sandbox.system import view
 from turngym.errors import MissingExtra, missing_extra
 
 PYTHON = "/usr/bin/python3"
@@ -24,6 +27,12 @@ FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
 APT = f"apt-get install --no-install-recommends {' '.join(PACKAGES.values())} fonts-dejavu-core"
 _MODULES = ("inside", "keys", "rest", "screen")
 _SETTINGS = Path(__file__).parent / "data"
+_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libexec", "share")
+"""Folders of /usr that programs need."""
+_PACKAGES = ("python*/*-packages", "*/lib/python*/*-packages", "python-wheels")
+"""What is hidden in those: packages of Python, turngym's own with its goals among them."""
+_DEEP_PACKAGES = ("*/*/lib/python*/*-packages", "*/*/*/lib/python*/*-packages")
+"""The same, of programs that bring an interpreter of their own."""
 _SYSTEM = ("etc/fonts", "etc/alternatives", "etc/ld.so.cache", "etc/X11", "var/cache/fontconfig")
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -78,7 +87,9 @@ def command(scratch: Path) -> list[str]:
         *("--unshare-all", "--unshare-user", "--disable-userns", "--new-session", "--as-pid-1"),
         *("--clearenv", "--cap-drop", "ALL"),
         *("--uid", "1000", "--gid", "1000", "--hostname", "desktop"),
-        *("--ro-bind", "/usr", "/usr", *_links("lib", "lib64", "bin", "sbin")),
+        *(word for name in _FOLDERS for word in _same(Path("/usr", name))),
+        *_links("lib", "lib64", "bin", "sbin"),
+        *(word for path in _hidden() for word in ("--tmpfs", str(path), "--remount-ro", str(path))),
         *(word for name in _SYSTEM for word in ("--ro-bind-try", f"/{name}", f"/{name}")),
         *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/tmp/.X11-unix", "--perms", "0700"),
         *("--dir", "/run/user", "--setenv", "XDG_RUNTIME_DIR", "/run/user"),
@@ -91,6 +102,30 @@ def command(scratch: Path) -> list[str]:
         *("--remount-ro", "/", "--chdir", "/home/user", "--"),
         *(PYTHON, "-s", "-S", "-m", "turngym.envs.desktop.inside"),
     ]
+
+
+def _same(path: Path) -> Sequence[str]:
+    """Return what shows a folder inside as it is outside, a link as a link; nothing for one that is missing."""
+    if path.is_symlink():
+        return "--symlink", os.readlink(path), str(path)
+    return ("--ro-bind", str(path), str(path)) if path.is_dir() else ()
+
+
+@cache
+def _deep_packages() -> frozenset[Path]:
+    """Return the folders of packages that take a fifth of a second to find."""
+    tops = [Path("/usr", name) for name in ("lib", "share")]
+    return frozenset(path for top in tops for pattern in _DEEP_PACKAGES for path in top.glob(pattern))
+
+
+def _hidden() -> list[Path]:
+    """Return the folders below /usr whose content is not shown, wherever packages are installed now."""
+    tops = [Path("/usr", name) for name in _FOLDERS if not Path("/usr", name).is_symlink()]
+    found = {path for top in tops for pattern in _PACKAGES for path in top.glob(pattern)} | _deep_packages()
+    found |= {path for path in view().hidden() if path.is_dir()}
+    envs = Path(__file__).resolve().parent.parent
+    found |= {path for path in (envs, Path(turngym.__file__).resolve().parent) if path.is_relative_to("/usr")}
+    return sorted(path for path in found if path.is_dir() and not path.is_symlink())
 
 
 def _bound(source: Path, place: str) -> Sequence[str]:

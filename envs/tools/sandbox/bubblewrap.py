@@ -6,8 +6,9 @@ import itertools
 import os
 import platform
 import shutil
+import warnings
 
-from turngym.envs.tools.sandbox.cgroups import make_group, remove_stale
+from turngym.envs.tools.sandbox.cgroups import can_make_groups, make_group, remove_stale
 from turngym.envs.tools.sandbox.host import ENVIRONMENT, SHARED_BYTES, Launch, ProcessSession, driver_arguments
 from turngym.envs.tools.sandbox.owners import user_number
 from turngym.envs.tools.sandbox.protocol import SANDBOXES, Limits, Sandbox
@@ -38,7 +39,8 @@ class Bubblewrap(Sandbox):
         "Stops: network, files of the host beyond the system's Python without packages, environment variables, signals "
         "to and sight of other processes, new privileges and namespaces, calls of the kernel that ordinary programs do "
         "not need, too much memory, processor time, processes, output and files. Does not stop: faults in the rest of "
-        "the kernel; use docker with runsc against those."
+        "the kernel; use docker with runsc against those. Where no control groups can be made, as for ordinary users, "
+        "each process has its memory limit alone, and all of them together have none."
     )
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -52,6 +54,14 @@ class Bubblewrap(Sandbox):
         self._view = view()
         self._program = launcher
         remove_stale()
+        if not can_make_groups():
+            most = self.limits.processes * self.limits.memory_mib
+            warnings.warn(
+                "the sandbox bubblewrap can make no control groups here: each process has its memory limit alone, and "
+                f"all of a session may take {most:,} MiB together: run as root, or use docker.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def session(self) -> ProcessSession:
         """Return a fresh session."""

@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 import time
+from functools import cache
 from pathlib import Path
 
 from turngym.envs.tools.sandbox.owners import is_gone, mark
@@ -61,6 +62,15 @@ def remove_stale() -> None:
         for folder in parent.glob(f"{_PREFIX}*"):
             if is_gone(folder.name.removeprefix(_PREFIX).rpartition("-")[0]):
                 Group((folder,)).remove()
+
+
+@cache
+def can_make_groups() -> bool:
+    """Return whether this process can limit all processes of a sandbox together."""
+    group = make_group(Limits()) if os.geteuid() == 0 else None
+    if group is not None:
+        group.remove()
+    return group is not None
 
 
 def make_group(limits: Limits) -> Group | None:

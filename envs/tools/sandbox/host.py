@@ -32,6 +32,14 @@ _STATUSES = ("ok", "error", "timeout", "output", "died")
 _FIELDS = ["lost_state", "status", "stderr", "stdout", "token", "value"]
 
 
+def _refuse(digits: str) -> None:
+    """Raise ValueError: a driver sends no numbers, so that none of any size has to be read."""
+    raise ValueError(f"a number: {digits[:20]}")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=list, parse_int=_refuse, parse_float=_refuse)
+
+
 class SandboxError(TurngymError, RuntimeError):
     """A sandbox that does not start; nothing has run."""
 
@@ -130,7 +138,7 @@ class DriverSession(Session):
         line, _, rest = self._buffer.partition(b"\n")
         self._buffer = rest
         try:
-            return json.loads(line, object_pairs_hook=list, parse_int=_refuse, parse_float=_refuse)
+            return _DECODER.decode(line.decode("ascii"))
         except (ValueError, RecursionError):
             return None
 
@@ -227,11 +235,6 @@ class ProcessSession(DriverSession):
             if pipe is not None:
                 pipe.close()
         self._cleanup()
-
-
-def _refuse(digits: str) -> None:
-    """Raise ValueError: a driver sends no numbers, so that none of any size has to be read."""
-    raise ValueError(f"a number: {digits[:20]}")
 
 
 def _result(frame: Any, token: str, limits: Limits, seconds: float) -> Result | None:
