@@ -139,3 +139,15 @@ def test_a_clock_that_jumps_does_not_touch_the_lock(tmp_path: Path, monkeypatch:
             with pytest.raises(FolderInUse):
                 FolderLock(tmp_path, "test")
     FolderLock(tmp_path, "test").release()
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
+    """A folder from elsewhere could else have the name of the holder written over any file of the user's."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / LOCK_FILE).symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic link"):
+        FolderLock(folder, "test")
+    assert precious.read_text() == "mine"

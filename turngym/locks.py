@@ -24,6 +24,8 @@ except ImportError:  # Windows, where the holder's process is looked at instead
 LOCK_FILE = ".lock"
 _LARGEST = 4096
 _TRIES = 100
+# a folder that somebody else made may hold a link of that name, to a file that the holder's name would replace
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class FolderLock:
     def _taken(self) -> int:
         """Return the open lock file, which is locked."""
         for _ in range(_TRIES):
-            descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(self.file, _FLAGS, 0o666)
             try:
                 self._lock(descriptor)
                 with contextlib.suppress(FileNotFoundError):
