@@ -100,6 +100,27 @@ class ChatServer:
         Raises:
             CallFailed: There was no usable answer.
         """
+        text, tokens = read_answer(self._send("POST", self.address.path, json.dumps(body).encode(), timeout))
+        return self.hidden(text), tokens
+
+    def models(self, timeout: float) -> list[str]:
+        """Return the names of the models that the server says it has.
+
+        Args:
+            timeout: Seconds until the whole answer must be there.
+
+        Raises:
+            CallFailed: There was no usable answer; not every server has such a list.
+        """
+        path = self.address.path.removesuffix("/chat/completions") + "/models"
+        content = self._send("GET", path, None, timeout)
+        try:
+            return [self.hidden(entry["id"]) for entry in json.loads(content)["data"] if isinstance(entry["id"], str)]
+        except (ValueError, RecursionError, TypeError, KeyError) as error:
+            raise CallFailed("malformed", content[:300].decode("utf8", "replace"), is_retried=False) from error
+
+    def _send(self, method: str, path: str, body: bytes | None, timeout: float) -> bytes:
+        """Send one request and return the content of its answer."""
         watch = _Watch()
         with self._lock:
             if self.stopped.is_set():
@@ -109,7 +130,7 @@ class ChatServer:
         timer.daemon = True
         timer.start()
         try:
-            status, headers, content = self._exchange(watch, body, timeout)
+            status, headers, content = self._exchange(watch, method, path, body, timeout)
         except (OSError, UnicodeError, http.client.HTTPException) as error:
             is_late = watch.has_expired or isinstance(error, TimeoutError)
             raise CallFailed("timeout" if is_late else _kind_of(error), self.hidden(repr(error)[:300])) from error
@@ -123,8 +144,7 @@ class ChatServer:
             is_retried = status in _RETRIED_STATUSES or status >= 500
             detail = self.hidden(content[:300].decode("utf8", "replace"))
             raise CallFailed(f"http_{status}", detail, is_retried, retry_after(headers))
-        text, tokens = read_answer(content)
-        return self.hidden(text), tokens
+        return content
 
     def abort(self) -> None:
         """Cut every connection, so that whoever waits on one goes on at once, and refuse further ones.
@@ -149,7 +169,7 @@ class ChatServer:
         )
 
     def _exchange(
-        self, watch: _Watch, body: Mapping[str, Any], timeout: float
+        self, watch: _Watch, method: str, path: str, body: bytes | None, timeout: float
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Connection": "close"}
         if self._key:
@@ -161,7 +181,7 @@ class ChatServer:
             watch.socket.settimeout(timeout)
             if watch.is_cut:  # while there was no connection yet
                 raise ConnectionAbortedError("cut before it was open")
-            connection.request("POST", self.address.path, json.dumps(body).encode(), headers)
+            connection.request(method, path, body, headers)
             with connection.getresponse() as response:
                 content = response.read(_LARGEST_ANSWER + 1)
                 if response.length:  # read(amount) is silent about an answer that ends early

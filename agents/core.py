@@ -96,6 +96,9 @@ def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) 
 class Agent(ABC):
     """Picks the next action texts: a backend, prompt building, memory and parsing in one object."""
 
+    def prepare(self) -> None:  # noqa: B027
+        """Raise if nothing could be played, as with a server that is down; called once before everything else."""
+
     def attach(self, vector: TextVectorEnv) -> None:  # noqa: B027
         """Note the vector that the next requests come from; called once before a rollout."""
 

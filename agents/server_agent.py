@@ -1,7 +1,8 @@
 """The agent around a server: messages, requests side by side, retries, parsing, memory, and what each answer cost.
 
 A turn that has no answer after the retries is played with the empty text, which the environment takes for an invalid
-action: an episode never ends because of a server, and none is left out.
+action: an episode never ends because of a server, and none is left out. A server that cannot be reached any more, or
+that answers nobody for many turns, ends the playing with :class:`turngym.errors.ServerDown` instead.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import base64
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -22,11 +23,15 @@ from turngym.agents.core import Decision, EagerAgent, Request
 from turngym.agents.png import png
 from turngym.agents.prompt_text import PromptConfig, shown_text, system_text, window_text
 from turngym.agents.sampling import Sampling
+from turngym.agents.server_check import check_server, explained, is_of_server, is_unreachable
 from turngym.agents.server_config import Prices, ServerConfig
 from turngym.agents.usage import Usage
+from turngym.errors import ServerDown
 from turngym.seeding import stream, stream_seed
 from turngym.wrappers.action_format import action_format
 
+_TOKENS_OF_A_CHECK = 16
+_MOST_LOST = 8  # turns without an answer, one after another, after which a server that can be reached counts as down
 Message = dict[str, Any]
 _Key = tuple[int | str, ...]
 """What fixes the seed of a request: episode, turn, and the purpose where it is not the action."""
@@ -75,9 +80,24 @@ class ServerAgent(EagerAgent, ChatModel):
         self.prices = prices
         self.problems: dict[str, str] = {}
         """Kind of failure -> what was said at the first one; for people, never written to a file."""
+        self.failed: Counter[str] = Counter()
+        """Kind of failure -> requests that failed so, also in turns that are still waited for."""
+        self.on_failure: Callable[[str], None] = lambda kind: None
+        """Called with the kind of each failure, from several threads."""
+        self._lost_in_a_row = 0
         self._memories: dict[int, _Memory] = {}
         self._background: Background[tuple[list[Message], str, Usage]]
         self._background = Background(config.concurrency, "server-agent")
+
+    def prepare(self) -> None:
+        """Make sure that the server is there and has the model.
+
+        Raises:
+            ServerDown: It is not, or has not.
+        """
+        fields = self._fields((), 0)
+        fields[self.config.max_tokens_field] = min(self.sampling.max_new_tokens, _TOKENS_OF_A_CHECK)
+        check_server(self.server, self.name, fields, partial(self._wait, ("check",)))
 
     def begin(self, requests: Sequence[Request]) -> None:
         """Send the requests off, as many at a time as ``concurrency`` allows."""
@@ -174,6 +194,7 @@ class ServerAgent(EagerAgent, ChatModel):
             try:
                 completion, tokens = self.server.ask(body, min(self.config.timeout, left))
                 told.append(tokens)
+                self._lost_in_a_row = 0
                 break
             except CallFailed as failure:
                 failures[failure.kind] += 1
@@ -182,9 +203,26 @@ class ServerAgent(EagerAgent, ChatModel):
                 wait = max(self._wait(key, attempt), failure.retry_after)
                 left = self.config.deadline - (time.monotonic() - began)
                 is_last = attempt == self.config.retries or not failure.is_retried or wait >= left
+                self.failed[failure.kind] += 1
+                self.on_failure(failure.kind)
+                if is_last:
+                    self._note_lost(failure)
                 if is_last or self.server.stopped.wait(wait):
                     break
         return completion, self._usage(attempt + 1, bool(completion), told, failures, time.monotonic() - began)
+
+    def _note_lost(self, failure: CallFailed) -> None:
+        """Take note of a turn that gets no answer, the last attempt at which failed.
+
+        Raises:
+            ServerDown: The server is gone, or nobody has had an answer for a while: nothing more is worth playing.
+        """
+        if self.server.stopped.is_set() or not is_of_server(failure):
+            return
+        self._lost_in_a_row += 1
+        gone = is_unreachable(self.server)
+        if gone is not None or self._lost_in_a_row >= max(_MOST_LOST, self.config.concurrency):
+            raise ServerDown(f"The server has stopped answering: {explained(self.server, self.name, failure, [])}")
 
     def _wait(self, key: _Key, attempt: int) -> float:
         draw = float(stream("retry", self.seed, *key, attempt).random())

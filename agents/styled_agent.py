@@ -103,6 +103,12 @@ class StyledAgent(Agent):
         """Drop the memory of an episode."""
         self.conductor.forget(episode)
 
+    def prepare(self) -> None:
+        """Let the agent inside make sure that it can play."""
+        inside = self.conductor.model
+        if isinstance(inside, Agent):
+            inside.prepare()
+
     def details(self) -> dict[str, Any]:
         """Return what the agent inside tells of itself."""
         inside = self.conductor.model

@@ -21,7 +21,7 @@ from turngym.benchmarks.tournament_results import results
 from turngym.benchmarks.tournament_seats import LiveGame, Roster
 from turngym.benchmarks.tournament_store import TournamentFolder
 from turngym.envs.multiagent.table import Table
-from turngym.errors import ConfigError, UnknownName, nearest
+from turngym.errors import ConfigError, ServerDown, UnknownName, nearest
 
 _TRIES = 2
 
@@ -220,6 +220,8 @@ def _answers(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision | Exc
     for _ in range(_TRIES):
         try:
             return [PlayerFault(each.fault) if each.fault else each for each in act_together(asked)]
+        except ServerDown:
+            raise
         except Exception as error:  # the boundary to agents: a tournament goes on without one
             problem = error
     if len(asked) == 1:

@@ -54,6 +54,8 @@ class Roster:
                     )
             else:
                 make_player(description, game)
+        for agent in self._agents.values():
+            agent.prepare()
 
     def make(self, name: str) -> Player:
         """Return a fresh player."""

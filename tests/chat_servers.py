@@ -71,6 +71,8 @@ class ChatServerForTests(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answer = answer
         self.lock = threading.Lock()
+        self.models: tuple[str, ...] = ("m", "model")
+        self.is_gone = False
         self.requests: list[Body] = []
         self.headers: list[Headers] = []
         self.paths: list[str] = []
@@ -92,6 +94,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
+
+    def do_GET(self) -> None:
+        """Tell the models, as servers do; it is no request of the model, and not counted."""
+        if self.server.is_gone:
+            return self._hang_up()
+        content = json.dumps({"object": "list", "data": [{"id": name} for name in self.server.models]}).encode()
+        status = 200 if self.path == "/v1/models" and self.server.models else 404
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+        return None
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -77,11 +77,11 @@ def test_a_chaotic_server_costs_no_episode_and_every_call_is_in_the_files(
     assert "turns without an answer" in shown and "the first http_500: oops" in shown
 
 
-def test_a_server_that_refuses_everything_is_told_and_is_no_crash(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_any_answer_there_is_no_score(capsys: pytest.CaptureFixture[str]) -> None:
     with chat_server(lambda body: Reply(status=401, raw=b"no such key")) as server:
-        assert main(["eval", LAKE, "--agent", f"openai:m@{server.url}", "--episodes", "2"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "the first http_401: no such key" in shown and "invalid actions % 100.0" in shown
+        assert main(["eval", LAKE, "--agent", f"openai:m@{server.url}", "--episodes", "2"]) == 2
+    out, err = capsys.readouterr()
+    assert "success" not in out and "no such key" in err and "Traceback" not in err
 
 
 def test_repeats_play_each_task_again_and_give_pass_at_k(tmp_path: Path) -> None:

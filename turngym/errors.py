@@ -61,6 +61,10 @@ class PromptWarning(UserWarning):
     """A prompt is built otherwise than was asked for, because the model's chat template knows no other way."""
 
 
+class ServerDown(TurngymError, RuntimeError):
+    """A model's server cannot be reached, refuses what it is asked, or has stopped answering."""
+
+
 class DivergenceError(TurngymError, RuntimeError):
     """Training produced a number that is not finite, or went where a guard stops it.
 

@@ -17,7 +17,7 @@ from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent, EagerAgent
 from turngym.agents.verifiers import Verifier, make_verifier
-from turngym.benchmarks.commands.eval_display import LiveTable, remarks, results_tables
+from turngym.benchmarks.commands.eval_display import LiveTable, remarks, require_answers, results_tables, show_retries
 from turngym.benchmarks.commands.parsing import Pairs, Specs, as_pairs, find_env, key_values, make_text_env, parse
 from turngym.benchmarks.commands.prompt_options import prompt_settings
 from turngym.benchmarks.commands.trained_models import environment_as_trained, tell
@@ -26,7 +26,7 @@ from turngym.benchmarks.evaluation_folder import require_free
 from turngym.benchmarks.evaluation_run import EvaluationRun, Watcher
 from turngym.benchmarks.submission import results
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, ServerDown
 from turngym.output import print_json
 from turngym.wrappers.action_format import action_format
 from turngym.wrappers.wrapping import wrap
@@ -115,6 +115,9 @@ def main(argv: Sequence[str]) -> int:
     agent = make_agent(arguments.agent, settings)
     options = None if arguments.target in SUITES else key_values(arguments.option, "--option")
     tell(arguments.agent, arguments.target, options, arguments.wrapper, settings)
+    if arguments.out is None or not (arguments.out / "results.json").exists():
+        agent.prepare()
+    show_retries(agent)
     console = Console(highlight=False, quiet=arguments.json)
     seeds = tuple(entry.find_seeds(arguments.episodes) for entry in suite.entries)
     plan = Plan(suite, seeds, arguments.best_of or arguments.repeats)
@@ -124,10 +127,11 @@ def main(argv: Sequence[str]) -> int:
     with LiveTable(console, totals, is_silent, arguments.time_budget) as table:
         try:
             played = _evaluation(plan, agent, settings, arguments, table, verifier).run()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, ServerDown):
             if arguments.out is not None:
                 print(f"{arguments.out} keeps the finished episodes: --resume goes on with them.", file=sys.stderr)
             raise
+    require_answers(played)
     if arguments.json:
         print_json(results(played), sort_keys=True)
         return 0

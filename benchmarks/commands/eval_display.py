@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,15 +19,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from turngym.agents.best_of import best_of
+from turngym.agents.core import Agent
 from turngym.agents.evaluate import EvaluationResult
 from turngym.agents.intervals import Estimate
 from turngym.agents.pass_k import repeated_attempts
+from turngym.agents.server_agent import ServerAgent
+from turngym.agents.styled_agent import StyledServerAgent
 from turngym.agents.usage import Usage
 from turngym.benchmarks.evaluation_run import Watcher
 from turngym.benchmarks.evaluation_scoring import verifier_usage
 from turngym.benchmarks.normalised import normalised_mean
 from turngym.benchmarks.submission import Played, normalised, results
+from turngym.errors import ServerDown
 from turngym.trainers.time_left import TimeLeft
+
+_SECONDS_BETWEEN_RETRIES = 10.0
 
 
 class LiveTable(Watcher):
@@ -100,6 +108,40 @@ class LiveTable(Watcher):
 def _is_counted(usage: Usage) -> bool:
     """Return whether a model played; other agents use nothing worth a line."""
     return bool(usage.tokens_in or usage.retries or usage.lost or usage.unmetered)
+
+
+def show_retries(agent: Agent) -> None:
+    """Say on the error stream that a server is waited for, at the first failure and every few seconds of failures."""
+    server = getattr(agent, "server", None) if isinstance(agent, StyledServerAgent) else agent
+    if not isinstance(server, ServerAgent):
+        return
+    lock, told = threading.Lock(), [-math.inf]
+
+    def tell(kind: str) -> None:
+        with lock:
+            if time.monotonic() - told[0] < _SECONDS_BETWEEN_RETRIES:
+                return
+            told[0] = time.monotonic()
+            counts = ", ".join(f"{count:,} {name}" for name, count in sorted(server.failed.items()))
+        print(f"waiting for the server: failed requests so far, sent again: {counts}", file=sys.stderr, flush=True)
+
+    server.on_failure = tell
+
+
+def require_answers(played: Played) -> None:
+    """Refuse an evaluation in which no call of the model was answered: 0 would be no score.
+
+    Raises:
+        ServerDown: None was.
+    """
+    usage = played.usage
+    if usage.lost and usage.calls - usage.retries <= usage.lost:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(usage.failures.items()))
+        first = next(iter(getattr(played.agent, "problems", {}).values()), "")
+        raise ServerDown(
+            f"no turn of {usage.lost:,} was answered by the model ({kinds}; the first said {first[:160]!r}), so there "
+            "is no score: correct the agent or its server, and evaluate again in a new folder."
+        )
 
 
 def usage_text(usage: Usage) -> str:
