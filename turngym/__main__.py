@@ -17,6 +17,7 @@ from contextlib import contextmanager, nullcontext
 from turngym.errors import UnknownName, nearest
 from turngym.failures import explain
 from turngym.output import reserved_stdout
+from turngym.printable import printable
 
 COMMANDS = {
     "list": "Show the environments, algorithms, backends, suites and wrappers that can be chosen, plug-ins included.",
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
         message, status = explain(error, words)
-        print(message, file=sys.stderr)
+        print(printable(message, keep="\n"), file=sys.stderr)  # it may quote a file of others
         return status
 
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,7 @@ class LimitedProcess:
         with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self._process = _started()
+                self._at_exit = weakref.finalize(self, _end_group, self._process.pid)
             question = {"function": function, "arguments": dict(arguments), **vars(self.limits)}
             try:
                 answer = self._asked(self._process, question)
@@ -133,8 +135,8 @@ class LimitedProcess:
         process, self._process = self._process, None
         if process is None:
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+        self._at_exit()
+        process.kill()
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
@@ -162,6 +164,13 @@ def _started() -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         start_new_session=True,
     )
+
+
+def _end_group(process: int) -> None:
+    """End a process and all that it has started."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process, signal.SIGKILL)
 
 
 def echo(value: Any) -> Any:

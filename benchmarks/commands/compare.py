@@ -16,6 +16,7 @@ from turngym.benchmarks.commands.parsing import parse
 from turngym.benchmarks.comparison import Comparison, Difference, compare, verdict
 from turngym.benchmarks.submission_read import sound_submission
 from turngym.output import print_json
+from turngym.printable import printable
 
 SCHEMA = 1
 """Version of what ``--json`` prints."""
@@ -48,22 +49,22 @@ def main(argv: Sequence[str]) -> int:
         return 0
     console = Console(highlight=False)
     console.print(_table(found))
-    console.print(verdict(found), markup=False, soft_wrap=True)
+    console.print(printable(verdict(found)), markup=False, soft_wrap=True)
     return 0
 
 
 def _table(found: Comparison) -> Table:
     scale, unit = (100, " %") if found.metric == "success" else (1, "")
-    title = escape(f"{found.suite}: {found.metric}{unit}")
+    title = escape(printable(f"{found.suite}: {found.metric}{unit}"))
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     names = found.names if found.names[0] != found.names[1] else ("the first", "the second")
     table.add_column("environment", overflow="fold", min_width=min(28, max(map(len, found.environments)) - 8))
     for name in names:
-        table.add_column(escape(name), justify="right", overflow="fold", max_width=12)
+        table.add_column(escape(printable(name)), justify="right", overflow="fold", max_width=12)
     for name in ("change", "95 % interval", "tasks +/-"):
         table.add_column(name, justify="right", no_wrap=True)
     for label, each in found.environments.items():
-        table.add_row(escape(label.removeprefix("turngym/")), *_cells(each, found.metric, scale))
+        table.add_row(escape(printable(label.removeprefix("turngym/"))), *_cells(each, found.metric, scale))
     if len(found.environments) > 1:
         table.add_section()
         table.add_row("mean with equal weights", *_cells(found.overall, found.metric, scale))

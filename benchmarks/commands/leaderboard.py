@@ -10,6 +10,7 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from tyro.conf import Positional
 
 from turngym.benchmarks.commands.parsing import parse
@@ -21,6 +22,7 @@ from turngym.errors import ConfigError
 from turngym.files import write_atomic
 from turngym.limited import LimitedProcess
 from turngym.output import print_json
+from turngym.printable import printable
 from turngym.trainers.wording import counted
 
 _DEFAULT = Path("leaderboard.html")
@@ -68,10 +70,14 @@ def main(argv: Sequence[str]) -> int:
     console = Console(stderr=True, highlight=False)
     with console.status("reading") as status, LimitedProcess() as process:
         checker = _checker(arguments, process)
-        board = leaderboard(*read_rows(arguments.folder, checker, lambda folder: status.update(f"checking {folder}")))
+
+        def tell(folder: Path) -> None:
+            status.update(escape(printable(f"checking {folder}")))
+
+        board = leaderboard(*read_rows(arguments.folder, checker, tell))
     for each in board.left_out:
         names = f" ({', '.join(each.findings)})" if each.findings else ""
-        print(f"left out: {each.folder}: {each.reason}{names}", file=sys.stderr)
+        print(printable(f"left out: {each.folder}: {each.reason}{names}"), file=sys.stderr)
     if not board.groups:
         raise ConfigError("none of the folders holds an evaluation that can be shown, so no page was written.")
     if target is not None:

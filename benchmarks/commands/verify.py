@@ -15,10 +15,11 @@ from turngym.benchmarks.verify import Verification, checked
 from turngym.benchmarks.verify_findings import MEANINGS
 from turngym.errors import ConfigError
 from turngym.output import print_json
+from turngym.printable import printable
 
 SCHEMA = 1
 """Version of what ``--json`` prints."""
-_SHOWN, _MOST_SECONDS = 20, 10**6
+_SHOWN, _LONGEST, _MOST_SECONDS = 20, 2_000, 10**6
 
 
 @dataclass(frozen=True)
@@ -84,14 +85,19 @@ def _show(found: Verification, console: Console) -> None:
         if mine:
             line(f"[red]FAIL[/red]  [bold]{name}[/bold]  {meaning}")
             for finding in mine[:_SHOWN]:
-                line(f"      {escape(finding.place)}: {escape(finding.message)}")
+                line(f"      {_shown(finding.place)}: {_shown(finding.message)}")
             if len(mine) > _SHOWN:
                 line(f"      and {len(mine) - _SHOWN} more: --json shows all")
     for note in found.notes:
-        line(f"[yellow]note[/yellow]  {escape(note)}")
+        line(f"[yellow]note[/yellow]  {_shown(note)}")
     if found.is_accepted:
-        line(f"[green]{escape(str(found.path))} is accepted[/green], label: [bold]{found.label}[/bold].")
+        line(f"[green]{_shown(str(found.path))} is accepted[/green], label: [bold]{found.label}[/bold].")
         claims = f", {found.claims_replayed} of {found.claims} that claim something among them" if found.claims else ""
         line(f"{found.replayed} of {found.episodes} episodes were played again{claims} (--seed {found.seed}).")
     else:
-        line(f"[red]{escape(str(found.path))} is rejected[/red]: {len(found.findings)} findings (--seed {found.seed}).")
+        line(f"[red]{_shown(str(found.path))} is rejected[/red]: {len(found.findings)} findings (--seed {found.seed}).")
+
+
+def _shown(text: str) -> str:
+    """Return text of the folder as a terminal may show it."""
+    return escape(printable(text[:_LONGEST]))

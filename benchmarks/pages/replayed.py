@@ -16,8 +16,11 @@ from turngym.agents.png import png
 from turngym.benchmarks.pages.episode_forms import Form, facts_of, seen_of
 from turngym.benchmarks.pages.jsonl import items, mapping, number, text
 from turngym.errors import TurngymError
+from turngym.limited import CallLimits, LimitedProcess
+from turngym.processes import OncePerProcess
 
 MOST_TURNS, MOST_PICTURES = 2_000, 200
+_APART = OncePerProcess(lambda: LimitedProcess(CallLimits(seconds=60.0, answer_mib=256)))
 
 
 def replayed(source: Mapping[str, Any], recorded: list[str | None] | None = None) -> Form:
@@ -53,6 +56,25 @@ def replayed(source: Mapping[str, Any], recorded: list[str | None] | None = None
         return _nothing(f"It cannot be played again: {error}")
     finally:
         env.close()
+
+
+def replayed_apart(source: Mapping[str, Any], recorded: list[str | None]) -> Form:
+    """Return what :func:`replayed` does, from a process of its own with limits."""
+    try:
+        arguments = {"source": source, "recorded": recorded}
+        found: Form = _APART.get().call(f"{__name__}:replayed", arguments)
+    except TurngymError as error:
+        return _nothing(f"It cannot be played again: {error}")
+    return found
+
+
+def game_form_apart(record: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
+    """Return what :func:`game_form` does, played in a process of its own with limits."""
+    try:
+        found: Form = _APART.get().call(f"{__name__}:game_form", {"record": record, "config": config})
+    except TurngymError as error:
+        return _told_alone(record, config, str(error))
+    return found
 
 
 def _without_picture(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,6 +149,23 @@ def game_form(record: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
         record: The game's line.
         config: The settings of the tournament, where they are known.
     """
+    form = _told_form(record, config)
+    try:
+        reason = _play_game(form, record, config)
+    except (TurngymError, ValueError, TypeError, KeyError, IndexError) as error:
+        reason = str(error)
+    return _told_alone(record, config, reason) if reason else form
+
+
+def _told_alone(record: Mapping[str, Any], config: Mapping[str, Any], reason: str) -> Form:
+    """Return a game of which no more is known than its line tells, and why."""
+    form = _told_form(record, config)
+    form["notes"].append(f"What each seat saw is missing, for the game cannot be played again: {reason}")
+    form["events"] = [{"turn": index} for index in range(len(form["turns"]))]
+    return form
+
+
+def _told_form(record: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
     known = {**record, "options": config.get("options")}
     form: Form = {
         "facts": facts_of(known),
@@ -139,13 +178,6 @@ def game_form(record: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
         "replay": None,
     }
     form["facts"] += [[f"metric {name}", text(value)] for name, value in mapping(record.get("metrics")).items()]
-    try:
-        reason = _play_game(form, record, config)
-    except (TurngymError, ValueError, TypeError, KeyError, IndexError) as error:
-        reason = str(error)
-    if reason:
-        form["notes"].append(f"What each seat saw is missing, for the game cannot be played again: {reason}")
-        form["events"] = [{"turn": index} for index in range(len(form["turns"]))]
     return form
 
 

@@ -15,7 +15,7 @@ from turngym.benchmarks.pages.episode_forms import Form, broken_form, row_form, 
 from turngym.benchmarks.pages.jsonl import Broken, Lines, Place, each_line, items, mapping, parsed, read, text
 from turngym.benchmarks.pages.recordings import recording_form
 from turngym.benchmarks.pages.recordings import scan as scan_recording
-from turngym.benchmarks.pages.replayed import game_form
+from turngym.benchmarks.pages.replayed import game_form_apart
 from turngym.benchmarks.pages.summaries import BROKEN, Summary, of_record
 from turngym.benchmarks.shapes import read_json
 from turngym.envs.multiagent.registration import GAMES
@@ -135,7 +135,7 @@ class _Files(Run):
 
     def _form(self, record: Mapping[str, Any], config: Mapping[str, Any]) -> Form:
         if "seat_map" in record and "match" in record:
-            return game_form(record, config)
+            return game_form_apart(record, config)
         if isinstance(record.get("turns"), list):
             return transcript_form(record, {}, config)
         if isinstance(record.get("actions"), list):

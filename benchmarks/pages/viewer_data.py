@@ -8,7 +8,7 @@ from typing import Any
 
 from turngym.benchmarks.pages.differences import Pair, differing_turn, pairs
 from turngym.benchmarks.pages.episode_forms import Form
-from turngym.benchmarks.pages.replayed import replayed
+from turngym.benchmarks.pages.replayed import replayed_apart
 from turngym.benchmarks.pages.runs import Run
 from turngym.benchmarks.pages.summaries import Summary, matches, words_of
 
@@ -133,7 +133,7 @@ class Viewer:
         form = self.runs[side].form(summary)
         if form["replay"] is None:
             return None
-        return replayed(form["replay"], [turn.get("seen") for turn in form["turns"]])
+        return replayed_apart(form["replay"], [turn.get("seen") for turn in form["turns"]])
 
 
 def _pair_matches(pair: Pair, words: Sequence[str]) -> bool:
