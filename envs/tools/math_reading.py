@@ -13,6 +13,8 @@ import re
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from turngym.envs.tools.math_tokens import FUNCTIONS, tokens
+
 Tree: TypeAlias = tuple[Any, ...]
 """``("num", Fraction)``, ``("sym", name)``, ``("call", name, tree)``, ``("+", a, b)``, ``("seq", marks, trees)`` ..."""
 
@@ -21,22 +23,7 @@ LONGEST = 2000
 _DEEPEST = 60
 """Levels of brackets, exponents and functions within one another."""
 _MOST_NODES, _MOST_LEVELS = 1000, 150
-FUNCTIONS = {
-    *("sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "asin", "acos", "atan"),
-    *("sinh", "cosh", "tanh", "ln", "log", "exp", "sqrt", "abs"),
-}
-_CONSTANTS = {"pi", "infty", "inf", "oo"}
-_TOKEN = re.compile(
-    r"\s*(?:(\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+\.\d+|\d+|\.\d+)|\\([a-zA-Z]+|\\|\{|\})"
-    r"|(" + "|".join(sorted(FUNCTIONS | _CONSTANTS, key=len, reverse=True)) + r")(?![a-zA-Z])|(\*\*|.))",
-    re.DOTALL,
-)
-_DROPPED = re.compile(
-    r"\\(?:left|right|displaystyle|limits|big|Big|bigl|bigr|Bigl|Bigr)(?![a-zA-Z])|\\[!,;:> ]|~|\\?\$|\\[()\[\]]"
-    r"|\^\s*(?:\{\s*\\circ\s*\}|\\circ)|°|\\?%|\\(?:degree|quad|qquad)(?![a-zA-Z])"
-)
 _RELATIONS = {"=", "<", ">", *(f"\\{name}" for name in ("le", "leq", "ge", "geq", "in", "to", "neq", "ne"))}
-_SAME = {"dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "times": "*", "cdot": "*", "div": "/", "ast": "*"}
 _UNICODE = str.maketrans(
     {"−": "-", "–": "-", "×": "*", "·": "*", "÷": "/", "∞": r" \infty ", "π": r" \pi ", "√": r"\sqrt "}
 )
@@ -92,24 +79,6 @@ def parts_of(tree: Tree) -> tuple[Tree, ...]:
     return tuple([part for part in tree[1:] if isinstance(part, tuple)])
 
 
-def tokens(text: str) -> list[str]:
-    r"""Return the marks of a text: numbers, letters, names with a backslash, signs.
-
-    >>> tokens(r"2x + \pi")
-    ['2', 'x', '+', '\\pi']
-    """
-    found = []
-    for number, command, name, sign in _TOKEN.findall(text):
-        if number:
-            found.append(number.replace(",", ""))
-        elif command or name:
-            word = _SAME.get(command or name, command or name)
-            found.append(word if word in "*/" else f"\\{word}")
-        elif sign.strip():
-            found.append({"**": "^", "{": "{", "}": "}"}.get(sign, sign))
-    return found
-
-
 def _with_index(base: Tree, index: Tree) -> Tree:
     """Return a letter with an index, or what else has one, such as a number with its base."""
     if base[0] == "sym" and index[0] in ("num", "sym"):
@@ -129,19 +98,15 @@ def _mixed(left: Tree, fraction: Tree) -> Tree:
     return found if left[0] == "num" else ("-", _ZERO, found)
 
 
-def _marks_of(text: str) -> list[str]:
-    return tokens(_DROPPED.sub(" ", text))
-
-
 class _Reader:
     """Walks over the marks from left to right."""
 
     def __init__(self, text: str) -> None:
         outside, *rest = _MATRIX.split(text)
         self._matrices = rest[::2]
-        self._marks = _marks_of(outside)
+        self._marks = tokens(outside)
         for number, after in enumerate(rest[1::2]):
-            self._marks += [f"{_MATRIX_MARK}{number}", *_marks_of(after)]
+            self._marks += [f"{_MATRIX_MARK}{number}", *tokens(after)]
         self._marks.append("")
         self._place = self._depth = self._open_bars = 0
 
