@@ -30,6 +30,7 @@ class Arguments:
         host: Address to listen on; anything but the loopback needs a token.
         port: Port to listen on; 0 for any that is free.
         token: What clients have to send as `Authorization: Bearer TOKEN`; the variable TURNGYM_TOKEN is safer.
+        max_connections: Connections at once; others are answered with status 503.
     """
 
     corpus: Positional[Path | None] = None
@@ -39,6 +40,7 @@ class Arguments:
     host: str = "127.0.0.1"
     port: int = 8000
     token: str = ""
+    max_connections: int = 1024
 
 
 def main(argv: Sequence[str]) -> int:
@@ -58,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
     retriever = make_retriever(documents, arguments.engine)
     token = arguments.token or os.environ.get(TOKEN_VARIABLE, "")
     try:
-        server = SearchServer(retriever, arguments.host, arguments.port, token)
+        server = SearchServer(retriever, arguments.host, arguments.port, token, arguments.max_connections)
     except OSError as error:
         raise ConfigError(f"cannot listen on {arguments.host}:{arguments.port} ({error}): pass --port.") from error
     text = f"{len(documents)} passages (corpus {server.version}) at {server.url}/retrieve; Ctrl+C ends it"

@@ -8,18 +8,16 @@ other session and no answer of the server. Whatever breaks ends the episode of i
 from __future__ import annotations
 
 import asyncio
-import hmac
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
+from turngym.access import denial
 from turngym.trainers.plugins.openenv_http import About, Answer, HttpSide, Receive, Scope, Send, require_served
 from turngym.trainers.plugins.openenv_messages import Refusal, dump, read_message
 from turngym.trainers.plugins.openenv_sessions import Limits, Session, Sessions
 
 _STATUS = {"CAPACITY_REACHED": 503, "VALIDATION_ERROR": 422, "INVALID_JSON": 400, "SESSION_ERROR": 409}
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class OpenEnvApp:
@@ -35,7 +33,7 @@ class OpenEnvApp:
 
     def __init__(self, make: Callable[[], Any], about: About, limits: Limits | None = None, token: str = "") -> None:
         self.sessions = Sessions(make, limits or Limits())
-        self._token = token.encode()
+        self._token = token
         self._http_side = HttpSide(about, self.sessions)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,18 +58,9 @@ class OpenEnvApp:
 
     def _refusal(self, scope: Scope) -> Answer | None:
         """Return why a request is not answered, None if it is."""
-        headers = {name.decode("latin1").lower(): value for name, value in scope["headers"]}
-        host = headers.get("host", b"").decode("latin1")
-        origin = headers.get("origin", b"").decode("latin1")
-        if origin and urlsplit(origin).netloc != host:
-            return Answer(403, "requests of web pages of another origin are not answered")
-        if self._token:
-            kind, _, given = headers.get("authorization", b"").partition(b" ")
-            if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token):
-                return Answer(401, "send the header Authorization: Bearer TOKEN, with the token of the server")
-        elif _hostname(host) not in _LOOPBACK:
-            return Answer(403, f"without a token only the loopback is served, not {host[:100]!r}")
-        return None
+        headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in scope["headers"]}
+        found = denial(self._token, *[headers.get(name, "") for name in ("host", "origin", "authorization")])
+        return None if found is None else Answer(*found)
 
     # Sessions over a WebSocket.
 
@@ -138,18 +127,6 @@ class OpenEnvApp:
             headers.append((b"www-authenticate", b"Bearer"))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
-
-
-def _hostname(host: str) -> str:
-    """Return the name in a Host header.
-
-    >>> _hostname("[::1]:8000"), _hostname("localhost")
-    ('::1', 'localhost')
-    """
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
 
 
 async def _deny(scope: Scope, send: Send, answer: Answer) -> None:
