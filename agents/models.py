@@ -24,7 +24,7 @@ from transformers.utils import logging as transformers_logging
 
 from turngym.agents.generate import Generate
 from turngym.agents.model_settings import run_of
-from turngym.errors import MissingExtra, ModelError
+from turngym.errors import ConfigError, MissingExtra, ModelError
 
 transformers_logging.disable_progress_bar()  # loading and saving are one line of a run, not a bar each
 
@@ -87,17 +87,57 @@ class LanguageModel:
         self.tokenizer.save_pretrained(folder)
 
 
-def load_model(source: str) -> LanguageModel:
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+"""Formats that weights can be loaded in; ``auto`` is that of the files."""
+
+
+def chosen_device(name: str) -> torch.device:
+    """Return the device of a name; ``auto`` is a GPU where there is one.
+
+    Raises:
+        ConfigError: There is no such device here.
+
+    >>> chosen_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        raise ConfigError(
+            f"device {name!r} cannot be used here: pass auto, cpu, or cuda where there is a GPU."
+        ) from error
+    return device
+
+
+def require_dtype(name: str) -> None:
+    """Refuse a format of weights that there is not.
+
+    Raises:
+        ConfigError: There is no such format.
+    """
+    if name not in DTYPES:
+        raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, got {name!r}.")
+
+
+def load_model(source: str, dtype: str = "auto", device: str = "auto") -> LanguageModel:
     """Load a model.
 
     Args:
         source: A folder or a hub name that transformers can load, the path of a ``.gguf`` file, or a checkpoint in the
             folder of a run.
+        dtype: Format of the weights, one of :data:`DTYPES`.
+        device: Where the network lies: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
+        ConfigError: There is no such format or device.
         ModelError: It is no causal language model, or its tokenizer has no chat template.
         MissingExtra: A GGUF file without the package gguf.
     """
+    require_dtype(dtype)
+    place = chosen_device(device)
     path = Path(source)
     if path.suffix == ".gguf":
         network, tokenizer = _load_gguf(path)
@@ -113,8 +153,9 @@ def load_model(source: str) -> LanguageModel:
             "transformer with a key-value cache."
         )
     network.eval()
-    if torch.cuda.is_available():
-        torch.nn.Module.to(network, "cuda")
+    if dtype != "auto":
+        torch.nn.Module.to(network, getattr(torch, dtype))
+    torch.nn.Module.to(network, place)
     return LanguageModel(network, tokenizer, source)
 
 

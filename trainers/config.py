@@ -151,6 +151,9 @@ class TrainConfig:
         control: Train a second copy of the warm start for the same time on the same demonstrations, supervised.
         checkpoint_every: Iterations between checkpoints; the last one is always kept.
         lora_rank: Train low-rank adapters of that rank instead of all weights; 0 trains all.
+        lora_alpha: Weight of the adapters, which is divided by their rank; 0 takes twice the rank.
+        dtype: Format of the weights. With float16 or bfloat16 an optimiser loses small updates: with adapters only.
+        device: Where the model lies: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
         embedded: Size of the embedded model.
         warmup: Supervised learning before training.
         rollout: How trajectories are gathered.
@@ -176,6 +179,9 @@ class TrainConfig:
     control: bool = True
     checkpoint_every: int = 40
     lora_rank: int = 0
+    lora_alpha: int = 0
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    device: str = "auto"
     embedded: EmbeddedConfig = field(default_factory=EmbeddedConfig)
     warmup: SupervisedConfig = field(default_factory=lambda: SupervisedConfig(epochs=18))
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
@@ -186,12 +192,19 @@ class TrainConfig:
     track: Literal["none", "wandb", "trackio"] = "none"
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "max_seconds", "max_environment_turns", "threads", "lora_rank"):
+        for name in ("iterations", "max_seconds", "max_environment_turns", "threads", "lora_rank", "lora_alpha"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}.")
         if self.threads > _MOST_THREADS:
             raise ConfigError(f"threads must be at most {_MOST_THREADS}, got {self.threads}: take one for each core.")
         wrapping(*self.wrappers)  # one that cannot be read is told at once
+        if self.dtype not in ("float32", "bfloat16", "float16"):
+            raise ConfigError(f"dtype must be float32, bfloat16 or float16, got {self.dtype!r}.")
+        if self.dtype != "float32" and not self.lora_rank:
+            raise ConfigError(
+                f"an optimiser on weights in {self.dtype} loses small updates: pass --lora-rank, whose adapters are "
+                "float32, or --dtype float32."
+            )
         if self.checkpoint_every < 1:
             raise ConfigError(f"checkpoint_every must be at least 1, got {self.checkpoint_every}.")
 

@@ -96,7 +96,7 @@ def main(path: Path, parent: int) -> int:
     config = folder.config()
     if config.threads:
         torch.set_num_threads(config.threads)
-    model = load_model(str(folder.path / "warmup"))
+    model = load_model(str(folder.path / "warmup"), device=config.device)
     task = make_task(config)
     data = task.demonstrations(policy_agent(config, model), config.warmup.demonstrations)
     task.close()

@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from turngym.agents.models import LanguageModel, load_model
+from turngym.agents.models import LanguageModel, chosen_device, load_model
 from turngym.errors import ConfigError, RunStopped, TurngymError
 from turngym.trainers.algorithm import Algorithm
 from turngym.trainers.checkpoint import all_checkpoints
@@ -28,6 +28,7 @@ from turngym.trainers.setup import (
     add_adapters,
     build_algorithm,
     build_learner,
+    check_template,
     initial_model,
     policy_agent,
     without_adapters,
@@ -89,6 +90,8 @@ def train(
             with closing(make_task(config, algorithm)) as task:
                 return _run(_Job(config, folder, task, console or Console(), watch), algorithm, resume)
     algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
+    chosen_device(config.device)
+    check_template(config)
     with closing(make_task(config, algorithm)) as task, RunFolder.locked(run_dir, config) as folder:
         return _run(_Job(config, folder, task, console or Console(), watch), algorithm, resume)
 
@@ -133,7 +136,8 @@ class _Job:
     def run(self, algorithm: Any, resume: bool) -> JobResult:
         model = self.warm_start()
         if self.config.lora_rank:
-            model = add_adapters(model, self.config.lora_rank, self.config.seed)
+            torch.nn.Module.to(model.network, getattr(torch, self.config.dtype))
+            model = add_adapters(model, self.config.lora_rank, self.config.seed, self.config.lora_alpha)
         learner = build_learner(self.config, model, algorithm)
         trainer = Trainer(self.config, model, learner, self.task, self.folder, lambda: self.task.curve_point(model))
         if resume:
@@ -183,19 +187,23 @@ class _Job:
         wanted = self.config.model == EMBEDDED or settings.models == "any"
         return wanted and settings.demonstrations > 0 and settings.epochs > 0
 
+    def load(self, source: str) -> LanguageModel:
+        """Load a model to where the settings want it."""
+        return load_model(source, device=self.config.device)
+
     def warm_start(self) -> LanguageModel:
         """Return the model that training starts from; it lies in ``warmup`` from then on."""
         target = self.folder.path / "warmup"
         if (target / "done").exists():
-            return load_model(str(target))
-        model = initial_model(self.config, self.task.texts)
+            return self.load(str(target))
+        model = initial_model(self.config, self.task.texts, self.warms_up)
         if self.warms_up:
             self.warm_up(model)
         if model.name == EMBEDDED or self.warms_up:
             model.save(target)
             self.config.model_settings("warm-up").write(target)
             (target / "done").touch()
-            return load_model(str(target))
+            return self.load(str(target))
         return model
 
     def warm_up(self, model: LanguageModel) -> None:
@@ -239,11 +247,11 @@ class _Job:
             return
         candidates: dict[str, Callable[[], LanguageModel]] = {"final": lambda: model}
         if (self.folder.path / "warmup" / "done").exists():
-            candidates["warmup"] = lambda: load_model(str(self.folder.path / "warmup"))
+            candidates["warmup"] = lambda: self.load(str(self.folder.path / "warmup"))
         else:
-            candidates["warmup"] = lambda: load_model(self.config.model)
+            candidates["warmup"] = lambda: self.load(self.config.model)
         if is_done(self.folder):
-            candidates["control"] = lambda: load_model(str(self.folder.path / "control" / "model"))
+            candidates["control"] = lambda: self.load(str(self.folder.path / "control" / "model"))
         with _progress(self.console) as progress:
             task = progress.add_task("evaluate", total=2 * len(candidates), note="")
             for name, load in candidates.items():

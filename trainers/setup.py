@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -14,7 +15,8 @@ from turngym.agents.backends.random import RandomAgent
 from turngym.agents.backends.transformers import transformers_agent
 from turngym.agents.embedded import build_model, build_tokenizer
 from turngym.agents.model_agent import ModelAgent
-from turngym.agents.models import LanguageModel, load_model
+from turngym.agents.models import LanguageModel, load_model, load_vocabulary
+from turngym.agents.prompts import PromptBuilder
 from turngym.agents.rollout import rollout
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.multiagent.registration import is_game
@@ -103,17 +105,27 @@ def build_embedded(config: TrainConfig, texts: Sequence[str]) -> LanguageModel:
     return LanguageModel(network, tokenizer, EMBEDDED)
 
 
-def add_adapters(model: LanguageModel, rank: int, seed: int) -> LanguageModel:
-    """Put low-rank adapters (LoRA) on every linear layer and freeze everything else."""
+def add_adapters(model: LanguageModel, rank: int, seed: int, alpha: int = 0) -> LanguageModel:
+    """Put low-rank adapters (LoRA) on every linear layer and freeze everything else; they are float32.
+
+    Args:
+        model: The model.
+        rank: Their rank.
+        seed: Seed of their first weights.
+        alpha: Their weight, divided by the rank; 0 takes twice the rank.
+    """
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError as error:
         raise missing_extra("low-rank adapters", "peft", "train") from error
-    settings = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
+    settings = LoraConfig(r=rank, lora_alpha=alpha or 2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
     network = model.network.requires_grad_(False)
     with torch.random.fork_rng():
         torch.manual_seed(stream_seed("adapters", seed) % 2**31)
         adapted = cast("PreTrainedModel", inject_adapter_in_model(settings, network))
+    for parameter in adapted.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.float()  # an optimiser on 16-bit weights loses small updates
     return LanguageModel(adapted, model.tokenizer, model.name)
 
 
@@ -135,13 +147,27 @@ def without_adapters(model: LanguageModel) -> LanguageModel:
     return LanguageModel(network, model.tokenizer, model.name)
 
 
-def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]]) -> LanguageModel:
-    """Return the model before the warm-up; only the embedded one asks for texts of the environment."""
+def check_template(config: TrainConfig) -> None:
+    """Refuse a model whose chat template cannot build the prompts that are asked for, before anything is trained.
+
+    Raises:
+        ModelError: There is no such model, or it has no chat template.
+        ConfigError: The template cannot be rendered, or rewrites earlier answers in a conversation.
+    """
+    path = Path(config.model)
+    if config.model != EMBEDDED and path.suffix != ".gguf" and not (path / "policy.safetensors").is_file():
+        vocabulary = load_vocabulary(config.model)
+        PromptBuilder(vocabulary.tokenizer, config.rollout.prompt, vocabulary.stop_ids)
+
+
+def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms_up: bool = False) -> LanguageModel:
+    """Return the model before the warm-up; only the embedded one asks for texts of the environment.
+
+    A warm-up trains all weights, for which they are float32.
+    """
     if config.model == EMBEDDED:
         return build_embedded(config, texts())
-    model = load_model(config.model)
-    model.network.float()  # an optimiser on 16-bit weights loses small updates
-    return model
+    return load_model(config.model, "float32" if warms_up else config.dtype, config.device)
 
 
 def build_learner(config: TrainConfig, model: LanguageModel, algorithm: Algorithm[object]) -> Learner:

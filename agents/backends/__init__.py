@@ -23,7 +23,8 @@ class AgentSettings:
         max_new_tokens: Limit of a completion's length.
         prompt: Fields of :class:`turngym.agents.prompt_text.PromptConfig`.
         server: Fields of :class:`turngym.agents.server_config.ServerConfig`, or of
-            :class:`turngym.agents.vllm_config.VllmConfig` for the backend ``vllm``.
+            :class:`turngym.agents.vllm_config.VllmConfig` for the backend ``vllm``, or ``dtype`` and ``device`` of
+            :func:`turngym.agents.models.load_model` for the backend ``hf``.
         style: Name of a style of :data:`turngym.agents.styles.STYLES`, with options as in ``summary:budget=1500``.
     """
 

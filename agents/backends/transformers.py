@@ -13,7 +13,9 @@ from turngym.agents.model_agent import ModelAgent
 from turngym.agents.models import LanguageModel, load_model
 from turngym.agents.prompts import PromptConfig
 from turngym.agents.sampling import Sampling
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, nearest
+
+_LOADING = ("dtype", "device")
 
 
 def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
@@ -38,7 +40,19 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
 
 @BACKENDS.register("transformers")
 def make(argument: str, settings: AgentSettings) -> ModelAgent:
-    """Return an agent that plays with the model at a path or of a name."""
+    """Return an agent that plays with the model at a path or of a name.
+
+    Args:
+        argument: The path or the name.
+        settings: Sampling, prompts, and in ``server`` the format and the device of :func:`load_model`.
+
+    Raises:
+        ConfigError: There is no argument, or a setting cannot be used.
+    """
     if not argument:
         raise ConfigError("the backend transformers needs a model: write transformers:PATH_OR_NAME.")
-    return transformers_agent(load_model(argument), settings)
+    for key in settings.server:
+        if key not in _LOADING:
+            raise ConfigError(f"a model in this process has no setting {key!r}. {nearest(key, _LOADING)}")
+    loading = {key: str(value) for key, value in settings.server.items()}
+    return transformers_agent(load_model(argument, **loading), settings)

@@ -60,7 +60,7 @@ class Arguments:
         prompt: A setting of a model's prompts, such as history=3, instructions=false, system=TEXT, thinking=strip,
             template.enable_thinking=false (a variable of the chat template) or chat_template=FILE; may be repeated.
         server: A setting of a server, such as concurrency=32, timeout=60 or prices=FILE, or of vllm, such as
-            max_model_len=8192 or dtype=bfloat16; may be repeated.
+            max_model_len=8192 or dtype=bfloat16, or of hf, dtype=bfloat16 or device=cpu; may be repeated.
         repeats: Attempts at each task, for pass@k and pass^k.
         best_of: Attempts at each task of which the verifier chooses one; all of them are kept.
         verifier: What chooses: progress (of the environment), model or model:AGENT (asks a language model),
