@@ -17,7 +17,8 @@ from sandbox_backends import BACKENDS, LIMITS, Backend, backend_of, run_lines
 from turngym.envs.tools.grading import passed, run_in
 from turngym.envs.tools.returned import matches, read, shown
 from turngym.envs.tools.sandbox import Limits, Result, Sandbox, Session
-from turngym.envs.tools.sandbox.host import Launch, ProcessSession
+from turngym.envs.tools.sandbox.bubblewrap import Bubblewrap
+from turngym.envs.tools.sandbox.host import Launch, ProcessSession, SandboxError
 from turngym.envs.tools.values import decode, encode, same
 
 values = st.recursive(
@@ -266,6 +267,19 @@ def test_odd_values_are_judged(last: str) -> None:
     with backend_of("bubblewrap").make() as sandbox, sandbox.session() as session:
         ran, problem = run_in(session, f"def f(x): return {last}", "f", [[0]], 2.0)
         assert problem == "" and passed(ran, [eval(last)]) == [True]
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_a_driver_that_is_not_the_first_process_does_not_start() -> None:
+    """It would end every process that it sees, here those of a namespace that has another first process."""
+    sandbox = Bubblewrap()
+
+    def launch() -> Launch:
+        made = sandbox._launch()
+        return made._replace(command=[word for word in made.command if word != "--as-pid-1"])
+
+    with pytest.raises(SandboxError, match="has to be process 1"):
+        ProcessSession(launch, Limits())
 
 
 def test_the_environment_of_the_driver_holds_nothing_of_the_host_s(sandbox: Sandbox) -> None:

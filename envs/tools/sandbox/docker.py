@@ -133,6 +133,7 @@ class Docker(Sandbox):
             "memswap_limit": memory,
             "nano_cpus": int(self._cpus * 1e9),
             "pids_limit": int(limits.processes + _HELPERS),
+            "init": False,  # the driver itself is process 1
             "ipc_mode": "private",
             "log_config": {"Type": "none", "Config": {}},
             "labels": {_LABEL: mark()},
