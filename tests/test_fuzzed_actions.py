@@ -15,6 +15,7 @@ from turngym.benchmarks.games.fuzz_actions import (
     merged,
     play_block,
 )
+from turngym.envs.household.rules import canonical
 from turngym.envs.registration import specs
 from turngym.errors import MissingExtra
 from turngym.seeding import stream
@@ -73,3 +74,12 @@ def test_blocks_are_added_up() -> None:
     assert both["actions"] == 100 and both["exceptions"] == 0 and is_here("turngym/GuessTheNumber-v0")
     assert both["slowest_step_seconds"] == max(first["slowest_step_seconds"], second["slowest_step_seconds"])
     assert Path(play_block.__code__.co_filename).name == "fuzz_actions.py"
+
+
+def test_long_commands_are_not_kept_by_the_cache_of_commands() -> None:
+    fuzzed = Fuzzed("turngym/HouseholdEasy-v0", seed=0)
+    before = canonical.cache_info().misses
+    with contextlib.closing(fuzzed):
+        fuzzed._begin()
+        fuzzed._step("go to " + "x" * 90_000)
+    assert canonical.cache_info().misses == before

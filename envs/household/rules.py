@@ -15,6 +15,7 @@ from typing import NamedTuple
 from turngym.envs.household.world import ABILITY_OF, APPLIANCES, KNIVES, MARKS, NOWHERE, World
 from turngym.types import JSONValue
 
+_LONGEST = 1000
 NOTHING_HAPPENS = "Nothing happens."
 _PUT = re.compile(r"(?:put|place) (.+?) (?:in/on|into|onto|inside|in|on|to) (?:the )?(.+)")
 _VERB = {"clean": "clean", "hot": "heat", "cool": "cool"}
@@ -165,6 +166,8 @@ class House:
         Returns:
             What is told about it, or None if it cannot be done now.
         """
+        if len(command) > _LONGEST:  # the cache of canonical commands would keep it
+            return None
         move = self.moves.get(command) or self.moves.get(canonical(command))
         if move is None:
             return None
