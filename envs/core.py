@@ -15,10 +15,11 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 import gymnasium
 import numpy as np
 
+from turngym.envs.saved import require_same_content
 from turngym.envs.settings import Configured
 from turngym.envs.spaces import Unicode
-from turngym.errors import ConfigError, EpisodeOver, nearest
-from turngym.types import SPLITS, JSONValue, Split
+from turngym.errors import ConfigError, EpisodeOver, error_text, nearest
+from turngym.types import INFO_TYPES, SPLITS, JSONValue, Split
 
 ObsT = TypeVar("ObsT")
 InstanceT = TypeVar("InstanceT")
@@ -27,6 +28,7 @@ _MAX_DRAWS = 10_000
 _SNAPSHOT_FORMAT = 1
 LONGEST_ACTION = 100_000
 """Characters of an action that any environment or game reads."""
+_LONGEST_TOLD = 300
 
 
 class Outcome(NamedTuple, Generic[ObsT]):
@@ -318,45 +320,68 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
             The observation and info as they were.
 
         Raises:
-            ConfigError: The bytes are no snapshot, or one of another environment or other options.
+            ConfigError: The bytes are no snapshot, a damaged one, or one of another environment or other options. The
+                episode stands as it did before then.
         """
         content = self._read_snapshot(snapshot)
         before = None if self._observation is None else json.loads(self.snapshot())
+        generator = self.np_random
+        fresh = generator.bit_generator.state
         try:
-            return self._adopt(content)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            if before is not None:
-                self._adopt(before)
-            self._running = self._running and before is not None
+            found = self._adopt(content)
+            restored = json.loads(self.snapshot())
+            require_same_content({**restored, "state": None}, {**content, "state": None})  # states may be put in order
+            return found
+        except Exception as error:  # the boundary: whatever a damaged state leads to, it is refused
+            self._np_random = generator
+            self._go_back(before, fresh)
+            if isinstance(error, ConfigError):
+                raise
             raise ConfigError(
-                f"restore() of {self.env_id} got a damaged snapshot ({type(error).__name__}: {error}): take a new one."
+                f"restore() of {self.env_id} got a damaged snapshot ({error_text(error)}): take a new one."
             ) from error
+
+    def _go_back(self, before: dict[str, Any] | None, fresh: Mapping[str, Any]) -> None:
+        """Stand again as before a snapshot that was refused; without an episode if there was none."""
+        self._running, self._observation = False, None
+        if before is not None:
+            self._adopt(before)
+        else:
+            self.instance, self.turn, self._success, self._action_is_valid = "", 0, -1, True
+            self.np_random.bit_generator.state = fresh
 
     def _adopt(self, content: Mapping[str, Any]) -> tuple[ObsT, dict[str, Any]]:
         """Take over what a snapshot holds."""
         turn, success, instance = content["turn"], content["success"], content["instance"]
-        flags = content["running"], content["action_is_valid"]
-        if not isinstance(turn, int) or not 0 <= turn <= self.max_turns or not isinstance(instance, str):
+        running, is_valid = content["running"], content["action_is_valid"]
+        if type(turn) is not int or not 0 <= turn <= self.max_turns or not isinstance(instance, str):
             raise ValueError(f"turn {turn!r} of the instance {instance!r}")
-        if success not in (-1, 0, 1) or not all(isinstance(flag, bool) for flag in flags):
-            raise ValueError(f"success {success!r}, flags {flags!r}")
+        if type(success) is not int or success not in (-1, 0, 1) or not isinstance(is_valid, bool):
+            raise ValueError(f"success {success!r}, valid {is_valid!r}")
+        if not isinstance(running, bool) or (running and (success != -1 or turn == self.max_turns)):
+            raise ValueError(f"running {running!r} with success {success!r} at turn {turn!r} of {self.max_turns}")
         self.np_random.bit_generator.state = content["generator"]
         self.instance, self.turn, self._success, self._observation = instance, turn, success, content["observation"]
-        self._running, self._action_is_valid = flags
+        self._running, self._action_is_valid = running, is_valid
         self._load(content["state"])
-        return cast("ObsT", self._observation), self._info()
+        info = self._info()
+        wrong = [key for key, kind in INFO_TYPES.items() if not isinstance(info[key], kind)]
+        if wrong or not isinstance(self._observation, str | dict):
+            raise TypeError(f"wrong types in {wrong or 'the observation'}")
+        return cast("ObsT", self._observation), info
 
     def _read_snapshot(self, snapshot: bytes) -> dict[str, Any]:
+        """Return what a snapshot of this environment and these options holds."""
         try:
             content = json.loads(snapshot)
             found = content["format"], content["env_id"], content["settings"]
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            told = f"{found[1]} with {found[2]}"[:_LONGEST_TOLD]
+            expected = _SNAPSHOT_FORMAT, self.env_id, json.loads(json.dumps(self.settings))
+            is_ours = found == expected
+        except Exception as error:  # the boundary: the bytes may be anything
             raise ConfigError(f"restore() of {self.env_id} got bytes that are no snapshot of turngym.") from error
-        expected = _SNAPSHOT_FORMAT, self.env_id, json.loads(json.dumps(self.settings))
-        if found != expected:
-            raise ConfigError(
-                f"this snapshot belongs to {found[1]} with {found[2]}, not to {expected[1]} with {expected[2]}."
-            )
+        if not is_ours:
+            raise ConfigError(f"this snapshot belongs to {told}, not to {expected[1]} with {expected[2]}.")
         return cast("dict[str, Any]", content)
 
     # Tools for subclasses.

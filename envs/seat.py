@@ -242,3 +242,5 @@ class SeatEnv(TextEnv[str]):
             raise ValueError(f"seat {seat!r}, seed {seed!r}")
         self._hosted.load(state["hosted"], self._seated(seat))
         self._seat, self._seed = seat, seed
+        if self._running != (seat in self.table.pending) and (self._running or self.turn < self.max_turns):
+            raise ValueError(f"the seat {seat!r} is {'not ' * self._running}asked")

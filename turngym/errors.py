@@ -37,7 +37,7 @@ class EpisodeOver(TurngymError, RuntimeError):
     """``step`` was called on an environment whose episode has ended, or has not begun."""
 
 
-class SnapshotUnsupported(TurngymError, RuntimeError):
+class SnapshotUnsupported(ConfigError, RuntimeError):
     """An environment whose exact state can neither be saved nor replayed."""
 
 

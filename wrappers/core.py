@@ -17,7 +17,7 @@ import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
 from turngym.envs.settings import Declared
-from turngym.errors import ConfigError, EpisodeOver, nearest
+from turngym.errors import ConfigError, EpisodeOver, error_text, nearest
 from turngym.types import JSONValue
 from turngym.wrappers.passing import Passing
 from turngym.wrappers.snapshots import FORMAT, has_shape, parsed, plain, told, wrappers_in, written
@@ -204,7 +204,17 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
         Raises:
             ConfigError: The bytes are no snapshot, or one of another environment or other wrappers.
         """
-        return self._adopt(parsed(snapshot))
+        content = parsed(snapshot)
+        before = self._episode, self._lasting, self._is_running, self._has_cut
+        try:
+            return self._adopt(content)
+        except ConfigError:
+            raise
+        except Exception as error:  # the boundary: whatever a damaged state leads to, it is refused
+            self._episode, self._lasting, self._is_running, self._has_cut = before
+            raise ConfigError(
+                f"restore() of {self.env_id} got a damaged snapshot ({error_text(error)}): take a new one."
+            ) from error
 
     def _adopt(self, content: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Take over what a snapshot holds, from the inside to the outside."""

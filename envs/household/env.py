@@ -14,6 +14,7 @@ from turngym.envs.textgames.procedural import refuse_task, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
+_MOST_OF_A_KIND = 1000
 _HELP = """You can write: look, inventory, help, go to R, open R, close R, examine R, take O from R, move O to R,
 examine O, use O, clean O with R, heat O with R, cool O with R; R is a receptacle and O a thing, as in drawer 2."""
 TURNS_A_SUBTASK = 12
@@ -95,5 +96,9 @@ class Household(HomeEnv):
         return self._plan_drawn.as_json()
 
     def _house_of(self, game: JSONValue) -> House:
-        self._plan_drawn = Plan.from_json(game)
-        return House(build(self._plan_drawn), _HELP)
+        plan = Plan.from_json(game)
+        if not all(type(count) is int and 1 <= count <= _MOST_OF_A_KIND for _, count in plan.receptacles):
+            raise ValueError(f"the receptacles {plan.receptacles!r}")
+        house = House(build(plan), _HELP)
+        self._plan_drawn = plan
+        return house

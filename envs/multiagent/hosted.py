@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from turngym.envs.multiagent.players import Player
-from turngym.envs.multiagent.table import Answer, Table
+from turngym.envs.multiagent.table import Answer, Table, are_rewards
 from turngym.errors import ConfigError, TurngymError
 from turngym.seeding import restart
 from turngym.types import JSONValue
@@ -174,6 +174,8 @@ class HostedTable:
         saved = [None if entry is None else entry[0] for entry in seated]
         if found != saved:
             raise ConfigError(f"this snapshot was taken with the players {saved}, not with {found}.")
+        if not are_rewards(state["rewards"], len(players)):
+            raise ConfigError(f"this snapshot has the rewards {str(state['rewards'])[:80]}: take a new one.")
         self.table.restore(state["table"].encode())
         self.players, self.rewards = list(players), list(state["rewards"])
         for seat, (player, entry) in enumerate(zip(players, seated, strict=True)):

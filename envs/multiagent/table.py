@@ -18,9 +18,21 @@ from turngym.envs.multiagent import snapshots
 from turngym.envs.multiagent.answers import Answer, Counts, SeatRequest
 from turngym.envs.multiagent.game import Game, InvalidAction, Line
 from turngym.envs.multiagent.views import SeatView
-from turngym.errors import ConfigError, EpisodeOver
+from turngym.envs.saved import require_same_content
+from turngym.errors import ConfigError, EpisodeOver, error_text
 
 __all__ = ["Answer", "Counts", "SeatRequest", "SeatView", "Table"]
+
+
+def are_rewards(rewards: object, num_seats: int) -> bool:
+    """Return whether there is one finite number for each seat.
+
+    >>> are_rewards([0.0, 1.5], 2), are_rewards([None], 1)
+    (True, False)
+    """
+    if not isinstance(rewards, list) or len(rewards) != num_seats:
+        return False
+    return all(type(one) in (int, float) and math.isfinite(one) for one in rewards)
 
 
 class Table:
@@ -239,16 +251,50 @@ class Table:
         """
         content = snapshots.from_bytes(self.game, self._options, snapshot)
         before = self.snapshot() if self.log or self.pending else None
+        generator, fresh = self.generator, self.generator.bit_generator.state
         try:
             self._adopt(content)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            require_same_content(json.loads(self.snapshot()), content)
+            self._require_readable()
+            self._try_to_go_on(content)
+        except Exception as error:  # the boundary: whatever a damaged state leads to, it is refused
+            self.generator = generator
             if before is None:
                 self._clear()
+                generator.bit_generator.state = fresh
             else:
                 self._adopt(json.loads(before))
             raise ConfigError(
-                f"restore() of {self.game.name} got a damaged snapshot ({error}): take a new one."
+                f"restore() of {self.game.name} got a damaged snapshot ({error_text(error)}): take a new one."
             ) from error
+
+    def _try_to_go_on(self, content: Mapping[str, Any]) -> None:
+        """Let everybody who is asked answer, and bring the snapshot back: a state that has no next one is no state."""
+        for choice in (0, -1):
+            for seat in self.pending:
+                if seat in self.pending:
+                    self.answer(seat, (self.views[seat].legal_actions or ("",))[choice])
+                    self._require_readable()
+            self._adopt(content)
+
+    def _require_readable(self) -> None:
+        """Raise unless everything that a seat may ask for can be told."""
+        for seat, view in enumerate(self.views):
+            self.info(seat)
+            "".join([view.observation, *view.legal_actions])
+        everyone, num_seats = set(self.game.everyone), self.game.num_seats
+        if not everyone.issuperset([*self.pending, *self._asked, *self._taken, *(seat for seat, _ in self.actions)]):
+            raise ValueError(f"the seats {self.pending}, {self._asked} and {list(self._taken)}")
+        if len(self.counts) != num_seats or not are_rewards(self.returns, num_seats):
+            raise ValueError(f"the returns {self.returns} and {len(self.counts)} counts")
+        numbers = [number for counts in self.counts for number in asdict(counts).values()]
+        numbers += [number for view in self.views for number in (view._read_up_to, view._retry)]
+        if not all(type(number) is int and number >= 0 for number in numbers):
+            raise ValueError(f"the counts {self.counts}")
+        if self.is_over != (not self.pending) or any(view._read_up_to > len(self.log) for view in self.views):
+            raise ValueError(f"a game that is {'over' if self.is_over else 'running'} asks {self.pending}")
+        if not all(isinstance(text, str) for _, text in [*self.actions, *self._taken.items()]):
+            raise ValueError("an action that is no text")
 
     def _adopt(self, content: Mapping[str, Any]) -> None:
         """Take over what a snapshot holds."""

@@ -27,7 +27,7 @@ from turngym.envs.multiagent.registration import make_game
 from turngym.envs.multiagent.requests import Receipt, RequestBook
 from turngym.envs.multiagent.seating import PlayerMaker, Seating, SeatPolicy
 from turngym.envs.multiagent.table import SeatRequest, Table
-from turngym.errors import ConfigError, EpisodeOver
+from turngym.errors import ConfigError, EpisodeOver, error_text
 from turngym.seeding import stream_seed
 
 
@@ -270,13 +270,17 @@ class TableVector:
             PlayerError: A player cannot take up what it remembered; there is no game at the table then.
         """
         desk = self._desk(table)
+        before = None if desk.episode < 0 else desk.state()
         try:
             state = json.loads(snapshot)
             desk.load(state)
         except (ConfigError, PlayerError):
             raise
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-            raise ConfigError(f"restore() of table {table} got bytes that are no snapshot ({error!r}).") from error
+        except Exception as error:  # the boundary: the bytes may be anything
+            if before is not None and desk.state() != before:
+                desk.load(before)
+            text = error_text(error)
+            raise ConfigError(f"restore() of table {table} got bytes that are no snapshot ({text}).") from error
         self._to_begin.discard(table)
         self._settle(desk)
 

@@ -11,6 +11,7 @@ from gymnasium import spaces
 
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.hosted import begin_game, whole_seed
+from turngym.envs.multiagent.snapshots import from_bytes
 from turngym.envs.multiagent.table import Table
 from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError, EpisodeOver
@@ -141,7 +142,12 @@ class Zoo:
                 raise ValueError(f"{more} of {agents}")
             seeds = np.random.default_rng(0)
             seeds.bit_generator.state = content["seeds"]
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            from_bytes(self.game, self.table._options, table)
+            if not set(agents) <= set(self.possible_agents) or not all(isinstance(v, bool) for v in is_valid.values()):
+                raise ValueError(f"the agents {agents} of {self.possible_agents}")
+        except ConfigError:
+            raise
+        except Exception as error:  # the boundary: the bytes may be anything
             kind = type(self).__name__
             raise ConfigError(
                 f"restore() of {self.game.name} got bytes that are no snapshot of turngym's {kind}."

@@ -41,8 +41,15 @@ class Question:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Question:
-        """Return the question of :meth:`as_json`."""
+        """Return the question of :meth:`as_json`.
+
+        Raises:
+            TypeError: A part is no text.
+        """
         texts = {key: tuple(content[key]) for key in ("answers", "gold", "queries", "choices")}
+        given = [content["text"], content["kind"], *(text for group in texts.values() for text in group)]
+        if not all(isinstance(text, str) for text in given):
+            raise TypeError("a question consists of texts")
         return cls(text=content["text"], kind=content["kind"], **texts)
 
 

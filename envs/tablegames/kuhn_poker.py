@@ -193,6 +193,9 @@ class KuhnPoker(TwoSeats):
         self._hand, self._history = state["hand"], tuple(state["history"])
         self._showdowns, self._earned = state["showdowns"], list(state["earned"])
         self._is_over = state["is_over"]
+        are_cards = all(first != second and {first, second} <= set(CARDS) for first, second in self._deals)
+        if not are_cards or len(self._deals) != self.hands or self._hand not in range(self.hands + bool(self._is_over)):
+            raise ValueError(f"the deals {self._deals!r} and the hand {self._hand!r}")
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
         """Give the other seat the third card, and deal all later hands anew."""

@@ -157,7 +157,11 @@ class GuessTheNumber(TextEnv[str]):
 
     def _load(self, state: JSONValue) -> None:
         low, high = state["known"]
-        self._hidden = state["hidden"]
+        hidden = state["hidden"]
+        is_known = all(type(number) is int for number in (low, hidden, high)) and self.low <= low <= high <= self.high
+        if not is_known or not low <= hidden <= high:
+            raise ValueError(f"the number {hidden!r} between {low!r} and {high!r}")
+        self._hidden = hidden
         self._know(low, high)
         if self._success == 1:
             self._done = 1.0

@@ -142,7 +142,12 @@ class Hangman(TextEnv[str]):
 
     def _load(self, state: JSONValue) -> None:
         hidden, guessed, wrong = state["hidden"], state["guessed"], list(state["wrong"])
-        if hidden not in words(len(hidden)) or not set(guessed) <= set(ALPHABET) or not all(map(str.isalpha, wrong)):
+        if (
+            not isinstance(guessed, str)
+            or hidden not in words(len(hidden))
+            or not set(guessed) <= set(ALPHABET)
+            or not all(map(str.isalpha, wrong))
+        ):
             raise ValueError(f"the word {hidden!r} with the guesses {guessed!r} and {wrong!r}")
         self._hidden, self._guessed, self._wrong = hidden, guessed, wrong
         self._untried = "".join([letter for letter in ALPHABET if letter not in guessed])

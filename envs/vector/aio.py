@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from turngym.envs.vector.backend import Failure
@@ -21,7 +23,7 @@ from turngym.envs.vector.slot import (
     seed_for,
     stopped_at,
 )
-from turngym.envs.vector.worker import for_caller, rebuild_failed
+from turngym.envs.vector.worker import Begin, for_caller, rebuild_failed
 
 
 @runtime_checkable
@@ -74,11 +76,12 @@ class AsyncSlot(Slot):
         """Make the environment, and return whether it offers coroutines."""
         return isinstance(self._living(), AsyncEnv)
 
-    async def attend(self, journal: Journal | None, op: Op) -> Any:
+    async def attend(self, journal: Journal | None, op: Op, begin: Begin) -> Any:
         """Run one operation, after what has to be repeated before; as :func:`run_job` does in a thread."""
         if journal is not None:
             try:
-                await self._async_rebuild(journal)
+                await self._async_rebuild(journal, partial(begin, True))
+                begin(False)
             except BaseException as error:  # the boundary that records it
                 _let_pass(error)
                 await self.async_close()
@@ -142,8 +145,9 @@ class AsyncSlot(Slot):
                 return observation, 0.0, False, False, info, tuple(faults)
         return failed_reset(faults)
 
-    async def _async_rebuild(self, journal: Journal) -> None:
+    async def _async_rebuild(self, journal: Journal, on_part: Callable[[], None]) -> None:
         """Bring the slot to where its journal ends, as :meth:`rebuild` does."""
+        on_part()
         await self.async_close()
         self._attributes = dict(journal.attributes)
         env = await self._async_living()
@@ -156,6 +160,7 @@ class AsyncSlot(Slot):
             observation, _ = await env.async_reset(seed=seed, options=journal.options)
         self.start = journal.start
         for op in journal.log:
+            on_part()
             if op[0] == "step":
                 observation = (await env.async_step(op[1]))[0]
             else:

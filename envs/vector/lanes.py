@@ -91,12 +91,19 @@ class Lane:
         self.gate = gate
         self.began = math.inf
         """When the operation that is under way began; infinite if there is none."""
+        self.is_repeating = False
+        """Whether what is under way is repeated for an operation, to bring the slot back first."""
         self.is_left = False
         """Whether nobody waits for this lane any more."""
         self.has_ended = threading.Event()
         """Set when the environment is closed and nothing runs any more."""
         self._inbox: SimpleQueue[Order | None] = SimpleQueue()
         self._has_thread = False
+
+    def begin(self, is_repeating: bool) -> None:
+        """Note that a part of an operation begins."""
+        self.began = time.monotonic()
+        self.is_repeating = is_repeating
 
     def put(self, order: Order) -> None:
         """Run an operation."""
@@ -131,7 +138,7 @@ class Lane:
         serial, _, journal, op = order
         self.began = began = time.monotonic()
         try:
-            content = run_job(self.slot, journal, op)
+            content = run_job(self.slot, journal, op, self.begin)
         except BaseException as error:  # the boundary: a thread that ends must say so
             content = Broken(describe(error))
         self.answer(serial, op[0], content, time.monotonic() - began)

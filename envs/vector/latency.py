@@ -120,6 +120,11 @@ class Latencies:
         self.settle(0)
         return self._steps.total + self._resets.total
 
+    def mean_seconds(self) -> float:
+        """Return the mean time of all steps and resets, 0 if there were none."""
+        busy = self.busy_seconds
+        return busy / max(1, self._steps.count + self._resets.count)
+
     def summary(self) -> dict[str, dict[str, float]]:
         """Return the summaries of both histograms."""
         self.settle(0)

@@ -178,7 +178,7 @@ class LoopLane(Lane):
         serial, _, journal, op = order
         began = self.began
         try:
-            content = await self.slot.attend(journal, op)
+            content = await self.slot.attend(journal, op, self.begin)
         except BaseException as error:  # the boundary: a cancelled or ended coroutine must say so
             content = Broken(describe(error))
         if self.is_left:

@@ -17,6 +17,7 @@ from turngym.envs.vector.channel import Garbled, encode
 from turngym.envs.vector.handle import Handle
 from turngym.envs.vector.maker import Maker
 from turngym.envs.vector.nursery import Nursery
+from turngym.envs.vector.slot import Op
 from turngym.envs.vector.worker import IDLE, STARTING
 from turngym.envs.vector.workers import Job, Order, Worker, WorkersBackend, num_processors, shares
 from turngym.errors import ConfigError, TurngymError
@@ -25,6 +26,7 @@ _START_SECONDS = 120.0
 _CLOSE_SECONDS = 5.0
 _DEATH_SECONDS = 1.0
 _SILENT_SECONDS = 60.0
+_PATIENCE_SECONDS = 1.0
 
 
 class ProcessWorker(Worker):
@@ -82,8 +84,11 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
         if os.name != "posix":
             raise ConfigError('the backend "process" needs a POSIX system. Pass backend="sync".')
         self._selector = selectors.DefaultSelector()
-        nursery = Nursery()
-        self._finalizer = weakref.finalize(self, _end_all, self._workers, self._selector, nursery, os.getpid())
+        self._nursery = nursery = Nursery()
+        self._leaving: list[tuple[float, Handle]] = []
+        """Processes that close their environments and end, and until when they may take."""
+        everything = self._workers, self._helpers, self._leaving
+        self._finalizer = weakref.finalize(self, _end_all, *everything, self._selector, nursery, os.getpid())
         for share in shares(makers, min(options.num_workers or num_processors(), len(makers))):
             self._workers.append(ProcessWorker(nursery, share, options.memory_limit_mib, self._selector))
 
@@ -93,7 +98,7 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
 
     def pids(self) -> list[int]:
         """Return the process ids of the workers."""
-        return [worker.handle.pid for worker in self._workers]
+        return [worker.handle.pid for worker in [*self._workers, *self._helpers.values()]]
 
     def _transmit(self, worker: ProcessWorker, jobs: list[Order]) -> None:
         frame = encode(("run", jobs))
@@ -124,27 +129,92 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
 
     def _look_after(self, worker: ProcessWorker, now: float) -> None:
         """Find out whether it hangs, or has died while something holds its pipe open."""
-        serial, began = worker.handle.board.read()
+        serial, is_repeating, began = worker.handle.board.read()
         job = worker.flight.get(serial)
+        limit = self._longest if job is None else self._limit_of(job, is_repeating)
+        is_late = serial not in (IDLE, STARTING) and limit is not None and now - began > limit
         if not worker.handle.is_running():
             self._bury(worker)
-        elif job is not None and job.limit_seconds is not None and now - began > job.limit_seconds:
+        elif is_late and limit is not None:
             worker.kill()
-            self.latencies.took(job.op[0], job.limit_seconds)
-            self._replace(worker, job, f"timeout: {job.op[0]} took longer than {job.limit_seconds:g} s")
+            fault = "it did not end" if job is None else self._timeout(job, limit, is_repeating)
+            self._replace(worker, job, fault)
+            self._take_out(worker, list(worker.queue)[1:])
         elif serial == STARTING and now - worker.started > _START_SECONDS:
             late = f"a worker process has not begun its work within {_START_SECONDS:g} s."
             raise self._give_up(TurngymError(late))
         elif serial == IDLE and now - max(worker.heard, began) > _SILENT_SECONDS:
             worker.kill()  # it was stopped, or something in it keeps Python's global lock between two jobs
             self._replace(worker, self._alone(worker), f"no sign of life for {_SILENT_SECONDS:g} s")
+        elif job is not None and limit is not None and self._is_slow(worker, job, now - began, limit):
+            worker.handle.board.recall(max(worker.flight))
+            self._take_out(worker, [other for other in (*worker.flight.values(), *worker.queue) if other is not job])
+            return
         else:
             return
         self._send(worker)
 
+    # Slots that wait behind one that may hang.
+
+    def _is_slow(self, worker: ProcessWorker, job: Job, seconds: float, limit_seconds: float) -> bool:
+        """Return whether others wait so long behind a job that bringing them back elsewhere costs no more than that."""
+        waiting = [other for other in (*worker.flight.values(), *worker.queue) if other.slot != job.slot]
+        patience = min(_PATIENCE_SECONDS, limit_seconds / 4)
+        if not waiting or seconds < patience:
+            return False
+        longest = max(1 + len(self._journals[other.slot].log) for other in waiting)
+        patience = max(patience, longest * self.latencies.mean_seconds())
+        return patience < seconds < limit_seconds / 2
+
+    def _take_out(self, worker: ProcessWorker, jobs: list[Job]) -> None:
+        """Give each slot that waits in a worker a worker of its own, for the rest of its episode.
+
+        Where several slots hang, their limits run out at the same time and not one after the other.
+        """
+        keeps = next((job.slot for job in (*worker.flight.values(), *worker.queue) if job not in jobs), None)
+        for job in jobs:
+            if job.slot == keeps:
+                continue
+            worker.flight.pop(job.serial, None)
+            if job in worker.queue:
+                worker.queue.remove(job)
+            helper = self._helpers.get(job.slot)
+            if helper is None:
+                makers = {job.slot: self.makers[job.slot]}
+                helper = ProcessWorker(self._nursery, makers, self.options.memory_limit_mib, self._selector)
+                self._helpers[job.slot] = helper
+                self._lost.add(job.slot)
+            helper.queue.append(job)
+            self._send(helper)
+
+    def _prepare(self, slot: int, op: Op) -> None:
+        """Let a slot that was taken out of its worker go back to it where nothing has to be repeated for that."""
+        begins_anew = op[0] == "restore" or (op[0] == "reset" and op[1] is not None)
+        helper = self._helpers.get(slot)
+        if helper is None or not begins_anew or helper.flight or helper.queue:
+            return
+        del self._helpers[slot]
+        self._lost.add(slot)
+        self._selector.unregister(helper.handle.channel)
+        helper.handle.channel.finish()
+        now = time.monotonic()
+        self._leaving.append((now + _CLOSE_SECONDS, helper.handle))
+        for entry in list(self._leaving):
+            if now > entry[0] or not entry[1].is_running():
+                entry[1].stop(0.0)
+                self._leaving.remove(entry)
+
+    def _renew(self, worker: ProcessWorker) -> None:
+        """Start afresh in the place of a worker that has ended, unless it was a helper and is not needed any more."""
+        slot = worker.slots[0]
+        if self._helpers.get(slot) is worker and not worker.queue:
+            del self._helpers[slot]
+        else:
+            worker.start()
+
     def _bury(self, worker: ProcessWorker) -> None:
         """Replace a worker that died; the job that it was doing is the cause, or the one that was alone in it."""
-        serial, _ = worker.handle.board.read()
+        serial, *_ = worker.handle.board.read()
         code = worker.end(_DEATH_SECONDS)
         culprit = self._alone(worker) if serial == IDLE else worker.flight.get(serial)
         self._replace(worker, culprit, f"worker died (exit code {code})")
@@ -157,15 +227,25 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
         return next(iter(worker.flight.values())) if worker.is_cautious and len(worker.flight) == 1 else None
 
 
-def _end_all(workers: list[ProcessWorker], selector: selectors.BaseSelector, nursery: Nursery, pid: int) -> None:
+def _end_all(
+    workers: list[ProcessWorker],
+    helpers: dict[int, ProcessWorker],
+    leaving: list[tuple[float, Handle]],
+    selector: selectors.BaseSelector,
+    nursery: Nursery,
+    pid: int,
+) -> None:
     """End every worker: the idle ones may close their environments, the busy ones are killed."""
     if os.getpid() != pid:
         return  # a forked copy of this process: the workers belong to the original
-    for worker in workers:
+    everyone = [*workers, *helpers.values()]
+    for worker in everyone:
         if not worker.flight:
             worker.handle.channel.finish()
     deadline = time.monotonic() + _CLOSE_SECONDS  # all of them close their environments at the same time
-    for worker in workers:
+    for worker in everyone:
         worker.handle.stop(0.0 if worker.flight else max(0.0, deadline - time.monotonic()))
+    for until, handle in leaving:
+        handle.stop(max(0.0, min(until, deadline) - time.monotonic()))
     nursery.close()
     selector.close()

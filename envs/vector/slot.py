@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, ClassVar, TypeAlias
@@ -204,12 +204,17 @@ class Slot:
         self.start = ("snapshot", snapshot)
         return observation, 0.0, False, False, info, ()
 
-    def rebuild(self, journal: Journal) -> None:
+    def rebuild(self, journal: Journal, on_part: Callable[[], None]) -> None:
         """Bring the slot to where its journal ends.
+
+        Args:
+            journal: How the episode began and what was done since.
+            on_part: Called before the reset, and before each operation that is repeated after it.
 
         Raises:
             TurngymError: The replay shows another observation than the original.
         """
+        on_part()
         self.close()
         self._attributes = dict(journal.attributes)
         env = self._living()
@@ -221,6 +226,7 @@ class Slot:
             observation, _ = _begin(env, journal.start, journal.options, fresh=True)
         self.start = journal.start
         for op in journal.log:
+            on_part()
             if op[0] == "step":
                 observation = env.step(op[1])[0]
             else:

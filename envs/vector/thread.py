@@ -98,12 +98,12 @@ class ThreadBackend(WorkersBackend[LaneWorker]):
     def _look_after(self, worker: LaneWorker, now: float) -> None:
         """Leave a lane behind whose operation takes too long."""
         (job,) = worker.flight.values()
-        if job.limit_seconds is None or now - worker.lane.began <= job.limit_seconds:
+        limit = self._limit_of(job, worker.lane.is_repeating)
+        if limit is None or now - worker.lane.began <= limit:
             return
         if not self._part_with(worker):
             return
-        self.latencies.took(job.op[0], job.limit_seconds)
-        self._replace(worker, job, f"timeout: {job.op[0]} took longer than {job.limit_seconds:g} s")
+        self._replace(worker, job, self._timeout(job, limit, worker.lane.is_repeating))
         self._send(worker)
 
     def _part_with(self, worker: LaneWorker) -> bool:

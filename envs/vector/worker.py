@@ -16,8 +16,10 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from turngym.envs.vector.backend import Failure
 from turngym.envs.vector.boundary import describe, is_for_program
@@ -33,6 +35,10 @@ _FLUSH_SECONDS = 0.005
 _GRACE_SECONDS = 10.0
 
 
+Begin: TypeAlias = Callable[[bool], None]
+"""Told when a part of a job begins: True for something that is repeated before it, False for the job itself."""
+
+
 class Board:
     """Shared memory in which a worker shows what it is doing since when; it stays readable when the worker dies.
 
@@ -40,25 +46,42 @@ class Board:
         file: Descriptor of a file of at least :attr:`SIZE` bytes.
     """
 
-    SIZE = 16
+    SIZE = 32
 
     def __init__(self, file: int) -> None:
         self._memory = mmap.mmap(file, self.SIZE)
-        # Two whole numbers, each stored at once. The struct module writes byte by byte, over zeros, and a reader in
+        # Whole numbers, each stored at once. The struct module writes byte by byte, over zeros, and a reader in
         # another process would now and then see a job that seems to have begun when the machine did.
         self._numbers = memoryview(self._memory).cast("q")
 
     def write(self, serial: int) -> None:
         """Show that the job ``serial`` begins now; ``IDLE`` or ``STARTING`` for none."""
         self._numbers[1] = time.monotonic_ns()
+        self._numbers[2] = False
         self._numbers[0] = serial
 
-    def read(self) -> tuple[int, float]:
-        """Return the job and when it began, on the clock of ``time.monotonic``."""
+    def begin(self, is_repeating: bool) -> None:
+        """Show that a part of the same job begins now: something that is repeated before it, or the job itself."""
+        self._numbers[1] = time.monotonic_ns()
+        self._numbers[2] = is_repeating
+
+    def recall(self, serial: int) -> None:
+        """Tell the worker to leave out what it has not begun, up to the job ``serial``."""
+        self._numbers[3] = serial
+
+    def is_recalled(self, serial: int) -> bool:
+        """Return whether a job that has not begun is to be left out."""
+        return serial <= self._numbers[3]
+
+    def read(self) -> tuple[int, bool, float]:
+        """Return the job, whether something is being repeated for it, and when that or the job itself began.
+
+        Times are those of ``time.monotonic``. They are written first and read last, so none is older than its job.
+        """
         while True:
-            serial, began = self._numbers[0], self._numbers[1]
+            serial, is_repeating, began = self._numbers[0], self._numbers[2], self._numbers[1]
             if serial == self._numbers[0]:
-                return serial, began / 1e9
+                return serial, bool(is_repeating), began / 1e9
 
     def close(self) -> None:
         """Release the memory."""
@@ -139,9 +162,11 @@ def _run_jobs(
             channel.send(encode_answers(answers, durations))
             answers, durations = [], {"step": [], "reset": []}
             began = flushed = time.monotonic()
+        if board.is_recalled(serial):
+            continue
         board.write(serial)
         slot, kind = slots[index], op[0]
-        answers.append((serial, run_job(slot, journal, op), slot.start if kind == "reset" else None))
+        answers.append((serial, run_job(slot, journal, op, board.begin), slot.start if kind == "reset" else None))
         now = time.monotonic()
         if kind in durations:
             durations[kind].append(now - began)
@@ -155,11 +180,19 @@ def _run_jobs(
         channel.send(encode_answers(answers, durations))
 
 
-def run_job(slot: Slot, journal: Journal | None, op: Op) -> Any:
-    """Run one operation on a slot, which is first brought back from its journal if another worker had it."""
+def run_job(slot: Slot, journal: Journal | None, op: Op, begin: Begin) -> Any:
+    """Run one operation on a slot, which is first brought back from its journal if another worker had it.
+
+    Args:
+        slot: The slot.
+        journal: What is to be repeated before; None for nothing.
+        op: The operation.
+        begin: Told when a part of the job begins, so that each has a time limit of its own.
+    """
     if journal is not None:
         try:
-            slot.rebuild(journal)
+            slot.rebuild(journal, partial(begin, True))
+            begin(False)
         except BaseException as error:  # the boundary that records it
             if is_for_program(error):
                 raise

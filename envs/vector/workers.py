@@ -29,7 +29,6 @@ class Job:
         slot: The slot it is for.
         op: The operation.
         faults: What it has met so far.
-        limit_seconds: How long it may take; None for ever.
         is_wanted: Whether anybody will ask for the answer; not after an interrupt.
     """
 
@@ -37,7 +36,6 @@ class Job:
     slot: int
     op: Op
     faults: tuple[str, ...] = ()
-    limit_seconds: float | None = None
     is_wanted: bool = True
 
 
@@ -94,6 +92,11 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
         self._look_seconds = min([_LOOK_SECONDS, *(limit / 20 for limit in limits if limit is not None)])
         self._looked = time.monotonic()
         self._workers: list[AnyWorker] = []
+        self._helpers: dict[int, AnyWorker] = {}
+        """Workers of a single slot each, which was taken out of a worker that had to be killed."""
+
+    def _worker_of(self, slot: int) -> AnyWorker:
+        return self._helpers.get(slot) or self._workers[slot % len(self._workers)]
 
     def submit(self, slots: Sequence[int], ops: Sequence[Op]) -> None:
         """Queue the operations and send what can be sent."""
@@ -103,19 +106,23 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
             if slot in self._orphans:
                 self._disown(slot)
             self._serial += 1
-            index = slot % len(self._workers)
-            touched[index] = worker = self._workers[index]
+            self._prepare(slot, op)
+            worker = self._worker_of(slot)
+            touched[id(worker)] = worker
             worker.queue.append(Job(self._serial, slot, op))
         for worker in touched.values():
             if worker.flight:
                 self._read(worker)
             self._send(worker)
 
+    def _prepare(self, slot: int, op: Op) -> None:
+        """Get ready for an operation on a slot."""
+
     def _disown(self, slot: int) -> None:
         """Throw the answer of an interrupted operation away, also if it is still to come: another one follows."""
         self._orphans.discard(slot)
         self.done.pop(slot, None)
-        worker = self._workers[slot % len(self._workers)]
+        worker = self._worker_of(slot)
         for job in (*worker.queue, *worker.flight.values()):
             if job.slot == slot:
                 job.is_wanted = False
@@ -130,7 +137,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
             now = time.monotonic()
             if now - self._looked > look:
                 self._looked = now
-                for worker in self._workers:
+                for worker in [*self._workers, *self._helpers.values()]:
                     if worker.flight:
                         self._look_after(worker, now)
             if deadline is not None and time.monotonic() >= deadline:
@@ -175,9 +182,8 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
             self._transmit(worker, orders)
 
     def _journal_for(self, job: Job) -> Journal | None:
-        """Return what must be repeated before the job, None if the worker knows the slot; set the job's limit."""
-        kind, longest = job.op[0], self._longest
-        job.limit_seconds = self._limits.get(kind, longest)
+        """Return what must be repeated before the job, None if the worker knows the slot."""
+        kind = job.op[0]
         if job.slot not in self._lost:
             return None
         self._lost.discard(job.slot)
@@ -186,11 +192,17 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
             journal = journal.heading()
         elif journal.start is None:
             journal = journal.heading()  # no episode to repeat, but what was set before the first one
-        if journal.start is None and not journal.attributes:
-            return None
-        if job.limit_seconds is not None:
-            job.limit_seconds = None if longest is None else job.limit_seconds + longest * (1 + len(journal.log))
-        return journal
+        return None if journal.start is None and not journal.attributes else journal
+
+    def _limit_of(self, job: Job, is_repeating: bool) -> float | None:
+        """Return how long the part of a job may take that is under way; None for ever."""
+        return self._longest if is_repeating else self._limits.get(job.op[0], self._longest)
+
+    def _timeout(self, job: Job, limit_seconds: float, is_repeating: bool) -> str:
+        """Return the fault of a job that took too long, which is counted with the limit."""
+        self.latencies.took(job.op[0], limit_seconds)
+        what = "repeating the episode" if is_repeating else job.op[0]
+        return f"timeout: {what} took longer than {limit_seconds:g} s"
 
     def _accept(self, worker: AnyWorker, message: tuple[list[tuple[int, Any, Any]], dict[str, list[float]]]) -> None:
         """Take the answers of one message, and the durations that came with them."""
@@ -199,7 +211,9 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
         for serial, content, start in answers:
             if serial == IDLE:  # the worker could not begin at all
                 raise self._give_up(content.error)
-            job = worker.flight.pop(serial)
+            job = worker.flight.pop(serial, None)
+            if job is None:
+                continue  # it was taken to another worker meanwhile
             if job.faults and not isinstance(content, Failure):
                 content = (*content[:5], (*job.faults, *content[5]))
             self._finish(job, content, start)
@@ -247,6 +261,10 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
             if worker.silent_deaths > _SILENT_DEATHS:
                 count = _SILENT_DEATHS + 1
                 raise self._give_up(TurngymError(f"{count} workers in a row ended before they answered: {fault}"))
+        self._renew(worker)
+
+    def _renew(self, worker: AnyWorker) -> None:
+        """Start afresh in the place of a worker that has ended."""
         worker.start()
 
     def _give_up(self, error: Exception) -> Exception:
