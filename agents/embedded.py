@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from typing import TYPE_CHECKING
 
 from turngym.errors import ConfigError
+from turngym.lazy import torch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 END = "<|end|>"
 ROLES = ("system", "user", "assistant")
@@ -64,6 +65,9 @@ def build_tokenizer(texts: Iterable[str], vocabulary: int = 512, words_apart: bo
     >>> build_tokenizer(["a dog, a cat"] * 9, 300, words_apart=True).tokenize("dog dog")
     ['dog', 'Ġ', 'dog']
     """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
     core = Tokenizer(models.BPE())
     plain = pre_tokenizers.ByteLevel(add_prefix_space=False)
     spaces = pre_tokenizers.Split(" ", "isolated")
@@ -87,6 +91,8 @@ def build_tokenizer(texts: Iterable[str], vocabulary: int = 512, words_apart: bo
 
 def build_model(tokenizer: PreTrainedTokenizerFast, config: EmbeddedConfig, seed: int) -> Qwen3ForCausalLM:
     """Build the network with weights that depend on ``seed`` alone."""
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
     settings = Qwen3Config(
         vocab_size=len(tokenizer),
         hidden_size=config.hidden_size,

@@ -9,13 +9,14 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
-
-from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from turngym.agents.trajectory import Trajectory
+from turngym.lazy import Tensor, nn
 from turngym.trainers.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 ConfigT = TypeVar("ConfigT")
 

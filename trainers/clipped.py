@@ -8,10 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
-import torch
-from torch import Tensor
-
 from turngym.errors import ConfigError
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Algorithm, ConfigT, LossInputs, LossOutput, Need, Normalisation, Term
 from turngym.trainers.turn_table import TurnTable

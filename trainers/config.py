@@ -10,12 +10,12 @@ from typing import Any, Literal
 from turngym.agents.backends import AgentSettings
 from turngym.agents.embedded import EmbeddedConfig
 from turngym.agents.model_settings import ModelSettings
-from turngym.agents.prompts import PromptConfig
+from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.vllm_config import VllmConfig
 from turngym.errors import ConfigError
 from turngym.trainers.guards import GuardConfig
-from turngym.trainers.learner import UpdateConfig
-from turngym.trainers.sft import SupervisedConfig
+from turngym.trainers.supervised_config import SupervisedConfig
+from turngym.trainers.update_config import UpdateConfig
 from turngym.wrappers.wrapping import wrapping
 
 EMBEDDED = "embedded"

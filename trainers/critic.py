@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
-
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from typing import TYPE_CHECKING, TypeVar
 
 from turngym.errors import ConfigError
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import LossInputs, LossOutput, Need, Term
 from turngym.trainers.clipped import ClippedConfig, ClippedMethod, required, sampled, within
 from turngym.trainers.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 @dataclass(frozen=True)

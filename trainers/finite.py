@@ -6,11 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-import torch
-from torch import Tensor, nn
-
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import DivergenceError
+from turngym.lazy import Tensor, nn, torch
 from turngym.trainers.algorithm import LossInputs, LossOutput
 from turngym.trainers.turn_table import TurnTable
 

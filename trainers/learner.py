@@ -8,12 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
-
 from turngym.agents.models import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import DivergenceError
+from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.seeding import stream
 from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need, Term
 from turngym.trainers.finite import bad_gradient, bad_loss, check_advantages, check_weights, located
@@ -139,7 +137,7 @@ class Learner:
         metrics["train/distinct_sequences"] = float(len(batch.sequences))
         return metrics
 
-    @torch.no_grad()
+    @no_grad
     def _map_reads(self, batch: Batch, read: Callable[[Sequence[object]], Tensor]) -> Tensor:
         """Return what ``read`` says of every sequence, laid out as ``[row, column]``."""
         found = torch.zeros(batch.token.shape, dtype=torch.float64)

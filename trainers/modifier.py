@@ -6,10 +6,9 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from torch import Tensor, nn
-
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
+from turngym.lazy import Tensor, nn
 from turngym.trainers.algorithm import Algorithm, ConfigT, Credit, LossInputs, LossOutput, Need, Rollout
 from turngym.trainers.clipped import PolicyMethod, RatioLevel, Surrogate
 from turngym.trainers.turn_table import TurnTable

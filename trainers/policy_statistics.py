@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-import torch
-from torch import Tensor
-
+from turngym.lazy import Tensor, no_grad, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import LossInputs
 from turngym.trainers.turn_table import TurnTable
@@ -83,7 +81,7 @@ class PolicyStatistics:
         self._largest: dict[str, float] = defaultdict(float)
         self._updates: list[dict[str, float]] = []
 
-    @torch.no_grad()
+    @no_grad
     def add(self, inputs: LossInputs) -> None:
         """Take in a micro-batch of the current update."""
         mask = inputs.action_mask

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import torch
-from jaxtyping import Bool, Int
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from turngym.agents.trajectory import Trajectory
+from turngym.lazy import Tensor, torch
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
 
 
 @dataclass(frozen=True, slots=True)

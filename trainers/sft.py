@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
-
-import torch
-from torch import Tensor, nn
 
 from turngym.agents.backends.expert import GIVEN_UP, ExpertAgent
 from turngym.agents.core import Agent, Decision, Request, build_each
@@ -16,42 +11,12 @@ from turngym.agents.rollout import rollout
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError
+from turngym.lazy import Tensor, nn, torch
 from turngym.seeding import stream, stream_seed
 from turngym.trainers.rows import Read, Row, build_batch, build_rows, micro_batches
 from turngym.trainers.scoring import score
+from turngym.trainers.supervised_config import SupervisedConfig as SupervisedConfig
 from turngym.trainers.wording import counted
-
-
-@dataclass(frozen=True)
-class SupervisedConfig:
-    """Supervised learning on a fixed set of demonstrations.
-
-    Args:
-        demonstrations: Episodes that the environment's solver plays, each on its own instance; 0 skips the warm-up.
-        epochs: Passes over them.
-        learning_rate: Step size.
-        batch_size: Distinct sequences an update.
-        observation_weight: Weight in the loss of a token that the model reads, beside 1 for one that it writes. Above 0
-            it also learns to predict what it is shown, as in pretraining, and so sooner to copy words from there.
-        models: ``embedded`` warms up the embedded model only, ``any`` warms up every model.
-    """
-
-    demonstrations: int = 300
-    epochs: int = 20
-    learning_rate: float = 2e-3
-    batch_size: int = 64
-    observation_weight: float = 0.0
-    models: Literal["embedded", "any"] = "embedded"
-
-    def __post_init__(self) -> None:
-        if self.demonstrations < 0 or self.epochs < 0:
-            raise ConfigError("demonstrations and epochs must be 0 or more.")
-        if self.batch_size < 1:
-            raise ConfigError(f"batch_size must be at least 1, got {self.batch_size}.")
-        if not 0 < self.learning_rate < 1:
-            raise ConfigError(f"learning_rate must lie in (0, 1), got {self.learning_rate}.")
-        if not 0 <= self.observation_weight <= 1:
-            raise ConfigError(f"observation_weight must lie in [0, 1], got {self.observation_weight}.")
 
 
 class DemonstrationAgent(Agent):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from turngym.agents.trajectory import Trajectory, Turn
 from turngym.errors import DivergenceError
+from turngym.lazy import Tensor, torch
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.backends import BACKENDS, AgentSettings
-from turngym.agents.generate import Completion, Memo, generate
-from turngym.agents.model_agent import ModelAgent
-from turngym.agents.models import LanguageModel, load_model
-from turngym.agents.prompts import PromptConfig
+from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
 from turngym.errors import ConfigError, nearest
+from turngym.lazy import require
+
+if TYPE_CHECKING:
+    from turngym.agents.generate import Completion
+    from turngym.agents.model_agent import ModelAgent
+    from turngym.agents.models import LanguageModel
+
+require("transformers")
+require("torch")
 
 _LOADING = ("dtype", "device")
 
 
 def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
     """Return an agent that plays with a model that is already loaded."""
+    from turngym.agents.generate import Memo, generate
+    from turngym.agents.model_agent import ModelAgent
+
     memo = Memo()
 
     def complete(
@@ -49,6 +59,8 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
     Raises:
         ConfigError: There is no argument, or a setting cannot be used.
     """
+    from turngym.agents.models import load_model
+
     if not argument:
         raise ConfigError("the backend transformers needs a model: write transformers:PATH_OR_NAME.")
     for key in settings.server:

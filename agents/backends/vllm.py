@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from turngym.agents.backends import BACKENDS, AgentSettings
-from turngym.agents.model_agent import ModelAgent
-from turngym.agents.models import Vocabulary, load_vocabulary
-from turngym.agents.prompts import PromptConfig
+from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
 from turngym.agents.vllm_config import VllmConfig, require_vllm
-from turngym.agents.vllm_sampler import VllmSampler
 from turngym.errors import ConfigError, nearest
+from turngym.lazy import require
+
+if TYPE_CHECKING:
+    from turngym.agents.model_agent import ModelAgent
+    from turngym.agents.models import Vocabulary
+    from turngym.agents.vllm_sampler import VllmSampler
+
+require("transformers")
+require("torch")
 
 
 def vllm_agent(sampler: VllmSampler, vocabulary: Vocabulary, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
     """Return an agent that plays with a model that vLLM has already loaded."""
+    from turngym.agents.model_agent import ModelAgent
+
     return ModelAgent(
         vocabulary,
         sampler.generate,
@@ -48,5 +57,8 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
             raise ConfigError(f"vLLM has no setting {key!r} here. {nearest(key, known)}")
     config = VllmConfig(**settings.server)
     require_vllm()
+    from turngym.agents.models import load_vocabulary
+    from turngym.agents.vllm_sampler import VllmSampler
+
     vocabulary = load_vocabulary(argument)
     return vllm_agent(VllmSampler(argument, config, vocabulary.stop_ids), vocabulary, settings)

@@ -16,9 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, LossInputs, LossOutput, Term
 from turngym.trainers.algorithms import ALGORITHMS

@@ -15,19 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
-
-import torch
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from turngym.errors import ConfigError
+from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.seeding import stream
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, LossInputs, LossOutput, Normalisation, Term
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import ClippedConfig, ClippedMethod, RatioLevel, Surrogate, one_of, sampled, within
 from turngym.trainers.turn_table import TurnTable
-from turngym.trainers.twin_critic import Transition, TwinCritic, expectile_loss
+
+if TYPE_CHECKING:
+    from turngym.trainers.twin_critic import Transition
 
 Objective: TypeAlias = Literal["plain", "clipped"]
 
@@ -74,6 +74,8 @@ class ArCHerConfig(ClippedConfig):
 
 def transitions_of(table: TurnTable, rewards: Tensor, bootstrap_truncated: bool) -> list[Transition]:
     """Return what each turn of the table led to."""
+    from turngym.trainers.twin_critic import Transition
+
     found = []
     for turn in range(table.num_turns):
         following: str | None = None
@@ -97,6 +99,8 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
 
     def __init__(self, config: ArCHerConfig) -> None:
         super().__init__(config)
+        from turngym.trainers.twin_critic import TwinCritic  # a class of torch's
+
         self.critic = TwinCritic(config.buckets, config.width)
         self.slow = TwinCritic(config.buckets, config.width).requires_grad_(False)
         self.replay: list[Transition] = []
@@ -132,7 +136,7 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
         """Note the iteration, for the random numbers."""
         self._iteration = iteration
 
-    @torch.no_grad()
+    @no_grad
     def advantages(self, table: TurnTable) -> Credit:
         """Assign each token what its turn's action is worth more than its state, and keep the critic's targets."""
         config = self.config
@@ -178,6 +182,8 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
         q = self.critic.q([each.state for each in learnt], [each.action for each in learnt])
         q_loss = ((q - self._q_targets[index]) ** 2).sum(-1).reshape(len(turns), ratio + 1).mean(-1)
         v = self.critic.v([self._fresh[turn].state for turn in turns])
+        from turngym.trainers.twin_critic import expectile_loss
+
         v_loss = expectile_loss(self._v_targets[list(turns)] - v, self.config.expectile).sum(-1)
         return q_loss, v_loss
 
@@ -208,4 +214,6 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Bring the replay back."""
+        from turngym.trainers.twin_critic import Transition
+
         self.replay = [Transition(*each) for each in state["replay"]]

@@ -15,14 +15,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
-
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from typing import TYPE_CHECKING, ClassVar
 
 from turngym.agents.trajectory import Branch, Trajectory, Turn
 from turngym.errors import ConfigError
+from turngym.lazy import Tensor, torch
 from turngym.seeding import stream
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, Need, Rollout
@@ -30,6 +27,9 @@ from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
 from turngym.trainers.clipped import within
 from turngym.trainers.turn_table import TurnTable, usable
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 @dataclass(frozen=True)

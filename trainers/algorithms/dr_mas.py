@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-import torch
-from torch import Tensor
-
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, Need
 from turngym.trainers.algorithms import ALGORITHMS

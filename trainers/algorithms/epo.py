@@ -18,10 +18,8 @@ from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-import torch
-from torch import Tensor
-
 from turngym.errors import ConfigError
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need, Term
 from turngym.trainers.algorithms import ALGORITHMS

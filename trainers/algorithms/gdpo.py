@@ -14,19 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, get_args
-
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 from turngym.errors import ConfigError, nearest
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
 from turngym.trainers.clipped import one_of, within
 from turngym.trainers.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 WhitenOver: TypeAlias = Literal["token", "trajectory"]
 REWARD, VALID = "reward", "valid_actions"

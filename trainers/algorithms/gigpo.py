@@ -7,12 +7,9 @@ all turns of the group that start from the same anchor state, whichever episode 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, Need
 from turngym.trainers.algorithms import ALGORITHMS
@@ -20,6 +17,9 @@ from turngym.trainers.algorithms.grpo import GroupConfig, episode_advantages, gr
 from turngym.trainers.clipped import ClippedMethod, one_of, within
 from turngym.trainers.turn_table import TurnTable
 from turngym.wrappers.anchor import cluster
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 Mode: TypeAlias = Literal["mean_norm", "mean_std_norm"]
 

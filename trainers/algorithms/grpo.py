@@ -7,17 +7,17 @@ penalty of its own action, as in verl-agent, so an invalid action is worse than 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, TypeVar, get_args
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, Need
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import ClippedConfig, ClippedMethod, one_of, within
 from turngym.trainers.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 Over: TypeAlias = Literal["trajectories", "rows"]
 

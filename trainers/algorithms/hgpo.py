@@ -13,12 +13,9 @@ Levels in which a turn is alone, or in which it returned exactly the mean, are l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar, get_args
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, Need
 from turngym.trainers.algorithms import ALGORITHMS
@@ -26,6 +23,9 @@ from turngym.trainers.algorithms.gigpo import Mode, step_returns
 from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, Over, episode_advantages, group_credit
 from turngym.trainers.clipped import one_of, within
 from turngym.trainers.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 
 @dataclass(frozen=True)

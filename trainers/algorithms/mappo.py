@@ -11,15 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import torch
-from torch import Tensor, nn
-
 from turngym.errors import ConfigError
+from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, LossInputs, LossOutput, Need, Term
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import ClippedConfig, ClippedMethod, sampled, within
-from turngym.trainers.joint_critic import JointCritic
 from turngym.trainers.turn_table import TurnTable
 
 
@@ -70,6 +67,8 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
 
     def __init__(self, config: MAPPOConfig) -> None:
         super().__init__(config)
+        from turngym.trainers.joint_critic import JointCritic  # a class of torch's
+
         self.critic = JointCritic(config.buckets, config.width)
         self.moments = F.Moments()
         self._after: F.Moments | None = None
@@ -121,7 +120,7 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
         self._targets = self._after.normalise(returns)
         return Credit(table.to_tokens(advantages), metrics=metrics)
 
-    @torch.no_grad()
+    @no_grad
     def _read(self, views: tuple[str, ...]) -> Tensor:
         found: Tensor = self.critic(views)
         return found

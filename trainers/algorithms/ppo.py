@@ -8,17 +8,17 @@ return of the whole episode on its last token.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
-
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.critic import CriticConfig, CriticMethod, critic_column
 from turngym.trainers.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
-
+from turngym.lazy import torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS

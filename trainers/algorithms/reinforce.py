@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, TypeAlias, get_args
 
-import torch
-
 from turngym.errors import ConfigError
+from turngym.lazy import torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, LossInputs
 from turngym.trainers.algorithms import ALGORITHMS

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-
+from turngym.lazy import torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS

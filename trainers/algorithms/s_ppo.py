@@ -14,9 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
 
-import torch
-from torch import Tensor
-
+from turngym.lazy import Tensor, torch
 from turngym.trainers.algorithm import LossInputs, LossOutput, Term
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import one_of, within

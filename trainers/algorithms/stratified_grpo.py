@@ -11,18 +11,18 @@ The abstract of the paper was read; formula and constants come from secondary de
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
-import torch
-from jaxtyping import Int
-from torch import Tensor
-
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, episode_advantages, group_credit, turn_scores
 from turngym.trainers.clipped import one_of, within
 from turngym.trainers.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
 
 By: TypeAlias = Literal["turns", "valid_turns"]
 

@@ -8,11 +8,9 @@ that nothing biases, while advantages decay. In VAPO's form their decay depends 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from jaxtyping import Float
-from torch import Tensor
-
+from turngym.lazy import Tensor
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
@@ -20,6 +18,9 @@ from turngym.trainers.algorithms.ppo import token_rewards
 from turngym.trainers.clipped import within
 from turngym.trainers.critic import CriticConfig, CriticMethod, critic_column
 from turngym.trainers.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 @dataclass(frozen=True)

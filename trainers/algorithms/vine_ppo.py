@@ -13,18 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
-
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from typing import TYPE_CHECKING, ClassVar
 
 from turngym.agents.trajectory import Branch, Trajectory, Turn
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, Need, Rollout
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import ClippedConfig, ClippedMethod, within
 from turngym.trainers.turn_table import TurnTable, usable
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 @dataclass(frozen=True)

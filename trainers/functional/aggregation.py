@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from turngym.errors import ConfigError, nearest
+from turngym.lazy import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 AGGREGATIONS = ("token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm", "token-sum-norm")
 

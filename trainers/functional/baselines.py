@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float, Int
-from torch import Tensor
+from typing import TYPE_CHECKING
 
+from turngym.lazy import Tensor
 from turngym.trainers.functional.groups import Singleton, group_statistics
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 
 def leave_one_out_baselines(

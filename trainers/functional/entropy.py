@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from torch import Tensor
+from turngym.lazy import Tensor
 
 
 def hinge_penalty(entropy: Tensor, reference: Tensor | float, *, low: float, high: float) -> Tensor:

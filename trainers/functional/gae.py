@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
+from typing import TYPE_CHECKING
+
+from turngym.lazy import Tensor, torch
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 
 def token_gae(

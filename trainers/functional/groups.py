@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from turngym.lazy import Tensor, torch
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 Singleton: TypeAlias = Literal["zero", "raw"]
 """Advantage of the only member of a group: ``zero``, or ``raw`` (its own score, as verl and verl-agent do)."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-import torch
-from torch import Tensor
+from turngym.lazy import Tensor
 
 KLEstimator: TypeAlias = Literal["k1", "k2", "k3", "abs", "k1+", "k3+", "abs+"]
 
@@ -27,7 +26,11 @@ def _k3(difference: Tensor) -> Tensor:
     return (opposite.exp() - opposite - 1).clamp(-10, 10)
 
 
-ESTIMATORS: dict[str, Callable[[Tensor], Tensor]] = {"k1": _k1, "k2": _k2, "k3": _k3, "abs": torch.abs}
+def _absolute(difference: Tensor) -> Tensor:
+    return difference.abs()
+
+
+ESTIMATORS: dict[str, Callable[[Tensor], Tensor]] = {"k1": _k1, "k2": _k2, "k3": _k3, "abs": _absolute}
 
 
 def kl_penalty(logprobs: Tensor, reference_logprobs: Tensor, estimator: str = "k3") -> Tensor:

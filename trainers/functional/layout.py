@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from turngym.lazy import Tensor, torch
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from jaxtyping import Float
-from torch import Tensor
+from turngym.lazy import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 _SMALLEST_VARIANCE = 1e-2
 

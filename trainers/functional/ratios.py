@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from typing import TYPE_CHECKING
+
+from turngym.lazy import Tensor, torch
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 MAX_LOG_RATIO = 20.0
 """A log-ratio is clamped to plus or minus this before it is exponentiated."""

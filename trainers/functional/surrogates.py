@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+from typing import TYPE_CHECKING
 
+from turngym.lazy import Tensor, torch
 from turngym.trainers.functional.losses import ClippedSurrogate, clipped_surrogate
 from turngym.trainers.functional.ratios import (
     exp_clamped,
@@ -14,6 +13,9 @@ from turngym.trainers.functional.ratios import (
     turn_lengths,
     turn_mean,
 )
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 
 def cispo_surrogate(

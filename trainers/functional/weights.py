@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from turngym.errors import ConfigError, nearest
+from turngym.lazy import Tensor, torch
 from turngym.trainers.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 NORMALISATIONS = ("token", "turn", "turn_sum", "trajectory", "trajectory_sum", "nested", "group")
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float
-from torch import Tensor
+from typing import TYPE_CHECKING
+
+from turngym.lazy import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 
 def whiten(

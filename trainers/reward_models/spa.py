@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
-
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+from typing import TYPE_CHECKING, ClassVar
 
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
+from turngym.lazy import Tensor, torch
 from turngym.trainers.reward_models import REWARD_MODELS
 from turngym.trainers.rewarding.fitted import FittedConfig, FittedReward
-from turngym.trainers.rewarding.head import Loss
 from turngym.trainers.rewarding.model import require
 from turngym.trainers.rewarding.shaping import own_part
 from turngym.trainers.rewarding.turns import whole_turns
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+    from turngym.trainers.rewarding.head import Loss
 
 _OUTCOMES = ("reward_sum", "success", "score")
 

@@ -10,10 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
-import torch
-from torch import Tensor, nn
-
 from turngym.errors import ConfigError
+from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.trainers.rewarding.turns import TurnText
 
 Inputs: TypeAlias = tuple[Tensor, ...]
@@ -130,7 +128,7 @@ class Hidden:
         nn.init.zeros_(layer.weight)
         return layer
 
-    @torch.no_grad()
+    @no_grad
     def encode(self, texts: Sequence[TurnText]) -> Encoded:
         """Return the turns as dense rows; a text that is too long keeps its end."""
         distinct = {text: None for text in texts}

@@ -8,19 +8,18 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
-
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import CheckpointError, ConfigError
 from turngym.files import write_atomic, write_json
 from turngym.trainers.reward_models import FILE, FORMAT
 from turngym.trainers.rewarding.features import Features, make_features
-from turngym.trainers.rewarding.head import Head, Loss, fit_head, head_seed, outputs
 from turngym.trainers.rewarding.model import RewardConfig, RewardModel, require
 from turngym.trainers.rewarding.turns import offsets, turn_texts
+
+if TYPE_CHECKING:
+    from turngym.trainers.rewarding.head import Head, Loss
 
 _WEIGHTS = "head.safetensors"
 _HELD_OUT = 10
@@ -97,6 +96,8 @@ class FittedReward(RewardModel[FittedConfigT]):
             raise ConfigError(f"the reward model {self.name!r} was not fitted yet: fit it, or pass path=FOLDER.")
         texts = [turn_texts(each) for each in trajectories]
         flat = [text for own in texts for text in own]
+        from turngym.trainers.rewarding.head import outputs  # a class of torch's
+
         found = outputs(self._head, self._reader().encode(flat), len(flat))
         return [[found[row] for row in rows] for rows in offsets([len(own) for own in texts])]
 
@@ -132,6 +133,8 @@ class FittedReward(RewardModel[FittedConfigT]):
         encoded = self._reader().encode([text for own in texts for text in own])
         rows = offsets([len(own) for own in texts])
         kept, held = _split(len(used))
+        from turngym.trainers.rewarding.head import Head, fit_head, head_seed
+
         head = Head(self._reader(), self.config.hidden, head_seed(seed))
         loss = self.loss([paired[k][1] for k in kept])
         settings = self.config.epochs, self.config.learning_rate, self.config.weight_decay
@@ -161,6 +164,8 @@ class FittedReward(RewardModel[FittedConfigT]):
         if self._head is None:
             raise ConfigError(f"the reward model {self.name!r} was not fitted yet: there is nothing to save.")
         folder.mkdir(parents=True, exist_ok=True)
+        from safetensors.torch import save
+
         write_atomic(folder / _WEIGHTS, save({k: v.contiguous() for k, v in self._head.state_dict().items()}))
         config = {key: value for key, value in dataclasses.asdict(self.config).items() if key != "path"}
         write_json(folder / FILE, {"format": FORMAT, "name": self.name, "config": config})
@@ -171,6 +176,11 @@ class FittedReward(RewardModel[FittedConfigT]):
         Raises:
             CheckpointError: It is damaged.
         """
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        from turngym.trainers.rewarding.head import Head
+
         head = Head(self._reader(), self.config.hidden, 0)
         try:
             head.load_state_dict(load_file(folder / _WEIGHTS))

@@ -1,0 +1,40 @@
+"""The settings of the warm-up on demonstrations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from turngym.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class SupervisedConfig:
+    """Supervised learning on a fixed set of demonstrations.
+
+    Args:
+        demonstrations: Episodes that the environment's solver plays, each on its own instance; 0 skips the warm-up.
+        epochs: Passes over them.
+        learning_rate: Step size.
+        batch_size: Distinct sequences an update.
+        observation_weight: Weight in the loss of a token that the model reads, beside 1 for one that it writes. Above 0
+            it also learns to predict what it is shown, as in pretraining, and so sooner to copy words from there.
+        models: ``embedded`` warms up the embedded model only, ``any`` warms up every model.
+    """
+
+    demonstrations: int = 300
+    epochs: int = 20
+    learning_rate: float = 2e-3
+    batch_size: int = 64
+    observation_weight: float = 0.0
+    models: Literal["embedded", "any"] = "embedded"
+
+    def __post_init__(self) -> None:
+        if self.demonstrations < 0 or self.epochs < 0:
+            raise ConfigError("demonstrations and epochs must be 0 or more.")
+        if self.batch_size < 1:
+            raise ConfigError(f"batch_size must be at least 1, got {self.batch_size}.")
+        if not 0 < self.learning_rate < 1:
+            raise ConfigError(f"learning_rate must lie in (0, 1), got {self.learning_rate}.")
+        if not 0 <= self.observation_weight <= 1:
+            raise ConfigError(f"observation_weight must lie in [0, 1], got {self.observation_weight}.")
