@@ -22,6 +22,7 @@ from turngym.trainers.curve import write_curve
 from turngym.trainers.diagnosis import diagnose
 from turngym.trainers.making import make_task
 from turngym.trainers.metric_log import require_service
+from turngym.trainers.needs import require_packages
 from turngym.trainers.report import write_report
 from turngym.trainers.run_folder import RunFolder
 from turngym.trainers.setup import (
@@ -86,9 +87,11 @@ def train(
     if resume:
         with RunFolder.locked(run_dir) as folder:
             config = folder.config()
+            require_packages(config)
             algorithm = build_algorithm(config)
             with closing(make_task(config, algorithm)) as task:
                 return _run(_Job(config, folder, task, console or Console(), watch), algorithm, resume)
+    require_packages(config)
     algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
     chosen_device(config.device)
     check_template(config)
