@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fault_runs import diagnosis, numbers
 
+from turngym.__main__ import main
 from turngym.trainers.run_folder import RunFolder
 
 OPTIONS = {
@@ -66,3 +67,25 @@ def test_a_signal_leaves_a_checkpoint_and_the_status_of_an_interrupt(number: int
     found = diagnosis(tmp_path / "run")
     assert found["kind"] == "interrupt" and found["lost_iterations"] == 0
     assert Path(found["checkpoint"]).name == f"{len(numbers(tmp_path / 'run')):06d}"
+
+
+@pytest.mark.parametrize("moment", ["warm-up", "last evaluation"])
+def test_an_interrupt_outside_of_the_iterations_goes_on_too(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*args: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    place = "trainers.sft.SupervisedLearner.run_epoch" if moment == "warm-up" else "trainers.job._Job.evaluate_all"
+    words = ["train", "--no-control", "--env-options", "view=coordinates", "max_turns=3", "max_moves=2"]
+    sizes = {**OPTIONS, "warmup.demonstrations": "4", "warmup.epochs": "1", "iterations": "2"}
+    del sizes["env"]
+    words += [word for name, value in sizes.items() for word in (f"--{name}", value)]
+    run = ["--run-dir", str(tmp_path / "my run")]
+    with monkeypatch.context() as patch:
+        patch.setattr(f"turngym.{place}", interrupt)
+        assert main([*words, *run]) == 130
+    out = capsys.readouterr().out
+    assert f"`turngym train --resume --run-dir '{tmp_path / 'my run'}'` goes on" in out
+    assert main(["train", "--resume", *run]) == 0
+    assert len(numbers(tmp_path / "my run")) == 2 and (tmp_path / "my run" / "done").exists()

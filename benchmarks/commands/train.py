@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -78,16 +79,23 @@ def main(argv: Sequence[str]) -> int:
     except RunStopped as error:
         print(error, file=sys.stderr)
         return _STOPPED
+    except KeyboardInterrupt:  # in the warm-up or the last evaluation, which a resumed run does anew
+        if not (run_dir / "config.json").is_file():
+            raise
+        console.print(_way_on(run_dir), markup=False, soft_wrap=True)
+        return _INTERRUPTED
     if result.finished:
         folder = RunFolder.open(result.path)
         console.print(f"report: {result.report}", markup=False, soft_wrap=True)
         console.print(f"{result_sentence(folder)} Evaluate the model with:", markup=False, soft_wrap=True)
         console.print(f"  {evaluation_command(folder, folder.config())}", markup=False, soft_wrap=True)
         return 0
-    console.print(
-        f"interrupted: `turngym train --resume --run-dir {result.path}` goes on", markup=False, soft_wrap=True
-    )
+    console.print(_way_on(result.path), markup=False, soft_wrap=True)
     return _INTERRUPTED
+
+
+def _way_on(run_dir: Path) -> str:
+    return f"interrupted: `turngym train --resume --run-dir {shlex.quote(str(run_dir))}` goes on"
 
 
 def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
