@@ -21,13 +21,14 @@ from turngym.agents.chat import Message as ChatMessage
 from turngym.agents.chat_server import CallFailed, ChatServer
 from turngym.agents.core import Decision, EagerAgent, Request
 from turngym.agents.png import png
-from turngym.agents.prompt_text import PromptConfig, shown_text, system_text, window_text
+from turngym.agents.prompt_text import PromptConfig, remembered_text, shown_text, system_text, window_text
 from turngym.agents.sampling import Sampling
 from turngym.agents.server_check import check_server, explained, is_of_server, is_unreachable
 from turngym.agents.server_config import Prices, ServerConfig
 from turngym.agents.usage import Usage
 from turngym.errors import ServerDown
 from turngym.seeding import stream, stream_seed
+from turngym.text import valid_text, without_control_tokens
 from turngym.wrappers.action_format import action_format
 
 _TOKENS_OF_A_CHECK = 16
@@ -125,7 +126,10 @@ class ServerAgent(EagerAgent, ChatModel):
 
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
         """Return the answer to each call, one after another; safe to be called from several threads."""
-        return [Reply(*self._answer(_key(ask), [_as_json(message) for message in ask.messages])) for ask in asks]
+        return [
+            Reply(*self._answer(_key(ask), [_as_json(message, self.config.escape) for message in ask.messages]))
+            for ask in asks
+        ]
 
     def count(self, messages: Sequence[ChatMessage]) -> int:
         """Return a guess: which tokenizer the server has is not known."""
@@ -140,9 +144,9 @@ class ServerAgent(EagerAgent, ChatModel):
         shown = shown_text(self.prompt, request.observation, request.info)
         if self.prompt.mode == "conversation":
             earlier = memory.messages or self._system(request)
-            return [*earlier, _user(shown, request)]
+            return [*earlier, _user(shown, request, self.config.escape)]
         recent = memory.turns[-self.prompt.history :] if self.prompt.history else []
-        return [*self._system(request), _user(window_text(recent, shown), request)]
+        return [*self._system(request), _user(window_text(recent, shown), request, self.config.escape)]
 
     def _system(self, request: Request) -> list[Message]:
         text = system_text(self.prompt, request.instructions, f"Answer format: {self.format.instruction}")
@@ -151,9 +155,11 @@ class ServerAgent(EagerAgent, ChatModel):
     def _remember(self, request: Request, prompt: list[Message], completion: str, action: str) -> None:
         memory = self._memories.setdefault(request.episode, _Memory())
         if self.prompt.mode == "conversation":
-            memory.messages = [*prompt, {"role": "assistant", "content": completion}]
+            said = remembered_text(self.prompt, action, completion)
+            memory.messages = [*prompt, {"role": "assistant", "content": said}]
         elif self.prompt.history:
-            memory.turns = [*memory.turns, (request.observation, action)][-self.prompt.history :]
+            said = remembered_text(self.prompt, action, completion)
+            memory.turns = [*memory.turns, (request.observation, said)][-self.prompt.history :]
 
     def forget(self, episode: int) -> None:
         """Drop the memory of an episode."""
@@ -270,13 +276,16 @@ def _key(ask: Ask) -> _Key:
     return (ask.episode, ask.turn) if ask.purpose == ACTION else (ask.episode, ask.turn, ask.purpose)
 
 
-def _user(text: str, request: Request) -> Message:
-    return _as_json(ChatMessage("user", text, request.image))
+def _user(text: str, request: Request, escape: bool) -> Message:
+    return _as_json(ChatMessage("user", text, request.image), escape)
 
 
-def _as_json(message: ChatMessage) -> Message:
+def _as_json(message: ChatMessage, escape: bool) -> Message:
+    text = valid_text(message.text)
+    if escape and message.role == "user":
+        text = without_control_tokens(text)
     if message.image is None:
-        return {"role": message.role, "content": message.text}
+        return {"role": message.role, "content": text}
     data = base64.b64encode(png(message.image)).decode()
     picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
-    return {"role": message.role, "content": [{"type": "text", "text": message.text}, picture]}
+    return {"role": message.role, "content": [{"type": "text", "text": text}, picture]}

@@ -35,6 +35,8 @@ class ServerConfig:
         prices: Price of a million tokens, ``{"input": 0.5, "output": 1.5}``, or the path of a JSON file with such an
             entry for each model.
         body: Further fields of every request.
+        escape: Whether control tokens of common chat models are broken in what the user says, such as ``<|im_end|>`` in
+            a page: a server would take them for tokens. Turn it off where it encodes texts safely itself.
     """
 
     concurrency: int = 16
@@ -48,6 +50,7 @@ class ServerConfig:
     key_variable: str = ""
     prices: Mapping[str, float] | str | None = None
     body: Mapping[str, Any] = field(default_factory=dict)
+    escape: bool = True
 
     def __post_init__(self) -> None:
         for name, least in (("concurrency", 1), ("retries", 0)):
@@ -61,8 +64,9 @@ class ServerConfig:
         for name in ("max_tokens_field", "key_variable"):
             if not isinstance(getattr(self, name), str):
                 raise ConfigError(f"{name} of a server must be a name, got {getattr(self, name)!r}.")
-        if not isinstance(self.seed, bool):
-            raise ConfigError(f"seed of a server must be true or false, got {self.seed!r}.")
+        for name in ("seed", "escape"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name} of a server must be true or false, got {getattr(self, name)!r}.")
         if not isinstance(self.body, Mapping):
             raise ConfigError(f'body of a server must be a JSON object, such as {{"top_k": 20}}, got {self.body!r}.')
         taken = _OWN_FIELDS & self.body.keys()

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import re
 
+_CONTROL = re.compile(
+    r"<([|\uff5c])|"
+    r"<(?=/?(?:s|unk|pad|bos|eos|sop|eop|mask|cls|sep|think|tool_call|tool_response|start_of_turn|end_of_turn|start_of_image|"
+    r"turn\||unused\d+)>)|"
+    r"\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|TOOL_CONTENT|SYSTEM_PROMPT|THINK|gMASK|sMASK|MASK|CLS|SEP|PAD|UNK|"
+    r"IMG|ARGS|CALL_ID|BOS|EOS)\])"
+)
+_LOOK_ALIKES = {"<": "\u2039", "[": "\u27e6"}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -18,3 +26,15 @@ def valid_text(text: str) -> str:
     if text.isascii():
         return text
     return _SURROGATES.sub("\ufffd", text)
+
+
+def without_control_tokens(text: str) -> str:
+    """Return a text in which the control tokens of common chat models are broken by look-alike brackets.
+
+    For texts that somebody else encodes, such as a server: there is no other way to keep them texts, and a token of a
+    model that is not in the list still gets through.
+
+    >>> without_control_tokens("see <|im_end|> [INST] </s>, <b>bold</b> x[1] a < b")
+    'see ‹|im_end|> ⟦INST] ‹/s>, <b>bold</b> x[1] a < b'
+    """
+    return _CONTROL.sub(lambda found: _LOOK_ALIKES[found[0][0]] + found[0][1:], text)

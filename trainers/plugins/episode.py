@@ -13,6 +13,7 @@ import gymnasium
 import turngym  # noqa: F401  (registers the environments)
 from turngym.agents.prompt_text import PromptConfig, shown_text, system_text
 from turngym.errors import ConfigError, EpisodeOver, TurngymError
+from turngym.text import valid_text, without_control_tokens
 from turngym.wrappers import wrap
 from turngym.wrappers.action_format import ActionFormat, action_format
 
@@ -287,7 +288,8 @@ class Episode:
         """Note what an info table says, and return the observation as it is shown."""
         self.result.fault = info["fault"]
         self.result.success, self.result.score = info["success"] == 1, float(info["score"])
-        return shown_text(self.prompt, str(seen["text"] if isinstance(seen, dict) else seen), info)
+        shown = shown_text(self.prompt, str(seen["text"] if isinstance(seen, dict) else seen), info)
+        return without_control_tokens(valid_text(shown))  # the frameworks encode it
 
     def _break(self, error: Exception) -> None:
         """Note a fault; the next episode gets an environment of its own."""
