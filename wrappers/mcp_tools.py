@@ -14,8 +14,11 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
 
+from turngym.envs.calls import cut, harmless
 from turngym.errors import ConfigError, missing_extra
 from turngym.wrappers.tool_schema import Tool
+
+_LONGEST_DESCRIPTION = 4000
 
 
 class McpServer:
@@ -91,7 +94,8 @@ class McpServer:
             return _text(await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ask(), self._loop)))
 
         schema = getattr(found, "inputSchema", None) or getattr(found, "input_schema", {})
-        return Tool(found.name, " ".join((found.description or "").split()), schema, call)
+        description = harmless(cut(" ".join((found.description or "").split()), _LONGEST_DESCRIPTION))
+        return Tool(found.name, description, schema, call)
 
     def tools(self) -> list[Tool]:
         """Return the tools that the server offers."""

@@ -189,7 +189,10 @@ class Tools(TextWrapper):
         tool = self._tools.get(call["name"])
         if tool is None:
             return None, {}, f"There is no tool {call['name'][:60]!r}. {nearest(call['name'][:60], self._tools)}"
-        problem = problem_with(arguments, tool.parameters)
+        try:
+            problem = problem_with(arguments, tool.parameters)
+        except (TypeError, ValueError, AttributeError, KeyError, RecursionError) as error:  # a server may send anything
+            problem = f"its schema is none ({type(error).__name__})"
         return (None, {}, f"{tool.name}: {problem}.") if problem else (tool, arguments, "")
 
     def _failed(self, problem: str, *, cost: float = 0.0, is_valid: bool = False) -> _Told:

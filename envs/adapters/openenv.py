@@ -217,7 +217,7 @@ class OpenEnv(TextEnv[str]):
     def _read(self, data: Body) -> Reading:
         try:
             return read_observation(data, self._fields[1])
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise ServerFault(f"{self._name} answered with what is no observation: {error}") from error
 
     # The books.

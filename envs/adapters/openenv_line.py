@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import importlib
 import json
 import os
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Coroutine
@@ -18,6 +20,7 @@ from turngym.errors import ConfigError, TurngymError, missing_extra
 
 Body = dict[str, Any]
 _LARGEST_MESSAGE = 1 << 24
+_PIECE = 1 << 16
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WAITS = (0.05, 2.0)
 _CLOSING_SECONDS = 2.0
@@ -99,6 +102,7 @@ class Line:
     def __init__(self, url: str, token: str, connect_seconds: float, answer_seconds: float) -> None:
         try:
             self._client: Any = importlib.import_module("websockets.asyncio.client")
+            self._connecting: Any = type("Connecting", (self._client.connect,), {"process_redirect": _refuse_redirect})
             self._errors: Any = importlib.import_module("websockets.exceptions")
         except ModuleNotFoundError as error:
             raise missing_extra("a client of OpenEnv", "websockets", "serve") from error
@@ -163,12 +167,13 @@ class Line:
         seconds = max(0.1, end - asyncio.get_running_loop().time())
         more: Body = {"proxy": None} if is_local(self.url) else {}
         try:
-            self._socket = await self._client.connect(
+            self._socket = await self._connecting(
                 f"ws{self.url.removeprefix('http')}/ws",
                 additional_headers=self._headers,
                 open_timeout=seconds,
                 close_timeout=_CLOSING_SECONDS,
                 max_size=_LARGEST_MESSAGE,
+                max_queue=1,  # a server that sends more than was asked for waits
                 compression=None,
                 ping_interval=None,  # a step has its own limit
                 **more,
@@ -196,7 +201,7 @@ class Line:
         except asyncio.CancelledError:
             self._drop()
             raise
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ServerFault(f"{self.url} answered with what is no JSON") from error
         return self._read(answer)
 
@@ -205,13 +210,13 @@ class Line:
         socket, self._socket = self._socket, None
         try:
             return json.loads(await socket.recv())
-        except (self._errors.ConnectionClosed, ValueError):
+        except (self._errors.ConnectionClosed, ValueError, RecursionError):
             raise ServerFault(f"the connection to {self.url} was lost: {error}") from error
 
     def _read(self, answer: Any) -> Body:
         data = answer.get("data") if isinstance(answer, dict) else None
         if isinstance(data, dict) and answer.get("type") == "error":
-            raise Refused(str(data.get("code", "")), str(data.get("message", ""))[:500])
+            raise Refused(str(data.get("code", ""))[:100], str(data.get("message", ""))[:500])
         if not isinstance(data, dict) or not isinstance(data.get("observation"), dict):
             raise ServerFault(f"{self.url} answered with what is no observation: {str(answer)[:200]}")
         return data
@@ -249,20 +254,62 @@ def fetch(url: str, path: str, token: str, seconds: float) -> Body:
         ConfigError: It wants another token.
         ServerFault: It cannot be reached, or answers with something else.
     """
+    answer: Future[Body] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(_fetched(url, path, token, seconds))
+        except BaseException as error:  # raised again where the caller waits
+            answer.set_exception(error)
+
+    threading.Thread(target=ask, name="turngym-openenv-fetch", daemon=True).start()
+    try:
+        return answer.result(seconds)
+    except TimeoutError as error:  # its head comes byte by byte: the thread is left to it
+        raise ServerFault(f"{url}{path} did not answer within {seconds:g} seconds") from error
+
+
+def _fetched(url: str, path: str, token: str, seconds: float) -> Body:
     request = urllib.request.Request(url.rstrip("/") + path)
     if token:
         request.add_unredirected_header("Authorization", f"Bearer {token}")
-    handlers = [urllib.request.ProxyHandler({})] if is_local(url) else []
+    handlers = [_NoRedirect(), *([urllib.request.ProxyHandler({})] if is_local(url) else [])]
+    end = time.monotonic() + seconds
     try:
         with urllib.request.build_opener(*handlers).open(request, timeout=seconds) as response:
-            found = json.loads(response.read(_LARGEST_MESSAGE))
+            found = json.loads(_read_until(response, end))
     except urllib.error.HTTPError as error:
         error.close()
         if error.code in (401, 403):
             raise ConfigError(denied(url, error.code)) from error
         raise ServerFault(f"{url}{path} answered with status {error.code}") from error
-    except (OSError, ValueError) as error:
-        raise ServerFault(f"{url}{path} cannot be read: {error}") from error
+    except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
+        raise ServerFault(f"{url}{path} cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
     if not isinstance(found, dict):
         raise ServerFault(f"{url}{path} answered with what is no object")
     return found
+
+
+def _refuse_redirect(_: Any, error: Exception) -> Exception:
+    """Take the place of a method of websockets that would follow it."""
+    return error
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Takes a redirection for what it is, an answer with another status: a server may not send clients elsewhere."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _read_until(response: Any, end: float) -> bytes:
+    """Return the body of an answer, which has to be there in time, however slowly it comes."""
+    parts, size = [], 0
+    while part := response.read1(_PIECE):
+        parts.append(part)
+        size += len(part)
+        if size > _LARGEST_MESSAGE:
+            raise ValueError(f"it has more than {_LARGEST_MESSAGE} bytes")
+        if time.monotonic() > end:
+            raise TimeoutError("it did not arrive in time")
+    return b"".join(parts)

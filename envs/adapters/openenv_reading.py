@@ -43,7 +43,8 @@ def action_field(schema: Body) -> str:
     properties = schema.get("properties")
     fields = properties if isinstance(properties, Mapping) else {}
     texts = [name for name, field in fields.items() if isinstance(field, Mapping) and _is_free_text(field)]
-    required = [name for name in schema.get("required") or () if name != "metadata"]
+    named = schema.get("required")
+    required = [name for name in named if name != "metadata"] if isinstance(named, list) else []
     if len(required) == 1 and required[0] in texts:
         return str(required[0])
     return str(texts[0]) if not required and len(texts) == 1 else ""
@@ -126,7 +127,10 @@ def number(value: Any, default: float) -> float:
     """
     if value is None:
         return math.nan
-    return float(value) if isinstance(value, int | float) else default
+    try:
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else default
+    except OverflowError:
+        return default
 
 
 def is_success(metadata: Body, reward: float, above: float | None) -> bool:
