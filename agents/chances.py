@@ -10,6 +10,7 @@ import torch
 
 from turngym.agents.generate import sampling_logprobs
 from turngym.agents.models import LanguageModel
+from turngym.agents.text_encoder import TextEncoder
 from turngym.agents.trajectory import Trajectory
 from turngym.wrappers.action_format import action_format
 
@@ -59,11 +60,11 @@ def action_chances(
         temperature: The sampler's temperature.
         max_new_tokens: The sampler's limit: a completion is cut off there and needs no end token.
     """
-    write, tokenizer = action_format(format).write, model.tokenizer
+    write, encoder, end = action_format(format).write, TextEncoder(model.tokenizer), int(model.tokenizer.eos_token_id)
     rows = []
     for choice in choices:
         for action in choice.actions:
-            ids = (*tokenizer.encode(write(action), add_special_tokens=False), int(tokenizer.eos_token_id))
+            ids = (*encoder.encode_one(write(action), "marks"), end)
             rows.append((choice.prompt_ids, ids[:max_new_tokens]))
     logprobs = iter(_sequence_logprobs(model, rows, temperature))
     return [{action: float(next(logprobs).exp()) for action in choice.actions} for choice in choices]

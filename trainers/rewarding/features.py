@@ -117,8 +117,10 @@ class Hidden:
 
     def __init__(self, source: str, batch: int = 64) -> None:
         from turngym.agents.models import load_model  # here: n-grams need no transformers
+        from turngym.agents.text_encoder import TextEncoder
 
         self._model = load_model(source)
+        self._encoder = TextEncoder(self._model.tokenizer)
         self._batch = batch
         self.width = int(self._model.network.config.get_text_config().hidden_size)
 
@@ -142,7 +144,7 @@ class Hidden:
 
     def _ids(self, text: TurnText) -> list[int]:
         written = f"{text.goal}\n{text.observation}\n{text.action}\n{text.seen}"
-        return list(self._model.tokenizer.encode(written, add_special_tokens=False))[-_LONGEST:] or [0]
+        return list(self._encoder.encode_one(written))[-_LONGEST:] or [0]
 
     def _read(self, ids: Sequence[list[int]]) -> Tensor:
         device = self._model.network.device
