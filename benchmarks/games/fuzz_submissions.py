@@ -3,7 +3,7 @@
     python -m turngym.benchmarks.games.fuzz_submissions --count 10000 --out benchmarks/results/fuzz_submissions.json
 
 A true submission and a true tournament are changed in one to three places each, in their JSON or in their bytes, and
-checked. An exception is a fault; so is a change of what results are computed from that is accepted.
+checked. An exception is a fault. What is accepted has changed where nothing is computed from, such as in a date.
 """
 
 from __future__ import annotations
