@@ -40,7 +40,7 @@ class Arguments:
     """Evaluate an agent on a suite or an environment.
 
     Args:
-        target: Name of a suite, id of an environment, or `module:id`.
+        target: Name of a suite, id of an environment, `module:id`, `module:Class` or `path/to/file.py:Class`.
         agent: Who plays: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, vllm:PATH_OR_NAME, openai:MODEL@URL
             for a server, or module:PACKAGE.MODULE.NAME.
         episodes: Episodes of each environment, on distinct tasks; the suite's number, or up to 100, unless given.

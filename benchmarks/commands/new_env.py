@@ -60,10 +60,11 @@ def main(argv: Sequence[str]) -> int:
         return 0
     game, test = write_files(arguments.name, arguments.folder)
     line(f"written: {game}\nwritten: {test}")
-    line("\nIt is a game that works. Change the rules, and keep these happy:", "bold")
-    line(f"  turngym check {game}:{arguments.name}      every promise, why it matters, how to mend it")
-    line(f"  python -m pytest {test}")
-    line(f"  turngym play {game}:{arguments.name}       :help shows what the terminal can do")
+    own = f"{game}:{arguments.name}"
+    line("\nIt is a game that works. Change the rules, and keep these passing:", "bold")
+    line(f"  turngym check {own}\n  python -m pytest {test}")
+    line("\nThen play it, evaluate an agent on it, and train on it:", "bold")
+    line(f"  turngym play {own}\n  turngym eval {own} --agent random\n  turngym train --env {own}")
     line("\nTo use it by its id, import the file first; it registers itself with Gymnasium:", "bold")
     line(f'  import turngym, {module}\n  env = gymnasium.make("my/{arguments.name}-v0")')
     line("\nIn a package of your own (--package writes one), turngym finds it without an import through this:", "bold")

@@ -78,8 +78,9 @@ def sentence(printed: str, argv: Sequence[str]) -> str:
         form = re.search(rf"(?m)^(?:\S+, )*{re.escape(option)} (\S.*)$", "\n".join(lines))
         return f"{option} takes {_kind(form[1] if form else '')}, got {_given(option, argv)}.{more}"
     if found := re.match(r"[Mm]issing from turngym [\w-]+: ", text):
-        names = re.findall(r"(?m)^(--[\w.-]+|[A-Z_]+)(?=$| [A-Z{\[])", "\n".join(lines[1:]))
-        return f"missing: {', '.join(dict.fromkeys(names))}.{more}"
+        names = re.findall(r"(?m)^(?:-\w(?: [A-Z]+)?, )?(--[\w.-]+|[A-Z_]+)(?=$|, | \[?[A-Z{\[])", "\n".join(lines[1:]))
+        named = ", ".join(dict.fromkeys(names)) or text.partition(": ")[2].split(" For full")[0]
+        return f"missing: {named}.{more}"
     if found := re.match(r"Unrecognized options: (.*?)(?= Perhaps you meant:| For full helptext|$)", text):
         near = re.search(r"Perhaps you meant: (--[\w.-]+)", text)
         hint = f" Did you mean {near[1]}?" if near else ""
