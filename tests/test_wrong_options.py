@@ -17,6 +17,7 @@ import tyro
 from turngym.__main__ import COMMANDS, main
 from turngym.trainers.config import TrainConfig
 
+_POSITIONAL: Any = get_args(tyro.conf.Positional[int])[1]
 HANOI = "turngym/TowerOfHanoi-v0"
 VALID = {
     "eval": [HANOI, "--agent", "random", "--episodes", "1", "--option", "discs=2"],
@@ -37,7 +38,7 @@ def _options(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any, bool]]:
         if dataclasses.is_dataclass(bare):
             yield from _options(bare, f"{prefix}{field.name}.")
         else:
-            yield f"{prefix}{field.name}".replace("_", "-"), bare, tyro.conf.Positional[int].__metadata__[0] in notes
+            yield f"{prefix}{field.name}".replace("_", "-"), bare, _POSITIONAL in notes
 
 
 def _of(command: str) -> list[tuple[str, Any, bool]]:
