@@ -11,8 +11,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-
 from turngym.agents.core import Agent
 from turngym.agents.intervals import Estimate, cluster_bootstrap, share
 from turngym.agents.rollout import Schedule, rollout
@@ -20,12 +18,17 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.agents.usage import usage_of
 from turngym.envs.own import find_spec
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.errors import ConfigError
+from turngym.envs.vector.boundary import is_for_program
+from turngym.envs.vector.maker import Maker
+from turngym.envs.vector.slot import Slot
+from turngym.errors import ConfigError, TurngymError, error_text
 from turngym.files import write_atomic
 from turngym.seeding import stream_seed
 from turngym.wrappers.wrapping import wrapping
 
 _MAX_TRIES_PER_INSTANCE = 20
+_MOST_BROKEN = 5
+_BROKEN = "broken "
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,23 @@ class EvaluationResult:
 
 
 @contextmanager
-def _single(env_id: str, env_kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    env = gymnasium.make(find_spec(env_id), **env_kwargs)
+def guarded_slot(env_id: str, env_kwargs: Mapping[str, Any]) -> Iterator[Slot]:
+    """Give a slot of one environment, in which whatever breaks is a fault, as in a vector.
+
+    Raises:
+        TurngymError: The environment cannot be made.
+    """
+    slot = Slot(Maker(find_spec(env_id), env_kwargs, (), False))
     try:
-        yield env.unwrapped
+        slot.open()
+    except BaseException as error:  # the boundary: whatever ends the making is told in one sentence
+        if isinstance(error, TurngymError) or is_for_program(error):
+            raise
+        raise TurngymError(f"{env_id} cannot be made: {error_text(error)}.") from error
+    try:
+        yield slot
     finally:
-        env.close()
+        slot.close()
 
 
 def distinct_instances(
@@ -84,23 +98,29 @@ def distinct_instances(
         seed: Which run of seeds to draw from.
         whatever_there_is: Return fewer, instead of raising, where the environment does not have that many.
 
+    A seed whose reset breaks counts as an instance: its episode will be counted as broken, so that a benchmark does
+    not get easier where its environment fails.
+
     Returns:
         Instance hash -> seed, in the order drawn.
 
     Raises:
         ConfigError: The environment does not have that many instances.
+        TurngymError: It cannot be made, or its resets break one after the other.
     """
     found: dict[str, int] = {}
-    with _single(env_id, env_kwargs) as env:
-        if not whatever_there_is and env.finite_instances is not None and env.finite_instances < count:
+    with guarded_slot(env_id, env_kwargs) as slot:
+        finite = slot.call("finite_instances", (), {})
+        if not whatever_there_is and finite is not None and finite < count:
             raise ConfigError(
-                f"{env_id} has {env.finite_instances} instances, fewer than the {count} asked for: "
-                "ask for fewer episodes."
+                f"{env_id} has {finite} instances, fewer than the {count} asked for: ask for fewer episodes."
             )
         for attempt in range(count * _MAX_TRIES_PER_INSTANCE):
             candidate = stream_seed("evaluation", seed, attempt) % 2**31
-            env.reset(seed=candidate)
-            found.setdefault(env.instance_hash, candidate)
+            found.setdefault(_instance_of(slot, candidate) or f"{_BROKEN}{candidate}", candidate)
+            if len(found) == _MOST_BROKEN and all(name.startswith(_BROKEN) for name in found):
+                fault = slot.reset(candidate, None)[4]["fault"]
+                raise TurngymError(f"{env_id} cannot begin an episode: {fault or 'its resets break'}.")
             if len(found) == count:
                 return found
     if whatever_there_is:
@@ -108,6 +128,18 @@ def distinct_instances(
     raise ConfigError(
         f"{env_id} gave only {len(found)} distinct instances where {count} were asked for: ask for fewer."
     )
+
+
+def _instance_of(slot: Slot, seed: int) -> str:
+    """Return the instance that a seed gives, empty where the environment breaks."""
+    if slot.reset(seed, None)[0] is None:
+        return ""
+    try:
+        return str(slot.call("instance_hash", (), {}))
+    except BaseException as error:  # the boundary: the property is the environment's
+        if is_for_program(error):
+            raise
+        return ""
 
 
 def play_all(

@@ -21,7 +21,7 @@ from turngym.benchmarks.evaluation_tries import require_tries
 from turngym.benchmarks.rulesets import ruleset_hash
 from turngym.benchmarks.submission import Played, configuration, episode_row, metadata, results, transcript
 from turngym.benchmarks.suites import SuiteEntry, SuiteResult
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, error_text
 
 
 class Watcher:
@@ -141,6 +141,9 @@ class EvaluationRun:
                 self._play(name, name, agent, folder, rules, began)
             except ConfigError as error:  # no solver: there is no upper baseline
                 self.watcher.remark(f"without the {name} baseline: {error}")
+                continue
+            except Exception as error:  # the boundary: a solver that breaks costs its baseline, not the evaluation
+                self.watcher.remark(f"without the {name} baseline: {error_text(error)}")
                 continue
             missing = sum(map(len, unplayed(self.plan, folder.of(name)).values()))
             if missing:

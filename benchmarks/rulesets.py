@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import gymnasium
-
+from turngym.agents.evaluate import guarded_slot
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.table import Table
 from turngym.envs.spaces import Unicode
+from turngym.envs.vector.slot import Slot
 from turngym.seeding import stream
 
 _EPISODES, _MAX_TURNS = 3, 20
@@ -22,31 +22,41 @@ def ruleset_hash(env_id: str, options: Mapping[str, Any]) -> str:
     """Return a hash of what the environment says in a few short episodes of fixed random actions.
 
     It covers rules text, observations, rewards, ends and legal actions, so that a refactoring keeps it and a changed
-    rule, prompt or generator of instances does not.
+    rule, prompt or generator of instances does not. A fault is part of what an environment does: its kind is hashed,
+    and the episodes that are played later meet and count it.
+
+    Raises:
+        TurngymError: The environment cannot be made.
     """
-    env = gymnasium.make(env_id, **options)
-    try:
-        seen: list[Any] = [env_id, env.get_wrapper_attr("settings"), env.get_wrapper_attr("instructions")]
+    with guarded_slot(env_id, options) as slot:
+        seen: list[Any] = [env_id, slot.call("settings", (), {}), slot.call("instructions", (), {})]
         for episode in range(_EPISODES):
-            seen += _play(env, episode)
-    finally:
-        env.close()
+            seen += _play(slot, episode)
     return hashlib.sha256(json.dumps(seen, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
 
 
-def _play(env: gymnasium.Env[Any, Any], episode: int) -> list[Any]:
-    observation, info = env.reset(seed=episode)
+def _play(slot: Slot, episode: int) -> list[Any]:
+    observation, _, _, _, info, _ = slot.reset(episode, None)
+    if observation is None:
+        return [_kind_of(info["fault"])]
     seen: list[Any] = [str(observation)]
     for turn in range(_MAX_TURNS):
         generator = stream("ruleset", episode, turn)
         legal = info["legal_actions"]
         action = legal[generator.integers(len(legal))] if legal else Unicode(generator).sample()
-        observation, reward, terminated, truncated, info = env.step(action)
+        observation, reward, terminated, truncated, info, _ = slot.step(action)
+        if observation is None:
+            return [*seen, _kind_of(info["fault"])]
         seen.append([str(observation), reward, terminated, truncated, info["action_is_valid"], info["success"]])
         seen.append([info["score"], list(info["legal_actions"])])
         if terminated or truncated:
             break
     return seen
+
+
+def _kind_of(fault: str) -> str:
+    """Return the first words of a fault; the rest may hold addresses and times, which are never the same."""
+    return ":".join(fault.split(":")[:2])
 
 
 def game_ruleset_hash(game_id: str, game: Game) -> str:

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 import gymnasium
 import numpy as np
 
-from turngym.envs.saved import require_same_content
 from turngym.envs.settings import Configured
 from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError, EpisodeOver, error_text, nearest
@@ -323,6 +322,8 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
             ConfigError: The bytes are no snapshot, a damaged one, or one of another environment or other options. The
                 episode stands as it did before then.
         """
+        from turngym.envs.saved import require_same_content  # not needed to import turngym
+
         content = self._read_snapshot(snapshot)
         before = None if self._observation is None else json.loads(self.snapshot())
         generator = self.np_random

@@ -15,7 +15,8 @@ from turngym.benchmarks.commands.usage import read_words
 from turngym.envs.core import TextEnv
 from turngym.envs.own import find_spec
 from turngym.envs.registration import NAMESPACE
-from turngym.errors import ConfigError
+from turngym.envs.vector.boundary import is_for_program
+from turngym.errors import ConfigError, error_text
 from turngym.plugins import outside_ids
 from turngym.wrappers.core import TextWrapper
 from turngym.wrappers.wrapping import wrap
@@ -192,7 +193,12 @@ def make_text_env(env_id: str, options: dict[str, Any]) -> TextEnv[Any]:
         ConfigError: It is no text environment, or an option is wrong.
     """
     require_text_env(env_id)
-    env = gymnasium.make(env_id, **options)
+    try:
+        env = gymnasium.make(env_id, **options)
+    except BaseException as error:  # the boundary: an environment that ends the program here is told like any other
+        if isinstance(error, Exception) or is_for_program(error):
+            raise
+        raise ConfigError(f"{env_id} cannot be made: {error_text(error)}.") from error
     if not isinstance(env.unwrapped, TextEnv):
         env.close()
         raise ConfigError(_refusal(env_id))
