@@ -108,6 +108,6 @@ def test_a_wrong_word_is_explained(words: list[str], message: str, capsys: pytes
     assert shown.startswith("error: ") and message in shown and shown.count("\n") == 1
 
 
-def test_an_agent_that_does_not_exist_is_refused_with_the_choices(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_agent_that_does_not_exist_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["play", GUESS, "--agent", "exprt"]) == 2
-    assert "human" in capsys.readouterr().err
+    assert "Did you mean 'expert'?" in capsys.readouterr().err

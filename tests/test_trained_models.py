@@ -197,3 +197,11 @@ def test_players_of_a_tournament_play_as_each_was_trained(model: Path, tmp_path:
     assert plan["trained"]["mine"]["max_new_tokens"] == 8 and "random" not in plan["trained"]
     assert plan["agents"]["max_new_tokens"] == 256
     assert main([*words, "--out", str(tmp_path / "out"), "--resume", "--json"]) == 0
+
+
+def test_a_trained_model_can_be_watched(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["play", ENV, "--agent", f"hf:{model}", "--seed", "3"]) == 0
+    out, err = capsys.readouterr()
+    assert "it plays in the same way here" in err and "player" in out and "#" not in out
+    assert main(["play", ENV, "--agent", "nobody"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

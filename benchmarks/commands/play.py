@@ -14,15 +14,17 @@ import numpy as np
 from rich.console import Console
 from tyro.conf import Positional
 
-from turngym.agents.backends.random import RandomAgent
-from turngym.agents.core import Request
+from turngym.agents.backends import make_agent, settings_for
+from turngym.agents.core import Agent, Request
 from turngym.benchmarks.commands.parsing import Pairs, Specs, key_values, parse, text_env_maker
 from turngym.benchmarks.commands.play_commands import Table
 from turngym.benchmarks.commands.play_screen import Screen
 from turngym.benchmarks.commands.play_session import Left, NoSuchCommand, Session
+from turngym.benchmarks.commands.trained_models import environment_as_trained, tell
 from turngym.errors import ConfigError
 
 _QUIT = ("quit", "exit")
+_HUMAN, _EXPERT = "human", "expert"
 USES_OWN_MODULES = True
 
 
@@ -37,7 +39,8 @@ class Arguments:
         option: An option of the environment, such as max_turns=20; may be repeated.
         wrapper: A wrapper around the environment, such as history:k=4; may be repeated, the first innermost.
         seed: Seed of the task; drawn and shown unless given.
-        agent: Who plays: you, or an agent that you watch.
+        agent: Who plays: you (human), or an agent that you watch: random, expert, or any of `turngym eval`, such as
+            hf:FOLDER; a model that was trained here plays with the options, wrappers and prompts of its training.
         split: Share of the tasks to draw from.
         save: A new file for the transcript of the episode, written at its end.
         picture: Whether to show pictures where the environment has them; auto does so in a terminal with colours.
@@ -47,7 +50,7 @@ class Arguments:
     option: Pairs = ()
     wrapper: Specs = ()
     seed: int | None = None
-    agent: Literal["human", "random", "expert"] = "human"
+    agent: str = "human"
     split: str | None = None
     save: Path | None = None
     picture: Literal["auto", "always", "never"] = "auto"
@@ -61,20 +64,22 @@ def main(argv: Sequence[str]) -> int:
     options = key_values(arguments.option, "--option")
     if arguments.split is not None:
         options = {"split": arguments.split, **options}
-    maker = text_env_maker(arguments.env, options, arguments.wrapper)
+    options, wrappers = environment_as_trained(arguments.agent, arguments.env, options, arguments.wrapper)
+    seed = fresh_seed() if arguments.seed is None else arguments.seed
+    agent = watched(arguments, seed, options, wrappers)
+    maker = text_env_maker(arguments.env, options, wrappers)
     _forgive_odd_bytes()
     console = Console(highlight=False, force_terminal=True if arguments.picture == "always" else None)
     env = maker()
     if _has_picture(env) and _shows_pictures(console, arguments.picture):
         env.close()
         env = maker(render_mode="rgb_array")
-    seed = fresh_seed() if arguments.seed is None else arguments.seed
     session, screen = Session(env, maker, seed), Screen(console)
     try:
-        if arguments.agent == "human":
+        if arguments.agent == _HUMAN:
             play(session, screen, typed(session, screen))
         else:
-            watch(session, screen, arguments.agent)
+            watch(session, screen, agent)
         if arguments.save is not None:
             session.save(arguments.save)
             screen.note(f"saved {arguments.save}")
@@ -136,15 +141,30 @@ def play(session: Session, screen: Screen, ask: Callable[[str], str]) -> None:
             return
 
 
-def watch(session: Session, screen: Screen, name: str) -> None:
-    """Let the random or the expert agent play one episode."""
-    random = RandomAgent(session.seed)
+def watched(arguments: Arguments, seed: int, options: dict[str, Any], wrappers: Sequence[str]) -> Agent | None:
+    """Return the agent that plays; None for a person, and for the expert, whom the environment itself is asked for.
+
+    Raises:
+        UnknownName: There is no such agent.
+        ServerDown: Its server cannot be played with.
+    """
+    if arguments.agent in (_HUMAN, _EXPERT):
+        return None
+    settings = settings_for(arguments.agent, seed=seed, temperature=0.0)
+    agent = make_agent(arguments.agent, settings)
+    tell(arguments.agent, arguments.env, options, wrappers, settings)
+    agent.prepare()
+    return agent
+
+
+def watch(session: Session, screen: Screen, agent: Agent | None) -> None:
+    """Let an agent play one episode; the expert of the environment where there is none."""
     session.begin()
     screen.opening(session, is_interactive=False)
     while not session.is_over:
         turn = len(session.turns)
         request = Request(0, 0, turn, session.text, session.info, session.env.instructions)
-        action = session.hint() if name == "expert" else random.act([request])[0].action
+        action = session.hint() if agent is None else agent.act([request])[0].action
         screen.action(action)
         session.take(action)
         screen.turn(session)
