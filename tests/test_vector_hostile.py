@@ -77,7 +77,7 @@ def test_the_fault_of_a_reward_says_what_was_given(make: Make, backend: str) -> 
         vector.reset(seed=0)
         faults.append(vector.step([action])[4].rows[0]["fault"])
     assert faults == [
-        "exception: ValueError: the reward must be finite, got nan",
+        "exception: NotFinite: got the reward nan, which is not finite",
         "exception: TypeError: the reward must be a number, got '1.5'",
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -14,6 +15,8 @@ from turngym.trainers.turn_table import TurnTable
 
 BadReward: TypeAlias = Literal["stop", "drop"]
 _SHOWN = 200
+_REFUSED = re.compile(r"exception: NotFinite: got (.*), which is not finite$")
+"""The fault of a slot whose environment gave such a reward."""
 
 
 def place_of(trajectory: Trajectory, turn: int) -> dict[str, Any]:
@@ -44,7 +47,13 @@ def place_of_row(kept: Sequence[Trajectory], row: int) -> dict[str, Any]:
 
 
 def _bad_reward(trajectory: Trajectory) -> tuple[int, str] | None:
-    """Return the first turn whose reward, or a part of it, is not finite, and what it got; None if there is none."""
+    """Return the first turn whose reward, or a part of it, is not finite, and what it got; None if there is none.
+
+    A vector ends the episode there as a faulted one, whose last turn has the reward 0.
+    """
+    if trajectory.fault:
+        refused = _REFUSED.match(trajectory.fault)
+        return (len(trajectory.turns) - 1, refused[1]) if refused and trajectory.turns else None
     for index, turn in enumerate(trajectory.turns):
         if not math.isfinite(turn.reward):
             return index, f"the reward {turn.reward}"
@@ -58,7 +67,7 @@ def screen_rewards(trajectories: Sequence[Trajectory], bad_reward: BadReward) ->
     """Look for rewards that are not finite, right after the episodes were played.
 
     Args:
-        trajectories: Episodes; faulted ones are passed over.
+        trajectories: Episodes; those with another fault are passed over.
         bad_reward: ``drop`` makes an episode with such a reward a faulted one, which enters nothing and is counted.
 
     Returns:
@@ -69,7 +78,7 @@ def screen_rewards(trajectories: Sequence[Trajectory], bad_reward: BadReward) ->
     """
     dropped = 0
     for trajectory in trajectories:
-        found = None if trajectory.fault else _bad_reward(trajectory)
+        found = _bad_reward(trajectory)
         if found is None:
             continue
         turn, what = found
@@ -77,7 +86,7 @@ def screen_rewards(trajectories: Sequence[Trajectory], bad_reward: BadReward) ->
             raise DivergenceError(
                 f"episode {trajectory.spec.episode} of {trajectory.env_id} got {what} at turn {turn}.",
                 "reward",
-                place_of(trajectory, turn),
+                {**place_of(trajectory, turn), "reward": what.rpartition(" ")[2]},
             )
         trajectory.fault, trajectory.truncated = f"bad reward: {what} at turn {turn}", True
         dropped += 1

@@ -18,6 +18,17 @@ class BrokenCode(ConfigError):
     """A file or module of the user's own raises when it is imported or called."""
 
 
+class NotFinite(TurngymError, ValueError):
+    """An environment gave a reward, or a part of one, that is not a finite number.
+
+    Args:
+        what: Which one, such as ``"the reward nan"``.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"got {what}, which is not finite")
+
+
 class ExpertLost(ConfigError):
     """The solver knows no way on from where the episode is; elsewhere it may well know one."""
 

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from turngym.errors import NotFinite
 from turngym.text import valid_text
 
 
@@ -50,7 +51,7 @@ def finite_reward(reward: Any) -> float:
 
     Raises:
         TypeError: It is no number.
-        ValueError: It is not finite.
+        NotFinite: It is not finite.
 
     >>> finite_reward(np.float32(0.5))
     0.5
@@ -59,7 +60,7 @@ def finite_reward(reward: Any) -> float:
         raise TypeError(f"the reward must be a number, got {_shown(reward)}")
     number = float(reward)
     if not math.isfinite(number):
-        raise ValueError(f"the reward must be finite, got {number}")
+        raise NotFinite(f"the reward {number}")
     return number
 
 
@@ -75,6 +76,7 @@ def valid_table(info: dict[str, Any]) -> dict[str, Any]:
 
     Raises:
         TypeError: A value of the table of :class:`turngym.types.Info` is of a wrong type; one may be absent.
+        NotFinite: A part of the reward is not finite.
 
     >>> valid_table({"anchor": "a\ud800", "legal_actions": ("up\udfff",), "score": 1.0})
     {'anchor': 'a�', 'legal_actions': ('up�',), 'score': 1.0}
@@ -102,6 +104,9 @@ def valid_table(info: dict[str, Any]) -> dict[str, Any]:
     for key, (is_right, expected) in _TABLE.items():
         if key in info and not is_right(info[key]):
             raise TypeError(f"info[{key!r}] must be {expected}, got {_shown(info[key])}")
+    for name, part in info.get("reward_components", {}).items():
+        if not math.isfinite(part):
+            raise NotFinite(f"the reward part {name!r} of {part}")
     return _valid_table(info)
 
 
@@ -157,7 +162,7 @@ def _are_texts(value: Any) -> bool:
 
 
 def _are_numbers(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(k, str) and _is_finite(v) for k, v in value.items())
+    return isinstance(value, Mapping) and all(isinstance(k, str) and _is_number(v) for k, v in value.items())
 
 
 _TABLE: dict[str, tuple[Callable[[Any], bool], str]] = {
@@ -168,7 +173,7 @@ _TABLE: dict[str, tuple[Callable[[Any], bool], str]] = {
     "progress": (_is_share, "a number, nan where it is unknown"),
     "score": (_is_finite, "a finite number"),
     "fault": (lambda value: isinstance(value, str), "a str"),
-    "reward_components": (_are_numbers, "a dict of finite numbers"),
+    "reward_components": (_are_numbers, "a dict of numbers"),
 }
 
 
