@@ -27,7 +27,7 @@ from turngym.envs.checks.rule import Finding, difference, excerpts, raised
 from turngym.envs.checks.source import source_of
 from turngym.envs.checks.table import RULES
 from turngym.envs.own import FromFile, nearest_env
-from turngym.errors import ConfigError, SnapshotUnsupported, TurngymError, UnknownName
+from turngym.errors import BrokenCode, ConfigError, SnapshotUnsupported, TurngymError, UnknownName
 from turngym.loading import load_file
 
 quick = partial(check, episodes=1, in_process=True)
@@ -64,7 +64,7 @@ def test_an_environment_of_a_file_that_is_not_installed_is_checked(tmp_path: Pat
 def test_a_file_that_cannot_be_run_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "half.py").write_text("import nothing_of_that_name\n")
     before = set(sys.modules), list(sys.path)
-    with pytest.raises(ModuleNotFoundError):
+    with pytest.raises(BrokenCode, match="No module named 'nothing_of_that_name'"):
         source_of(f"{tmp_path / 'half.py'}:Mine")
     assert (set(sys.modules), sys.path) == before
 

@@ -14,10 +14,15 @@ import sys
 
 # `python -m turngym` searches the working directory first, where a file gymnasium.py may have been downloaded. It is
 # left out before anything else is imported, unless turngym itself was found there: then it is a checkout.
+try:
+    _HERE = os.getcwd()
+except FileNotFoundError:  # the working directory has been deleted
+    _HERE = ""
 if (
-    any(pair == ("-m", "turngym") for pair in zip(sys.orig_argv, sys.orig_argv[1:], strict=False))
-    and sys.path[:1] == [os.getcwd()]  # not so under python -P
-    and os.path.dirname(os.path.dirname(os.path.abspath(__file__))) != os.getcwd()
+    _HERE
+    and any(pair == ("-m", "turngym") for pair in zip(sys.orig_argv, sys.orig_argv[1:], strict=False))
+    and sys.path[:1] == [_HERE]  # not so under python -P
+    and os.path.dirname(os.path.dirname(os.path.abspath(__file__))) != _HERE
 ):
     sys.path.pop(0)
 

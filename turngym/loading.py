@@ -114,7 +114,8 @@ def find_in(module: ModuleType, place: str, name: str, wanted: Wanted, registry:
     if found is None and registry is not None and name in registry and registry.module(name) == module.__name__:
         return registry[name]
     if found is None:
-        known = [key for key, value in vars(module).items() if _is_of(value, module) and wanted.accepts(value)]
+        classes = {key: value for key, value in vars(module).items() if isinstance(value, type)}
+        known = [key for key, value in classes.items() if _is_of(value, module) and wanted.accepts(value)]
         raise UnknownName(
             f"{place} has no {name!r}. {nearest(name, known) if known else f'It has no {_bare(wanted.form)} at all.'}"
         )
