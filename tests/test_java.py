@@ -176,10 +176,18 @@ def test_a_full_heap_ends_the_process_with_a_word() -> None:
     pool.close()
 
 
+def stop(process: int) -> None:
+    """Stop a process, and wait until all of its threads stand still: until then it may answer."""
+    os.kill(process, signal.SIGSTOP)
+    tasks = Path(f"/proc/{process}/task")
+    while any((task / "stat").read_text().rpartition(")")[2].split()[0] != "T" for task in tasks.iterdir()):
+        time.sleep(0.001)
+
+
 @NEEDS_JAVA
 def test_a_process_that_hangs_is_ended_when_the_next_one_needs_a_seat(monkeypatch: pytest.MonkeyPatch) -> None:
     pool, held = new_list(seats=2)
-    os.kill(held.process.pid, signal.SIGSTOP)
+    stop(held.process.pid)
     monkeypatch.setattr(java, "HANG_SECONDS", 0.5)
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(held.call, "size")
