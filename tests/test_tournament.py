@@ -162,7 +162,7 @@ def test_wrong_plans_are_explained(tmp_path: Path) -> None:
             play_tournament(tournament, **settings)
 
     refused(UnknownName, "no player of high_digits named 'aces'. Did you mean 'ace'?", plan("random", "aces"))
-    refused(UnknownName, "module 'tournament_games' has no attribute 'Aec'", plan("random", of("Aec")))
+    refused(UnknownName, "tournament_games has no 'Aec'. Did you mean 'Ace'?", plan("random", of("Aec")))
     refused(ConfigError, "the players of high_digits are: ace, random", plan("random", "expert:"))
     refused(UnknownName, "no player named 'aec' to anchor", plan("random", "ace"), anchor="aec")
     refused(ConfigError, "two players at least, got 1", plan("random"))

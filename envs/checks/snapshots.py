@@ -85,7 +85,7 @@ def snapshot_json(case: Case) -> Iterator[Finding]:
     "pears.",
     mend="TextEnv saves self.np_random: draw from nothing else. Where you keep a generator of your own, save its "
     "bit_generator.state in _state and set it in _load.",
-    after=(*REUSABLE, "snapshot-json"),
+    after=(*REUSABLE, "snapshot-json", "info-complete", "observation-in-space"),
 )
 def snapshot_generator(case: Case) -> Iterator[Finding]:
     """Generators are part of the state."""

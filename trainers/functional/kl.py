@@ -42,6 +42,7 @@ def kl_penalty(logprobs: Tensor, reference_logprobs: Tensor, estimator: str = "k
         estimator: ``k1`` (x), ``k2`` (x^2 / 2), ``k3`` (exp(-x) + x - 1, at most 10), ``abs`` (|x|). With a trailing
             ``+``: that value with the gradient of k2, whose expectation is the gradient of the divergence.
 
+    >>> import torch
     >>> kl_penalty(torch.tensor(-1.0), torch.tensor(-1.5), "k3")
     tensor(0.1065)
     """

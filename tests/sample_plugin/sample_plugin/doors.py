@@ -1,11 +1,14 @@
 """Doors: one of a few opens."""
 
 from turngym.envs import Outcome, TextEnv
+from turngym.envs.settings import worded
 from turngym.types import JSONValue
 
 
 class Doors(TextEnv[str]):
     """A row of doors, one of which opens."""
+
+    file_options = worded()
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ import numpy as np
 from turngym.agents.backends import BACKENDS, AgentSettings
 from turngym.agents.core import Agent, Decision, Request
 from turngym.envs.multiagent import PLAYERS, Player, SeatView
+from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import TextWrapper
 
@@ -17,6 +18,7 @@ class Loud(TextWrapper):
     """Shows every observation in capital letters."""
 
     name: ClassVar[str] = "sample_loud"
+    file_options = worded()
 
     def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
         return observation.upper()
