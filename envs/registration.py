@@ -136,7 +136,7 @@ def register_env(env_id: str, entry_point: str, *, summary: str, options: Mappin
     Traceback (most recent call last):
     turngym.errors.ConfigError: the namespace turngym is for what comes with it, got 'turngym/Picker-v0': take your own.
     """
-    _require_own(env_id, entry_point)
+    _require_own(env_id, entry_point, summary)
     spec = Spec(entry_point, dict(options or {}), summary)
     if _added.get(env_id) != spec:
         _add(env_id, spec, entry_point)
@@ -158,7 +158,7 @@ def register_game(game_id: str, entry_point: str, *, summary: str, options: Mapp
     Traceback (most recent call last):
     turngym.errors.ConfigError: an id is written namespace/Name-v0, got 'cards/Snap'.
     """
-    _require_own(game_id, entry_point)
+    _require_own(game_id, entry_point, summary)
     spec, known = Spec(entry_point, dict(options or {}), summary), _added_games.get(game_id)
     if known == spec:
         return
@@ -179,8 +179,8 @@ def module_of_env(env_id: str) -> str:
     return _modules.get(env_id) or module_of(registry[env_id])
 
 
-def _require_own(env_id: str, entry_point: str) -> None:
-    """Raise unless both have their form, and the namespace is not turngym's."""
+def _require_own(env_id: str, entry_point: str, summary: str) -> None:
+    """Raise unless all have their form, and the namespace is not turngym's."""
     try:
         namespace, _, version = parse_env_id(env_id)
     except (gymnasium.error.Error, TypeError):
@@ -189,6 +189,8 @@ def _require_own(env_id: str, entry_point: str) -> None:
         raise ConfigError(f"an id is written namespace/Name-v0, got {env_id!r}.")
     if namespace == NAMESPACE:
         raise ConfigError(f"the namespace turngym is for what comes with it, got {env_id!r}: take your own.")
+    if not isinstance(summary, str):
+        raise ConfigError(f"the summary of {env_id!r} is a sentence, got a {type(summary).__name__}.")
     module, _, name = entry_point.partition(":")
     if not name or not all(map(str.isidentifier, (*module.split("."), name))):
         raise ConfigError(f"the entry point of {env_id!r} is written module:Class, got {entry_point!r}.")

@@ -8,19 +8,20 @@ nothing else suffers; a name that two of them give is refused, with both of them
 
 from __future__ import annotations
 
+import sys
+import threading
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from turngym.errors import ConfigError
-
-if TYPE_CHECKING:
-    import importlib.metadata
+from turngym.entries import Entry, entries
+from turngym.errors import ConfigError, error_text
+from turngym.printable import printable
 
 PLUGIN_GROUP = "turngym.plugins"
 OURS = "turngym"
@@ -28,6 +29,9 @@ OURS = "turngym"
 ENVIRONMENT, GAME = "environment", "game"
 KINDS = (ENVIRONMENT, GAME, "algorithm", "backend", "suite", "wrapper", "player", "verifier", "reward model")
 """What an entry point can be for: one of the name ``algorithms`` is imported when an algorithm is asked for."""
+_MOST_NAMED = 10
+"""How many plug-ins that could not be loaded a warning names."""
+_SLOW_SECONDS = 10.0
 
 
 class PluginWarning(UserWarning):
@@ -72,7 +76,7 @@ class _Entry(NamedTuple):
     undo: Callable[[], object]
 
 
-_loaded: dict[tuple[str, str, str], Plugin] = {}
+_loaded: dict[tuple[str, ...], Plugin] = {}
 _journal: list[_Entry] = []
 _contested: dict[tuple[str, str], str] = {}
 
@@ -92,51 +96,57 @@ def load_plugins(*kinds: str) -> tuple[Plugin, ...]:
     Args:
         *kinds: Leave out the entry points that are for other kinds than these; without any, leave out none.
     """
-    import importlib.metadata  # here, because it costs `import turngym` time
-
     broken = []
     others = {f"{each}s" for each in KINDS if kinds and each not in kinds}
-    for entry in sorted(importlib.metadata.entry_points(group=PLUGIN_GROUP), key=_key):
-        if _key(entry) not in _loaded and entry.name not in others:
-            _loaded[_key(entry)] = Plugin(entry.name, entry.value, _package(entry))  # it may ask for a name itself
-            _loaded[_key(entry)] = found = _load(entry)
+    for entry in entries(PLUGIN_GROUP):
+        if entry[:3] not in _loaded and entry.name not in others:
+            _loaded[entry[:3]] = Plugin(entry.name, entry.value, entry.package)  # it may ask for a name itself
+            _loaded[entry[:3]] = found = _load(entry)
             broken += [f"{found.label} ({found.value}): {found.error}"] if found.error else []
     if broken:
         message = f"{len(broken)} of {len(_loaded)} plug-ins could not be loaded; the rest works without: "
-        warnings.warn(message + "; ".join(broken), PluginWarning, stacklevel=2)
+        more = len(broken) - _MOST_NAMED
+        rest = [f"and {more} more, which `turngym list plugins` shows"] if more > 0 else []
+        warnings.warn(message + "; ".join(broken[:_MOST_NAMED] + rest), PluginWarning, stacklevel=2)
     return tuple(_loaded.values())
 
 
-def _package(entry: importlib.metadata.EntryPoint) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
-
-
-def _key(entry: importlib.metadata.EntryPoint) -> tuple[str, str, str]:
-    return _package(entry), entry.name, entry.value
-
-
-def _load(entry: importlib.metadata.EntryPoint) -> Plugin:
+def _load(entry: Entry) -> Plugin:
     """Import what an entry point names; if that breaks, take back all that it registered."""
+    if entry.point is None:
+        return Plugin(entry.name, entry.value, entry.package, (), entry.error)
     before, start, root = dict(gymnasium.registry), len(_journal), root_of(entry.value)
     error = ""
+    patience = threading.Timer(_SLOW_SECONDS, _tell_slow, (entry,))
+    patience.daemon = True
+    patience.start()
     try:
-        found = entry.load()
+        found = entry.point.load()
         if isinstance(found, FunctionType):
             found()
         _refuse_overrides(before, root)
-    except (Exception, SystemExit) as problem:  # the boundary to code of third parties
-        error = " ".join(f"{type(problem).__name__}: {problem}".split())
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:  # the boundary to code of third parties
+        error = printable(error_text(problem))
+    finally:
+        patience.cancel()
     own = [each for each in _journal[start:] if root_of(each.module) == root]
     new = [env_id for env_id, spec in gymnasium.registry.items() if _is_new(env_id, spec, before, root)]
     if error:
         for each in reversed(own):
             each.undo()
             _journal.remove(each)
-        for env_id in new:
+        for env_id in new + _changed_of_ours(before):
             _put_back(env_id, before)
-        return Plugin(entry.name, entry.value, _package(entry), (), error)
+        return Plugin(entry.name, entry.value, entry.package, (), error)
     added = {(each.kind, each.name) for each in own} | {(ENVIRONMENT, env_id) for env_id in new}
-    return Plugin(entry.name, entry.value, _package(entry), tuple(sorted(added)))
+    return Plugin(entry.name, entry.value, entry.package, tuple(sorted(added)))
+
+
+def _tell_slow(entry: Entry) -> None:
+    name = entry.package or entry.value
+    print(f"still loading the plug-in {name} ({entry.value}); uninstall it if it hangs", file=sys.stderr)
 
 
 def module_of(spec: EnvSpec) -> str:
@@ -148,6 +158,12 @@ def _is_new(env_id: str, spec: EnvSpec, before: Mapping[str, EnvSpec], root: str
     return before.get(env_id) is not spec and root_of(module_of(spec)) == root
 
 
+def _changed_of_ours(before: Mapping[str, EnvSpec]) -> list[str]:
+    """Return the ids in turngym's namespace that are new or have changed: all of its own are there from the start."""
+    names = {env_id for env_id, spec in (*before.items(), *gymnasium.registry.items()) if spec.namespace == OURS}
+    return sorted(env_id for env_id in names if gymnasium.registry.get(env_id) is not before.get(env_id))
+
+
 def _put_back(env_id: str, before: Mapping[str, EnvSpec]) -> None:
     if env_id in before and (ENVIRONMENT, env_id) not in _contested:
         gymnasium.registry[env_id] = before[env_id]
@@ -157,6 +173,10 @@ def _put_back(env_id: str, before: Mapping[str, EnvSpec]) -> None:
 
 def _refuse_overrides(before: Mapping[str, EnvSpec], root: str) -> None:
     """Raise if ids that others had were registered with Gymnasium itself, which lets the last one win."""
+    for env_id in _changed_of_ours(before):
+        if env_id in before:
+            raise taken(ENVIRONMENT, env_id, module_of(before[env_id]), root)
+        raise ConfigError(f"the namespace {OURS} is for what comes with it, got {env_id!r}: take your own.")
     for env_id, spec in list(gymnasium.registry.items()):
         if not _is_new(env_id, spec, before, root):
             continue

@@ -10,10 +10,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from turngym.errors import MissingExtra, UnknownName, nearest
+from turngym.errors import ConfigError, MissingExtra, UnknownName, nearest
 from turngym.plugins import OURS, PluginWarning, is_contested, load_plugins, note, require_uncontested, root_of, taken
 
 T = TypeVar("T")
+_LONGEST_NAME = 200
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -42,8 +43,13 @@ class Registry(Mapping[str, T], Generic[T]):
         """Return a decorator that records its argument under ``name``.
 
         Raises:
-            ConfigError: The name is taken.
+            ConfigError: The name is taken, or is no name.
         """
+        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
+            shown = repr(name)[:80] if isinstance(name, str) else f"a {type(name).__name__}"
+            raise ConfigError(
+                f"the name of a {self.kind} is printable text of 1 to {_LONGEST_NAME} letters, got {shown}."
+            )
         module = str(sys._getframe(1).f_globals.get("__name__", ""))
 
         def record(item: T) -> T:

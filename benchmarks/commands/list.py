@@ -18,6 +18,7 @@ from rich.table import Table
 from tyro.conf import Positional
 
 from turngym.benchmarks.commands.parsing import parse, text_env_ids
+from turngym.entries import shortened
 from turngym.output import print_json
 from turngym.plugins import OURS, Plugin, load_plugins, origin
 from turngym.registry import Registry
@@ -109,7 +110,10 @@ def suites() -> list[Row]:
     """Return the suites."""
     from turngym.benchmarks.suites import SUITES
 
-    return [_row(name, suite.description, "", (), SUITES.module(name)) for name, suite in SUITES.items()]
+    return [
+        _row(name, str(getattr(suite, "description", "")), "", (), SUITES.module(name))
+        for name, suite in SUITES.items()
+    ]
 
 
 def wrappers() -> list[Row]:
@@ -213,7 +217,7 @@ def _is_installed(package: str) -> bool:
 
 
 def _row(name: str, summary: str, extra: str, absent: Sequence[str], module: str) -> Row:
-    row = {"name": name, "summary": summary, "extra": extra, "installed": not absent, "absent": list(absent)}
+    row = {"name": name, "summary": shortened(summary), "extra": extra, "installed": not absent, "absent": list(absent)}
     return row | {"origin": origin(module)}
 
 

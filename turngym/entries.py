@@ -1,0 +1,112 @@
+"""The metadata of installed packages, read with care: a package whose files are broken harms no other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from turngym.errors import error_text
+from turngym.printable import printable
+
+if TYPE_CHECKING:
+    import importlib.metadata
+
+MOST_OF_A_PACKAGE = 100
+"""How many entry points of one package are loaded."""
+_LONGEST_NAME = 300
+
+
+class Entry(NamedTuple):
+    """What the metadata of a package names.
+
+    Args:
+        package: Name and version of the package; empty if unknown.
+        name: Name of the entry point.
+        value: What it names: ``"package.module"`` or ``"package.module:function"``.
+        point: The entry point, to load it; None where it is not to be loaded.
+        error: Why not.
+    """
+
+    package: str
+    name: str
+    value: str
+    point: importlib.metadata.EntryPoint | None = None
+    error: str = ""
+
+
+def entries(group: str) -> list[Entry]:
+    """Return the entry points of a group, sorted, and an entry for every package whose own cannot be read.
+
+    Args:
+        group: The group.
+    """
+    found: list[Entry] = []
+    counts: Counter[str] = Counter()
+    for each in sorted(_read(group), key=lambda each: each[:3]):
+        counts[each.package] += 1
+        if counts[each.package] <= MOST_OF_A_PACKAGE:
+            found.append(each)
+    return found + [
+        Entry(package, "", "", None, f"it has {count} entry points; {MOST_OF_A_PACKAGE} of them are loaded")
+        for package, count in counts.items()
+        if count > MOST_OF_A_PACKAGE
+    ]
+
+
+def _read(group: str) -> Iterator[Entry]:
+    import importlib.metadata  # here, because it costs `import turngym` time
+
+    try:
+        points = list(importlib.metadata.entry_points(group=group))
+    except Exception:  # the files of one package are broken: each is read by itself
+        seen: set[str] = set()
+        for package in importlib.metadata.distributions():
+            yield from _of_package(package, group, seen)
+        return
+    labels: dict[int, str] = {0: ""}
+    for point in points:
+        key = 0 if point.dist is None else id(point.dist)
+        if point.dist is not None and key not in labels:
+            labels[key], _ = _label(point.dist)
+        yield _entry(point, labels[key])
+
+
+def _of_package(package: importlib.metadata.Distribution, group: str, seen: set[str]) -> Iterator[Entry]:
+    """Yield the entry points of a package, unless one of its name has been seen, which was found first."""
+    name, error = _label(package)
+    if name in seen:
+        return
+    seen.add(name)
+    try:
+        points = [point for point in package.entry_points if point.group == group]
+    except Exception as problem:  # a file that is not valid
+        yield Entry(name, "", "", None, f"its entry points cannot be read ({error or error_text(problem)})")
+        return
+    for point in points:
+        yield _entry(point, name)
+
+
+def _entry(point: importlib.metadata.EntryPoint, label: str) -> Entry:
+    match = point.pattern.match(point.value)
+    error = "" if match else "its value is not written package.module or package.module:function"
+    return Entry(label, shortened(point.name), shortened(point.value), point if match else None, error)
+
+
+def _label(package: importlib.metadata.Distribution) -> tuple[str, str]:
+    """Return name and version of a package, and why they cannot be read; then the name is its folder's."""
+    try:
+        return shortened(f"{package.name} {package.version}"), ""
+    except Exception as problem:  # a file that is absent or not valid
+        folder = str(getattr(package, "_path", "")).rpartition("/")[2]
+        return shortened(folder or "an unknown package"), error_text(problem)
+
+
+def shortened(text: str) -> str:
+    r"""Return a name as it can be shown: on one line, of bounded length, without what a terminal would obey.
+
+    >>> shortened("a\x1b[2J" + 400 * "b") == "a\\x1b[2J" + 292 * "b" + "..."
+    True
+    """
+    shown = printable(text[: _LONGEST_NAME + 1])
+    return shown if len(shown) <= _LONGEST_NAME else f"{shown[:_LONGEST_NAME]}..."
