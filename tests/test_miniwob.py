@@ -245,3 +245,33 @@ def test_a_fault_in_plain_use_is_raised_and_the_next_reset_works(make: Any) -> N
         env.step("wait")
     assert host.browser.is_connected() and len(descendants(host.process)) > 1
     assert solve(env, 1)[0] == 1.0
+
+
+@pytest.mark.parametrize("point", ["9" * 400 + ",1", "-" + "9" * 900 + ",5", "1," + "9" * 309, "99999999999,7"])
+@pytest.mark.parametrize("action", ["click {}", "hover {}", "drag {} to 3,4", "drag 3,4 to {}"])
+def test_points_without_end_are_answered_and_end_no_page(make: Any, action: str, point: str) -> None:
+    env = make("enter-text")
+    env.reset(seed=0)
+    observation, _, terminated, _, _ = env.step(action.format(point))
+    assert "textbox" in observation and not terminated
+
+
+def test_what_is_copied_can_be_pasted_on_that_page_in_that_episode_alone(make: Any) -> None:
+    env, other = make("enter-text"), make("enter-text")
+
+    def field(which: MiniWoB, seed: int) -> int:
+        which.reset(seed=seed)
+        number = next(node.id for node in which.screen.nodes if node.is_field)
+        which.step(f"focus {number}")
+        return number
+
+    number = field(env, 1)
+    env.step(f"fill {number} hidden")
+    for action in ("press Control+a", "press Control+x"):
+        observation = env.step(action)[0]
+    assert 'value ""' in observation
+    assert 'value "hiddenhidden"' in [env.step("press Control+v")[0] for _ in range(2)][-1]
+    field(other, 2)
+    assert "hidden" not in other.step("press Control+v")[0], "another page"
+    field(env, 3)
+    assert "hidden" not in env.step("press Control+v")[0], "another episode"

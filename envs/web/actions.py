@@ -16,6 +16,7 @@ Kind: TypeAlias = Literal[
 ]
 DIRECTIONS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 LONGEST_TEXT = 2000
+_FARTHEST = 100_000.0
 FORMAT = """click N | click X,Y      click element N, or a point of the page
 dblclick N               click it twice
 fill N TEXT              replace what a text field holds
@@ -95,7 +96,16 @@ def read(text: str) -> Action | None:
 
 def _place(text: str) -> Place:
     numbers = _NUMBER.findall(text)
-    return int(numbers[0]) if len(numbers) == 1 else (float(numbers[0]), float(numbers[1]))
+    return int(numbers[0]) if len(numbers) == 1 else (_coordinate(numbers[0]), _coordinate(numbers[1]))
+
+
+def _coordinate(text: str) -> float:
+    """Return a number, at most as large as browsers take: beyond any page is beyond it.
+
+    >>> _coordinate("20.5"), _coordinate("-" + "9" * 400)
+    (20.5, -100000.0)
+    """
+    return max(-_FARTHEST, min(_FARTHEST, float(text)))
 
 
 def _unquoted(text: str) -> str:

@@ -75,6 +75,26 @@
   }, true);
   for (const kind of [HTMLInputElement, HTMLSelectElement]) kind.prototype.showPicker = () => {};
 
+  // The browser has one clipboard for all its pages: each page gets one of its own instead, which holds plain text.
+  let clipboard = "";
+  const chosen = () => {
+    const field = document.activeElement;
+    if (!field || field.selectionStart === undefined || field.selectionStart === null) return String(getSelection());
+    return field.type === "password" ? "" : field.value.slice(field.selectionStart, field.selectionEnd);
+  };
+  for (const kind of ["copy", "cut"])
+    addEventListener(kind, event => {
+      event.preventDefault();
+      const text = chosen();
+      if (!text) return;
+      clipboard = text;
+      if (kind === "cut") document.execCommand("delete");
+    }, true);
+  addEventListener("paste", event => {
+    event.preventDefault();
+    if (clipboard) document.execCommand("insertText", false, clipboard);
+  }, true);
+
   const add = EventTarget.prototype.addEventListener;
   EventTarget.prototype.addEventListener = function (kind, ...rest) {
     if (HEARD.has(kind) && this instanceof Element) listening.set(this, true);
@@ -309,6 +329,7 @@
     if (location.hash) history.replaceState(null, "", location.pathname);
     scrollTo(0, 0);
     mouse = under = null;
+    clipboard = "";
     forgetAll();
     return true;
   };
