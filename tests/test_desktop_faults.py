@@ -14,7 +14,7 @@ from planted import SECRET, plant
 
 from turngym.envs.desktop.env import Desktop
 from turngym.envs.desktop.sandbox import PYTHON, command
-from turngym.envs.desktop.session import DesktopFault
+from turngym.envs.desktop.session import DesktopFault, Session
 from turngym.envs.vector import make_vec
 from turngym.processes import descendants, has_ended
 
@@ -178,3 +178,54 @@ print({SECRET!r} in str(os.environ), os.path.exists('/usr/local'))
         probe = [*words[: words.index("--") + 1], PYTHON, "-S", "-c", code]
         done = subprocess.run(probe, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.split("\n")[:-1] == ["blocked"] * len(places) + ["[]", "[]", "False False"], done
+
+
+def test_a_picture_that_is_cut_off_is_a_fault_and_not_the_end_of_this_process(env: Desktop) -> None:
+    env.reset(seed=0)
+    session = env.slot.session
+    assert session is not None
+    os.truncate(session.scratch / "screen" / "Xvfb_screen0", 0)
+    with pytest.raises(DesktopFault, match="picture"):
+        session.picture()
+    env.reset(seed=1)
+    assert solve(env) == 1.0
+
+
+def test_nothing_that_programs_leave_anywhere_reaches_the_next_episode(env: Desktop) -> None:
+    env.reset(seed=0)
+    session = env.slot.session
+    assert session is not None
+    for place in ("/screen", "/tmp"):
+        for action in ("key ctrl+shift+s", "key ctrl+a", f'type "{place}/left.txt\\n"'):
+            env.step(action)
+        assert env.slot.windows[0].title.startswith(f"{place}/left.txt")
+    root = Path(f"/proc/{process_named(env, 'Xvfb')}/root")
+    assert (root / "screen" / "left.txt").exists() and (root / "tmp" / "left.txt").exists()
+    for place in ("dev", "dev/shm", "run/user", "opt", "etc"):
+        with pytest.raises(OSError, match="Read-only"):
+            (root / place / "left.txt").touch()
+    env.reset(seed=1)
+    assert env.slot.session is session, "the display stays"
+    assert not list(root.glob("*/left.txt"))
+    assert solve(env) == 1.0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "[" * 200_000,
+        "[]",
+        "{}",
+        '{"windows": [{}], "digest": ""}',
+        '{"windows": [7], "digest": ""}',
+        '{"windows": [{"title": 1, "kind": "x", "x": 1, "y": 1, "width": 1, "height": 1, "has_focus": 1}], '
+        '"digest": 1}',
+        "9" * 5000,
+    ],
+)
+def test_whatever_answers_from_inside_is_a_fault_at_worst(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(800, 600)
+    monkeypatch.setattr(session, "_line", lambda deadline: answer.encode())
+    with pytest.raises(DesktopFault):
+        session.act({"kind": "wait"})
+    assert not session.scratch.exists()

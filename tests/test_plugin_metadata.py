@@ -98,7 +98,7 @@ def test_descriptions_of_plugins_are_shown_on_one_line_and_not_obeyed(tmp_path: 
     write_plugin(tmp_path, "good_one", GOOD)
     write_plugin(tmp_path, "bad_one", SUMMARY.format(text="'\\x1b[31mred \\u202e' + 'x' * 100_000"))
     _, _, written = listed(tmp_path)
-    assert r"\x1b[31mred \u202e" in written and "\x1b" not in written and len(written) < 100_000
+    assert r"\x1b[31mred" in written and not {"\x1b", "\u202e"} & set(written) and len(written) < 100_000
 
 
 def test_an_environment_of_turngym_is_not_replaced_by_another_of_turngym(tmp_path: Path) -> None:
@@ -106,6 +106,7 @@ def test_an_environment_of_turngym_is_not_replaced_by_another_of_turngym(tmp_pat
     write_plugin(tmp_path, "bad_one", REGISTER.format(env_id="turngym/Sokoban-v0", entry=entry))
     code = (
         "import gymnasium, turngym, warnings; warnings.simplefilter('ignore')\n"
-        "from turngym.plugins import load_plugins\nload_plugins()\nprint(gymnasium.spec('turngym/Sokoban-v0').entry_point)"
+        "from turngym.plugins import load_plugins\nload_plugins()\n"
+        "print(gymnasium.spec('turngym/Sokoban-v0').entry_point)"
     )
     assert python("-c", code, site=tmp_path).stdout == "turngym.envs.textgames.sokoban:Sokoban\n"

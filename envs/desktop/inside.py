@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,12 +25,15 @@ from typing import Any
 
 from Xlib.error import ConnectionClosedError, DisplayConnectionError, XError
 
-from turngym.envs.desktop.rest import wait_for_rest
+from turngym.envs.desktop.rest import others, wait_for_rest
 from turngym.envs.desktop.screen import Screen, Unresponsive
 
 DISPLAY = ":0"
 SOCKET = Path("/tmp/.X11-unix/X0")
-FRAME = Path("/screen/Xvfb_screen0")
+SCREEN = Path("/screen")
+FRAME = SCREEN / "Xvfb_screen0"
+KEPT = {Path("/tmp"): (".X11-unix", ".X0-lock"), SCREEN: (FRAME.name,)}
+"""Folders beside the user's that programs can write to -> what stays there from episode to episode."""
 _LONGEST_TABLE = 100_000
 
 
@@ -133,9 +137,37 @@ class Desktop:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(program.pid, signal.SIGKILL)
             program.wait()
+        self._end_others()
+        self._clear()
         self._require_alive()
         self._until(lambda: not self._screen.clients(), "the windows of programs that have ended do not go")
         self._screen.move((self._width - 1, self._height - 1))
+
+    def _end_others(self) -> None:
+        """End what programs have started and left, in whatever group or session it is."""
+        ours = {self._server.pid, self._manager.pid}
+
+        def are_gone() -> bool:
+            left = [process for process in others() if process not in ours]
+            for process in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+                with contextlib.suppress(ChildProcessError):  # orphans are this process's children: it is the first
+                    os.waitpid(process, os.WNOHANG)
+            return not left
+
+        self._until(are_gone, "programs of the last episode do not end")
+
+    def _clear(self) -> None:
+        """Remove what programs have left outside of the user's folder."""
+        for folder in KEPT:
+            for path in folder.iterdir():
+                if path.name in KEPT[folder]:
+                    continue
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink()
 
     def start(self, commands: list[list[str]]) -> None:
         """Start programs, one after another, each once the window of the one before stands."""

@@ -99,7 +99,7 @@ def command(scratch: Path) -> list[str]:
         *_bound(_SETTINGS / "settings.ini", "/etc/gtk-3.0/settings.ini"),
         *_libraries(),
         *(word for item in ENVIRONMENT.items() for word in ("--setenv", *item)),
-        *("--remount-ro", "/", "--chdir", "/home/user", "--"),
+        *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/home/user", "--"),
         *(PYTHON, "-s", "-S", "-m", "turngym.envs.desktop.inside"),
     ]
 

@@ -25,6 +25,8 @@ _PATIENCE_SECONDS = 5.0
 """How long after the limit inside the answer may come, before everything is ended."""
 _PASSWD = "user:x:1000:1000:user:/home/user:/bin/false\n"
 _LONGEST_ANSWER = 1_000_000
+_LONGEST_FAULT = 500
+_KINDS = ("window", "dialog", "menu")
 
 
 class DesktopFault(TurngymError, RuntimeError):
@@ -71,6 +73,10 @@ class Session:
         self._limit = limit_seconds
         self._owner = os.getpid()
         self._buffer = bytearray()
+        self._size = width, height
+        self._frame = -1
+        """Where the picture is read from; a mapping of the file would end this process if a program cuts it off."""
+        self._pixels_at = 0
         self.digest = ""
         """What names the picture on the screen: equal pictures, equal names."""
         self.scratch = Path(tempfile.mkdtemp(prefix="turngym-desktop-"))
@@ -92,9 +98,10 @@ class Session:
         settings = {"width": width, "height": height, "limit_seconds": limit_seconds, "memory_mib": memory_mib}
         try:
             self._ask(settings)
-            self._frame = np.memmap(self.scratch / "screen" / "Xvfb_screen0", np.uint8, "r")
-            header, colours = (int.from_bytes(self._frame[at : at + 4].tobytes(), "big") for at in (0, 76))
-            self._pixels = self._frame[header + 12 * colours :][: 4 * width * height].reshape(height, width, 4)
+            self._frame = os.open(self.scratch / "screen" / "Xvfb_screen0", os.O_RDONLY | os.O_NOFOLLOW)
+            head = os.pread(self._frame, 80, 0)
+            header, colours = (int.from_bytes(head[at : at + 4], "big") for at in (0, 76))
+            self._pixels_at = header + 12 * colours
         except BaseException:
             self.close()
             raise
@@ -123,11 +130,24 @@ class Session:
 
     def tables(self, name: str) -> tuple[str, ...]:
         """Return the sheets of a workbook as CSV, formulas worked out by the spreadsheet program itself."""
-        return tuple(self._ask({"do": "tables", "name": name})["tables"])
+        found = self._ask({"do": "tables", "name": name}).get("tables")
+        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+            raise self._senseless()
+        return tuple(found)
 
     def picture(self) -> NDArray[np.uint8]:
-        """Return a copy of the screen, uint8 [height, width, 3]."""
-        return np.ascontiguousarray(self._pixels[..., 2::-1])
+        """Return a copy of the screen, uint8 [height, width, 3].
+
+        Raises:
+            DesktopFault: It is gone.
+        """
+        width, height = self._size
+        wanted = 4 * width * height
+        data = os.pread(self._frame, wanted, self._pixels_at) if self._frame >= 0 else b""
+        if len(data) < wanted:
+            self.close()
+            raise DesktopFault("the picture of the display is gone")
+        return np.ascontiguousarray(np.frombuffer(data, np.uint8).reshape(height, width, 4)[..., 2::-1])
 
     def close(self) -> None:
         """End everything and remove the files."""
@@ -144,27 +164,44 @@ class Session:
         for file in (self._process.stdout, self._errors):
             if file is not None:
                 file.close()
+        frame, self._frame = self._frame, -1
+        if frame >= 0:
+            os.close(frame)
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _windows(self, told: Mapping[str, Any]) -> tuple[Window, ...]:
-        self.digest = str(told["digest"])
-        return tuple(Window(**each) for each in told["windows"])
+        try:
+            windows = tuple(Window(**each) for each in told["windows"])
+            self.digest = str(told["digest"])
+        except (KeyError, TypeError) as error:
+            raise self._senseless() from error
+        places = all(type(number) is int for each in windows for number in (each.x, each.y, each.width, each.height))
+        if not places or not all(isinstance(each.title, str) and each.kind in _KINDS for each in windows):
+            raise self._senseless()
+        return windows
+
+    def _senseless(self) -> DesktopFault:
+        """End everything, and return the fault for an answer that the program inside does not give."""
+        self.close()
+        return DesktopFault("the desktop answers nonsense")
 
     def _ask(self, order: Mapping[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
-            found: dict[str, Any] = json.loads(self._line(time.monotonic() + 3 * self._limit + _PATIENCE_SECONDS))
-        except (OSError, EOFError, ValueError) as error:
+            found = json.loads(self._line(time.monotonic() + 3 * self._limit + _PATIENCE_SECONDS))
+        except (OSError, EOFError, ValueError, RecursionError) as error:
             said = self._last_words()
             self.close()
             raise DesktopFault(f"the desktop has ended: {said or error}") from error
         except TimeoutError as error:
             self.close()
             raise DesktopFault(str(error)) from error
+        if not isinstance(found, dict):
+            raise self._senseless()
         if "fault" in found:
             self.close()
-            raise DesktopFault(str(found["fault"]))
+            raise DesktopFault(str(found["fault"])[:_LONGEST_FAULT])
         return found
 
     def _line(self, deadline: float) -> bytes:
