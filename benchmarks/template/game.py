@@ -14,6 +14,7 @@ import gymnasium
 import numpy as np
 
 from turngym.envs import Outcome, TextEnv
+from turngym.envs.settings import worded
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
@@ -69,6 +70,8 @@ class TreasureHunt(TextEnv[str]):
     >>> env.step("dig 1 1")[0]
     'Nothing here. The treasure is 5 steps away.'
     """
+
+    file_options = worded()  # submissions may ask for its options where they are numbers, and for no texts
 
     def __init__(
         self,
