@@ -18,9 +18,10 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.agents.usage import usage_of
 from turngym.envs.own import find_spec
 from turngym.envs.vector import TextVectorEnv, make_vec
+from turngym.envs.vector.backend import VECTOR_BACKENDS, Backend, BackendOptions
 from turngym.envs.vector.boundary import is_for_program
 from turngym.envs.vector.maker import Maker
-from turngym.envs.vector.slot import Slot
+from turngym.envs.vector.slot import Result
 from turngym.errors import ConfigError, TurngymError, error_text
 from turngym.files import write_atomic
 from turngym.seeding import stream_seed
@@ -66,20 +67,58 @@ class EvaluationResult:
         return [float(record["success"]) for record in self.episodes]
 
 
+class Guarded:
+    """The only slot of a backend, asked one thing after the other.
+
+    Args:
+        backend: A backend with one environment.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def run(self, *op: Any) -> Any:
+        """Run one operation of :class:`turngym.envs.vector.slot.Slot` and return its answer."""
+        return self._backend.run([0], [op])[0]
+
+    def reset(self, seed: int) -> Result:
+        """Begin an episode; the observation is None where that breaks."""
+        found: Result = self.run("reset", seed, None)
+        return found
+
+    def step(self, action: str) -> Result:
+        """Take one turn; the observation is None where that breaks."""
+        found: Result = self.run("step", action)
+        return found
+
+    def get(self, name: str) -> Any:
+        """Return an attribute of the environment."""
+        return self.run("call", name, (), {})
+
+    def close(self) -> None:
+        """Close the environment, and end its process if it has one."""
+        self._backend.close()
+
+
 @contextmanager
-def guarded_slot(env_id: str, env_kwargs: Mapping[str, Any]) -> Iterator[Slot]:
-    """Give a slot of one environment, in which whatever breaks is a fault, as in a vector.
+def guarded_slot(env_id: str, env_kwargs: Mapping[str, Any], backend: str = "sync") -> Iterator[Guarded]:
+    """Give one environment, in which whatever breaks is a fault, as in a vector.
+
+    Args:
+        env_id: The environment.
+        env_kwargs: Its options.
+        backend: Backend of a vector that it would be in: with ``process`` it may end or hang its process.
 
     Raises:
         TurngymError: The environment cannot be made.
     """
-    slot = Slot(Maker(find_spec(env_id), env_kwargs, (), False))
+    slot = Guarded(VECTOR_BACKENDS[backend]([Maker(find_spec(env_id), env_kwargs, (), False)], BackendOptions()))
     try:
-        slot.open()
+        slot.run("open")
     except BaseException as error:  # the boundary: whatever ends the making is told in one sentence
         if isinstance(error, TurngymError) or is_for_program(error):
             raise
-        raise TurngymError(f"{env_id} cannot be made: {error_text(error)}.") from error
+        raise TurngymError(f"{env_id} cannot be made: {error_text(error).rstrip('.')}.") from error
     try:
         yield slot
     finally:
@@ -87,7 +126,12 @@ def guarded_slot(env_id: str, env_kwargs: Mapping[str, Any]) -> Iterator[Slot]:
 
 
 def distinct_instances(
-    env_id: str, count: int, env_kwargs: Mapping[str, Any], seed: int = 0, whatever_there_is: bool = False
+    env_id: str,
+    count: int,
+    env_kwargs: Mapping[str, Any],
+    seed: int = 0,
+    whatever_there_is: bool = False,
+    backend: str = "sync",
 ) -> dict[str, int]:
     """Find seeds that give ``count`` distinct task instances.
 
@@ -97,6 +141,7 @@ def distinct_instances(
         env_kwargs: Its options, the split among them.
         seed: Which run of seeds to draw from.
         whatever_there_is: Return fewer, instead of raising, where the environment does not have that many.
+        backend: Backend of a vector in which they are looked for.
 
     A seed whose reset breaks counts as an instance: its episode will be counted as broken, so that a benchmark does
     not get easier where its environment fails.
@@ -109,33 +154,35 @@ def distinct_instances(
         TurngymError: It cannot be made, or its resets break one after the other.
     """
     found: dict[str, int] = {}
-    with guarded_slot(env_id, env_kwargs) as slot:
-        finite = slot.call("finite_instances", (), {})
+    with guarded_slot(env_id, env_kwargs, backend) as slot:
+        finite = slot.get("finite_instances")
         if not whatever_there_is and finite is not None and finite < count:
             raise ConfigError(
-                f"{env_id} has {finite} instances, fewer than the {count} asked for: ask for fewer episodes."
+                f"{env_id} has {finite} instance{'' if finite == 1 else 's'}, fewer than the {count} asked for: ask "
+                "for fewer episodes, or for several attempts at each (--repeats)."
             )
         for attempt in range(count * _MAX_TRIES_PER_INSTANCE):
             candidate = stream_seed("evaluation", seed, attempt) % 2**31
             found.setdefault(_instance_of(slot, candidate) or f"{_BROKEN}{candidate}", candidate)
             if len(found) == _MOST_BROKEN and all(name.startswith(_BROKEN) for name in found):
-                fault = slot.reset(candidate, None)[4]["fault"]
-                raise TurngymError(f"{env_id} cannot begin an episode: {fault or 'its resets break'}.")
+                fault = slot.reset(candidate)[4]["fault"]
+                raise TurngymError(f"{env_id} cannot begin an episode: {fault.rstrip('.') or 'its resets break'}.")
             if len(found) == count:
                 return found
     if whatever_there_is:
         return found
     raise ConfigError(
-        f"{env_id} gave only {len(found)} distinct instances where {count} were asked for: ask for fewer."
+        f"{env_id} gave only {len(found)} distinct instance{'' if len(found) == 1 else 's'} where {count} were asked "
+        "for: ask for fewer, for another split, or for several attempts at each (--repeats)."
     )
 
 
-def _instance_of(slot: Slot, seed: int) -> str:
+def _instance_of(slot: Guarded, seed: int) -> str:
     """Return the instance that a seed gives, empty where the environment breaks."""
-    if slot.reset(seed, None)[0] is None:
+    if slot.reset(seed)[0] is None:
         return ""
     try:
-        return str(slot.call("instance_hash", (), {}))
+        return str(slot.get("instance_hash"))
     except BaseException as error:  # the boundary: the property is the environment's
         if is_for_program(error):
             raise
@@ -261,7 +308,7 @@ def evaluate(
     """
     options = {"split": "test", **(env_kwargs or {})}
     if seeds is None:
-        seeds = list(distinct_instances(env_id, episodes, options, seed).values())
+        seeds = list(distinct_instances(env_id, episodes, options, seed, backend=backend).values())
     specs = [EpisodeSpec(i, s, i) for i, s in enumerate(seeds)]
     with open_vector(env_id, options, min(num_envs, len(specs)), backend, wrappers) as vector:
         trajectories = play_all(vector, agent, specs, schedule, on_episode)

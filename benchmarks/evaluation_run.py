@@ -81,7 +81,7 @@ class EvaluationRun:
         require_tries(self.agent, self.plan.repeats)
         began = self.clock()
         entries = self.plan.suite.entries
-        hashes = [ruleset_hash(entry.env_id, entry.env_kwargs) for entry in entries]
+        hashes = [ruleset_hash(entry.env_id, entry.env_kwargs, self.execution.backend) for entry in entries]
         asked = self.agent_name, self.agent, self.settings, asdict(self.execution)
         config = configuration(self.plan, *asked, hashes, self.verifier_name)
         about = metadata(self.agent_name, self.agent, _now())

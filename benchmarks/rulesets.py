@@ -7,36 +7,41 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from turngym.agents.evaluate import guarded_slot
+from turngym.agents.evaluate import Guarded, guarded_slot
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.table import Table
 from turngym.envs.spaces import Unicode
-from turngym.envs.vector.slot import Slot
 from turngym.seeding import stream
 
 _EPISODES, _MAX_TURNS = 3, 20
 
 
-def ruleset_hash(env_id: str, options: Mapping[str, Any]) -> str:
+def ruleset_hash(env_id: str, options: Mapping[str, Any], backend: str = "sync") -> str:
     """Return a hash of what the environment says in a few short episodes of fixed random actions.
 
     It covers rules text, observations, rewards, ends and legal actions, so that a refactoring keeps it and a changed
     rule, prompt or generator of instances does not. A fault is part of what an environment does: its kind is hashed,
     and the episodes that are played later meet and count it.
 
+    Args:
+        env_id: The environment.
+        options: Its options.
+        backend: Backend of a vector in which it is played; the hash is the same unless the environment ends its
+            process.
+
     Raises:
         TurngymError: The environment cannot be made.
     """
-    with guarded_slot(env_id, options) as slot:
-        seen: list[Any] = [env_id, slot.call("settings", (), {}), slot.call("instructions", (), {})]
+    with guarded_slot(env_id, options, backend) as slot:
+        seen: list[Any] = [env_id, slot.get("settings"), slot.get("instructions")]
         for episode in range(_EPISODES):
             seen += _play(slot, episode)
     return hashlib.sha256(json.dumps(seen, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
 
 
-def _play(slot: Slot, episode: int) -> list[Any]:
-    observation, _, _, _, info, _ = slot.reset(episode, None)
+def _play(slot: Guarded, episode: int) -> list[Any]:
+    observation, _, _, _, info, _ = slot.reset(episode)
     if observation is None:
         return [_kind_of(info["fault"])]
     seen: list[Any] = [str(observation)]

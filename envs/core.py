@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
@@ -17,7 +19,7 @@ import numpy as np
 
 from turngym.envs.settings import Configured
 from turngym.envs.spaces import Unicode
-from turngym.errors import ConfigError, EpisodeOver, error_text, nearest
+from turngym.errors import BrokenCode, ConfigError, EpisodeOver, error_text, nearest
 from turngym.types import INFO_TYPES, SPLITS, JSONValue, Split
 
 ObsT = TypeVar("ObsT")
@@ -78,6 +80,14 @@ def split_of(instance: str) -> Split:
     return "train" if bucket < 8 else SPLITS[bucket - 7]
 
 
+def _place_of(kind: type) -> str:
+    """Return the module that a class is from; of a file that need not be installed, its name."""
+    module = kind.__module__
+    if module.startswith("turngym_file_"):  # of turngym.loading, which is not needed to import turngym
+        return os.path.basename(getattr(sys.modules.get(module), "__file__", None) or module)
+    return module
+
+
 class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
     """A turn-based environment that answers text with text.
 
@@ -129,7 +139,7 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
     def __init__(
         self, *, max_turns: int, split: str = "train", env_id: str = "", render_mode: str | None = None
     ) -> None:
-        self.env_id = env_id or f"{type(self).__module__}:{type(self).__qualname__}"
+        self.env_id = env_id or f"{_place_of(type(self))}:{type(self).__qualname__}"
         self._require("max_turns", max_turns, 1, 100_000)
         if not isinstance(max_turns, int):
             raise ConfigError(f"max_turns of {self.env_id} must be a whole number, got {max_turns!r}.")
@@ -239,6 +249,8 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
         self._success = -1
         self._action_is_valid = True
         self._observation = self._begin(options.get("task"))
+        if self._observation is None:
+            raise BrokenCode(f"_begin() of {self.env_id} returned None: it must return the first observation.")
         self._running = True
         return self._observation, self._info()
 
@@ -255,6 +267,8 @@ class TextEnv(Configured, gymnasium.Env[ObsT, str], ABC):
         if not isinstance(action, str):
             raise TypeError(f"an action of {self.env_id} is text, got {type(action).__name__}: pass a str.")
         outcome = self._advance(action) if len(action) <= self.longest_action else self._refuse_long(action)
+        if not isinstance(outcome, Outcome):
+            raise BrokenCode(f"_advance() of {self.env_id} must return an Outcome, got {type(outcome).__name__}.")
         observation, reward, terminated, success, self._action_is_valid = outcome
         self._observation = observation
         self.turn += 1

@@ -25,7 +25,9 @@ _GYMNASIUM = (None, "phys2d", "tabular")
 
 def _makes_environments(found: Any) -> bool:
     if isinstance(found, type):
-        return issubclass(found, gymnasium.Env) and found is not gymnasium.Env
+        return (
+            issubclass(found, gymnasium.Env) and found is not gymnasium.Env and not issubclass(found, gymnasium.Wrapper)
+        )
     return inspect.isfunction(found)
 
 

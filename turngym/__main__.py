@@ -16,6 +16,7 @@ from contextlib import contextmanager, nullcontext
 
 from turngym.errors import UnknownName, nearest
 from turngym.failures import explain
+from turngym.loading import own_frame
 from turngym.output import reserved_stdout
 from turngym.printable import printable
 
@@ -64,14 +65,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as head, has seen enough
         sys.stderr.close()
         return 0
-    except SystemExit as end:  # the parser's way of saying that it has printed help or an error
-        return end.code if isinstance(end.code, int) else 0
+    except SystemExit as end:
+        if own_frame(end) is not None:  # code of the user's own
+            return _told(end, words, debug)
+        return end.code if isinstance(end.code, int) else 0  # the parser has printed help or an error
     except BaseException as error:  # a panic of compiled code is no Exception
-        if debug:
-            traceback.print_exc()
-        message, status = explain(error, words)
-        print(printable(message, keep="\n"), file=sys.stderr)  # it may quote a file of others
-        return status
+        return _told(error, words, debug)
+
+
+def _told(error: BaseException, words: Sequence[str], debug: bool) -> int:
+    """Say what ended a command and return its exit status."""
+    if debug:
+        traceback.print_exc()
+    message, status = explain(error, words)
+    print(printable(message, keep="\n"), file=sys.stderr)  # it may quote a file of others
+    return status
 
 
 def _accept_any_text() -> None:

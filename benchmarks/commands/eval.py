@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -119,7 +120,7 @@ def main(argv: Sequence[str]) -> int:
         agent.prepare()
     show_retries(agent)
     console = Console(highlight=False, quiet=arguments.json)
-    seeds = tuple(entry.find_seeds(arguments.episodes) for entry in suite.entries)
+    seeds = tuple(entry.find_seeds(arguments.episodes, arguments.backend) for entry in suite.entries)
     plan = Plan(suite, seeds, arguments.best_of or arguments.repeats)
     verifier = make_verifier(arguments.verifier, settings, agent) if arguments.verifier else None
     totals = {entry.label: plan.repeats * len(own) for entry, own in plan.entries()}
@@ -219,7 +220,9 @@ def chosen_suite(arguments: Arguments) -> Suite:
         return SUITES[arguments.target]
     env_id = find_env(arguments.target, SUITES, "suite or environment")
     options = {"split": arguments.split, **key_values(arguments.option, "--option")}
-    wrap(make_text_env(env_id, options), *arguments.wrapper).close()  # what is wrong is told before anything is played
+    made = wrap(make_text_env(env_id, options), *arguments.wrapper)  # what is wrong is told before anything is played
+    with suppress(Exception):  # the boundary: the vector counts what breaks from here on
+        made.close()
     wanted = arguments.episodes
     entry = SuiteEntry(
         env_id,

@@ -6,7 +6,8 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -170,6 +171,7 @@ def remarks(played: Played, out: Path | None) -> Iterator[str]:
         yield f"the verifier: {usage_text(spent)}"
     for kind, detail in sorted(getattr(played.agent, "problems", {}).items()):
         yield f"the first {kind}: {detail}"
+    yield from broken_episodes([row for found in played.result.results for row in found.episodes])
     left_out = sum(map(len, played.unplayed.values()))
     if left_out:
         asked = played.repeats * sum(map(len, played.seeds))
@@ -177,6 +179,23 @@ def remarks(played: Played, out: Path | None) -> Iterator[str]:
         yield f"INCOMPLETE: the time budget left {left_out} of {asked} episodes out.{way_out}"
     if out is not None:
         yield f"written to {out}"
+
+
+def broken_episodes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield one line for the episodes that the environment broke in, with the most frequent reason.
+
+    >>> row = {"status": "env_error", "env": "my/Lock-v0", "fault": "exception: ValueError: no board"}
+    >>> list(broken_episodes([row, {**row, "status": "ok"}]))
+    ['my/Lock-v0 broke in 1 of 2 episodes, which count as failures: exception: ValueError: no board']
+    """
+    for env in dict.fromkeys(row["env"] for row in rows):
+        own = [row for row in rows if row["env"] == env]
+        faults = Counter(row["fault"] for row in own if row["status"] == "env_error")
+        if faults:
+            often, kinds = faults.most_common(1)[0][0], len(faults)
+            others = f" (and {kinds - 1} other {'reason' if kinds == 2 else 'reasons'})" if kinds > 1 else ""
+            count = f"{faults.total()} of {len(own)} episode{'' if len(own) == 1 else 's'}"
+            yield f"{env} broke in {count}, which count as failures: {often[:300]}{others}"
 
 
 def results_tables(played: Played) -> Iterator[Table]:

@@ -63,7 +63,7 @@ class SuiteEntry:
         options = [f"{key}={value}" for key, value in given if (key, value) != ("split", "test")]
         return " ".join([self.env_id, *options, *self.wrappers])
 
-    def find_seeds(self, limit: int | None = None) -> tuple[int, ...]:
+    def find_seeds(self, limit: int | None = None, backend: str = "sync") -> tuple[int, ...]:
         """Return the seeds of the episodes, at most ``limit`` of them: a shorter run plays the first ones.
 
         Raises:
@@ -72,7 +72,7 @@ class SuiteEntry:
         if self.seeds:
             return self.seeds[:limit]
         count = self.episodes if limit is None else min(limit, self.episodes)
-        found = distinct_instances(self.env_id, count, self.env_kwargs, self.seed, whatever_there_is=self.takes_fewer)
+        found = distinct_instances(self.env_id, count, self.env_kwargs, self.seed, self.takes_fewer, backend)
         return tuple(found.values())
 
 
