@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.shapes import MOST_EPISODES, NUMBER, Kinds, Misshapen, is_kind, read_json, read_lines, shape
+from turngym.benchmarks.shapes import NUMBER, Kinds, Misshapen, is_kind, shape
+from turngym.bounded import MOST_EPISODES, read_json, read_lines
 from turngym.errors import ConfigError
 
 REQUIRED = ("metadata.json", "config.json", "results.json", "episodes.jsonl")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.shapes import NUMBER, Kinds, Misshapen, is_kind, read_json, read_lines, shape
+from turngym.benchmarks.shapes import NUMBER, Kinds, Misshapen, is_kind, shape
 from turngym.benchmarks.submission_read import STATUSES
+from turngym.bounded import read_json, read_lines
 
 FILES = ("config.json", "results.json", "episodes.jsonl")
 _MOST_PLAYERS, _MOST_RETRIES, _MOST_SEATS = 200, 1_000, 200

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from reward_games import line_episodes, walk
 from small import small_model
 
 import turngym  # noqa: F401
+from turngym.__main__ import main
 from turngym.agents.trajectory import Branch, EpisodeSpec
 from turngym.errors import CheckpointError, ConfigError
 from turngym.trainers.reward_models import load_reward_model, make_reward_model
@@ -21,6 +24,7 @@ from turngym.trainers.reward_models.spa import completed, outcome_loss, step_rew
 from turngym.trainers.rewarding.fitted import FittedReward, ranking
 from turngym.trainers.rewarding.model import rewarded
 from turngym.trainers.rewarding.recordings import plain, read_trajectories, write_trajectories
+from turngym.wrappers.recipes import RecipeBook
 from turngym.wrappers.wrapping import wrap
 
 BOTH = ["progrm:dimensions=512", "spa:dimensions=512,bonus=0"]
@@ -250,3 +254,109 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "reward_model.json").write_text(json.dumps({}))
     with pytest.raises(ConfigError, match="holds no recorded episodes"):
         read_trajectories(tmp_path)
+
+
+def _changed(folder: Path, name: str = "spa", **settings: Any) -> None:
+    content = json.loads((folder / "reward_model.json").read_text())
+    content["name"], content["config"] = name, content["config"] | settings
+    (folder / "reward_model.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("spa", {"dimensions": 10**9, "hidden": 10**6}),
+        ("spa", {"features": "model:somebody/their-model"}),
+        ("milestones", {"patterns": ["(a+)+$"]}),
+        ("os:system", {}),
+        ("spa.py:Spa", {}),
+        ("..model", {}),
+    ],
+)
+def test_the_folder_of_somebody_else_makes_nothing_large_loads_no_model_and_imports_nothing(
+    name: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    fitted("spa:dimensions=512").save(tmp_path)
+    _changed(tmp_path, name, **settings)
+    with pytest.raises(CheckpointError):
+        load_reward_model(tmp_path)
+
+
+def test_weights_are_never_unpickled_and_files_are_bounded(tmp_path: Path) -> None:
+    fitted("spa:dimensions=512").save(tmp_path)
+    ran = tmp_path / "ran"
+
+    class Attack:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (Path.touch, (ran,))
+
+    torch.save({"first.weight": Attack()}, tmp_path / "head.safetensors")
+    with pytest.raises(CheckpointError, match="is damaged"):
+        load_reward_model(tmp_path)
+    assert not ran.exists()
+    with (tmp_path / "reward_model.json").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(CheckpointError, match="more than the"):
+        load_reward_model(tmp_path)
+
+
+def test_features_of_a_model_are_loaded_where_the_user_names_it_or_it_lies_here(tmp_path: Path) -> None:
+    small_model().save(tmp_path / "model")
+    features = f"model:{tmp_path / 'model'}"
+    fitted(f"spa:features={features}").save(tmp_path / "saved")
+    assert load_reward_model(tmp_path / "saved").is_ready
+    (tmp_path / "model" / "model.safetensors").rename(tmp_path / "model" / "weights.bin")
+    with pytest.raises(CheckpointError, match="pass that model yourself"):
+        load_reward_model(tmp_path / "saved")
+
+
+def _no_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _large(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(2**40)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _no_pipe,
+        _large,
+        lambda path: path.write_text('{"turns": [], "success": 1e999, "final_observation": ""}\n'),
+        lambda path: path.write_text('{"turns": 3, "success": 1, "final_observation": ""}\n'),
+        lambda path: path.write_text("[1]\n"),
+        lambda path: path.write_text('{"turns":' * 10**5 + "\n{}\n"),
+        lambda path: path.write_bytes(b"\xff\xfe\n"),
+    ],
+)
+def test_recordings_of_somebody_else_are_bounded_and_checked(make: Callable[[Path], object], tmp_path: Path) -> None:
+    make(tmp_path / "episodes.jsonl")
+    with pytest.raises(ConfigError, match="holds no recorded episodes"):
+        read_trajectories(tmp_path / "episodes.jsonl")
+    make(tmp_path / "recipes.json")
+    with pytest.raises(ConfigError, match="holds no recipes"):
+        RecipeBook.read(tmp_path / "recipes.json")
+
+
+OWN_MODEL = """
+from turngym.trainers.reward_models.spa import SPA
+
+
+class Mine(SPA):
+    name = "mine"
+"""
+
+
+def test_a_reward_model_of_ones_own_is_fitted_by_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_trajectories(tmp_path / "episodes.jsonl", line_episodes())
+    (tmp_path / "own_reward.py").write_text(OWN_MODEL)
+    for name, out in (("own_reward.py:Mine", "one"), ("own_reward:Mine", "two")):
+        assert main(["fit-reward", "episodes.jsonl", "--model", name, "-o", out]) == 0, capsys.readouterr().err
+        assert make_reward_model(f"{name}:path={out}").score(walk("rrr")) != 0
+    with pytest.raises(CheckpointError, match="holds no reward model"):
+        load_reward_model(tmp_path / "one")

@@ -10,10 +10,10 @@ import pytest
 from submissions import changed, play, rows_of, write_rows
 from tampering import CAREFUL, ENV, Files
 
-from turngym.benchmarks.shapes import LARGEST_LINES, LONGEST_LINE, MOST_EPISODES
 from turngym.benchmarks.submission_read import sound_submission
 from turngym.benchmarks.verify import checked, verify
 from turngym.benchmarks.verify_replay import replay_sample
+from turngym.bounded import LARGEST_LINES, LONGEST_LINE, MOST_EPISODES
 from turngym.limited import LimitedProcess
 
 

@@ -7,7 +7,6 @@ They tell how far an episode has come without a person or a model that says so. 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from turngym.bounded import read_json
 from turngym.errors import ConfigError
 from turngym.files import write_json
 
@@ -230,7 +230,7 @@ class RecipeBook:
             ConfigError: The file is missing or holds something else.
         """
         try:
-            content = json.loads(path.read_text("utf8"))
+            content = read_json(path)
             if content["format"] != FORMAT or content["match"] not in MATCHES or content["scope"] not in SCOPES:
                 raise ValueError(f"its format is {content['format']!r}, expected {FORMAT!r}")
             known = {key: tuple(map(_recipe, found)) for key, found in content["recipes"].items()}

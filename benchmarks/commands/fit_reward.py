@@ -18,6 +18,9 @@ from turngym.folders import require_folder
 from turngym.output import print_json
 from turngym.trainers.reward_models import make_reward_model, reward_model_class
 from turngym.trainers.rewarding.recordings import read_trajectories
+from turngym.trainers.wording import counted
+
+USES_OWN_MODULES = True  # a reward model may be one of the user's own; the episodes name nothing
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Arguments:
 
     Args:
         folders: Folders of evaluations or recordings, or JSON-lines files.
-        model: Which reward model: `turngym list reward_models` shows them.
+        model: Which reward model: `turngym list reward_models` shows them; or path/to/file.py:Class, module:Class.
         out: A new folder for the reward model.
         option: An option of the reward model, such as epochs=40 or features=model:FOLDER; may be repeated.
         seed: Seed of the fit.
@@ -72,11 +75,12 @@ def main(argv: Sequence[str]) -> int:
 
 def _show(arguments: Arguments, found: dict[str, float], console: Console) -> None:
     episodes, left_out = int(found["episodes"]), int(found["left_out"])
-    console.print(f"fitted {arguments.model} to {episodes} episodes, loss {found['loss']:.4f}")
+    console.print(f"fitted {arguments.model} to {counted(episodes, 'episode')}, loss {found['loss']:.4f}")
     if left_out:
-        console.print(f"{left_out} were left out: broken, without a turn, or without a label")
+        were = "was" if left_out == 1 else "were"
+        console.print(f"{left_out} {were} left out: broken, without a turn, or without a label")
     if "held_out_ranking" in found:
         share = 100 * found["held_out_ranking"]
-        held = int(found["held_out_episodes"])
-        console.print(f"{held} held-out episodes: a solved one scores above a failed one in {share:.0f} % of pairs")
+        held = counted(int(found["held_out_episodes"]), "held-out episode")
+        console.print(f"{held}: a solved one scores above a failed one in {share:.0f} % of pairs")
     console.print(f"written to {arguments.out}", markup=False, soft_wrap=True)

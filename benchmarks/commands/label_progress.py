@@ -18,6 +18,7 @@ from turngym.folders import require_folder
 from turngym.output import print_json
 from turngym.trainers.rewarding.labels import find_recipes, label_progress, with_progress
 from turngym.trainers.rewarding.recordings import read_trajectories, write_trajectories
+from turngym.trainers.wording import counted
 
 RECIPES, LABELLED = "recipes.json", "labelled.jsonl"
 
@@ -94,8 +95,8 @@ def main(argv: Sequence[str]) -> int:
         return 0
     console = Console(highlight=False)
     console.print(
-        f"{found['labelled']} of {found['episodes']} episodes labelled by {found['recipes']} recipes of "
-        f"{found['tasks']} tasks, {found['steps_per_recipe']:.1f} steps each"
+        f"{found['labelled']} of {counted(len(episodes), 'episode')} labelled by {counted(len(steps), 'recipe')} of "
+        f"{counted(len(book.known), 'task')}, {found['steps_per_recipe']:.1f} steps each"
     )
     console.print(f"written to {arguments.out}", markup=False, soft_wrap=True)
     return 0

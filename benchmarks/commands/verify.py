@@ -16,6 +16,7 @@ from turngym.benchmarks.verify_findings import MEANINGS
 from turngym.errors import ConfigError
 from turngym.output import print_json
 from turngym.printable import printable
+from turngym.trainers.wording import counted
 
 SCHEMA = 1
 """Version of what ``--json`` prints."""
@@ -95,7 +96,8 @@ def _show(found: Verification, console: Console) -> None:
         claims = f", {found.claims_replayed} of {found.claims} that claim something among them" if found.claims else ""
         line(f"{found.replayed} of {found.episodes} episodes were played again{claims} (--seed {found.seed}).")
     else:
-        line(f"[red]{_shown(str(found.path))} is rejected[/red]: {len(found.findings)} findings (--seed {found.seed}).")
+        count = counted(len(found.findings), "finding")
+        line(f"[red]{_shown(str(found.path))} is rejected[/red]: {count} (--seed {found.seed}).")
 
 
 def _shown(text: str) -> str:

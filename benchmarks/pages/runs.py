@@ -17,7 +17,7 @@ from turngym.benchmarks.pages.recordings import recording_form
 from turngym.benchmarks.pages.recordings import scan as scan_recording
 from turngym.benchmarks.pages.replayed import game_form_apart
 from turngym.benchmarks.pages.summaries import BROKEN, Summary, of_record
-from turngym.benchmarks.shapes import read_json
+from turngym.bounded import read_json
 from turngym.envs.multiagent.registration import GAMES
 from turngym.errors import ConfigError
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from turngym.loading import is_library
+
 if TYPE_CHECKING:
     from turngym.envs.checks.case import Case
 
@@ -117,5 +119,5 @@ def raised(error: BaseException) -> str:
     text = f"{type(error).__name__}: {str(error)[:_LONGEST_MESSAGE]}"
     if not own:
         return text
-    frame, line = own[-1]
+    frame, line = next(((f, n) for f, n in reversed(own) if not is_library(f.f_code.co_filename)), own[-1])
     return f"{text} in {frame.f_code.co_name}, line {line} of {Path(frame.f_code.co_filename).name}"

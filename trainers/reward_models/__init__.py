@@ -7,11 +7,11 @@ import torch; the first look-up of a trainable one does.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from turngym.bounded import read_json
 from turngym.errors import CheckpointError, ConfigError, nearest
 from turngym.loading import Wanted, load_object, split_place
 from turngym.registry import Registry
@@ -86,11 +86,13 @@ def load_reward_model(folder: Path, options: Mapping[str, Any] | None = None, na
     """
     own = reward_model_class(name) if split_place(name)[0] else None
     try:
-        stored = json.loads((folder / FILE).read_text("utf8"))
+        stored = read_json(folder / FILE)
         if stored["format"] != FORMAT:
             raise ValueError(f"its format is {stored['format']!r}, expected {FORMAT!r}")
-        kind, settings = REWARD_MODELS[stored["name"]] if own is None else own, dict(stored["config"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        kind, settings = REWARD_MODELS[str(stored["name"])] if own is None else own, dict(stored["config"])
+        if not kind.is_trainable:
+            raise ValueError(f"{stored['name']!r} is a rule, which is never saved")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(
             f"{folder} holds no reward model ({type(error).__name__}: {error}): pass a folder that "
             "`turngym fit-reward` wrote."
@@ -103,9 +105,25 @@ def load_reward_model(folder: Path, options: Mapping[str, Any] | None = None, na
             raise ConfigError(
                 f"{folder} was fitted with {option}={settings.get(option)!r}, not {value!r}: leave it out."
             )
+    if "features" not in (options or {}):
+        _require_safe_features(settings.get("features"), folder)
     model = kind(_config(kind, {**settings, "path": str(folder), **(options or {})}))
     model.load(folder, stored)
     return model
+
+
+def _require_safe_features(features: object, folder: Path) -> None:
+    """Refuse to load a language model that only the folder names, unless it lies here as weights that cannot be code.
+
+    Raises:
+        CheckpointError: It would be downloaded, or is something else.
+    """
+    source = Path(str(features).partition(":")[2])
+    if str(features).startswith("model:") and not any(source.glob("*.safetensors")):
+        raise CheckpointError(
+            f"{folder} reads its features from {str(features)[:200]!r}, no folder with a model in safetensors: "
+            "pass that model yourself, as --option features=model:FOLDER or in NAME:path=FOLDER,features=model:FOLDER."
+        )
 
 
 def _config(kind: type[RewardModel[Any]], options: Mapping[str, Any]) -> Any:

@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from turngym.agents.trajectory import Trajectory
+from turngym.bounded import require_file
 from turngym.errors import CheckpointError, ConfigError
 from turngym.files import write_atomic, write_json
 from turngym.trainers.reward_models import FILE, FORMAT
-from turngym.trainers.rewarding.features import Features, make_features
+from turngym.trainers.rewarding.features import NGRAMS, Features, make_features
 from turngym.trainers.rewarding.model import RewardConfig, RewardModel, require
 from turngym.trainers.rewarding.turns import offsets, turn_texts
 
 if TYPE_CHECKING:
     from turngym.trainers.rewarding.head import Head, Loss
 
-_WEIGHTS = "head.safetensors"
+_WEIGHTS, _LARGEST_WEIGHTS = "head.safetensors", 2**30
 _HELD_OUT = 10
 """One episode in so many is held out, where there are at least twice as many."""
 
@@ -177,19 +178,28 @@ class FittedReward(RewardModel[FittedConfigT]):
             CheckpointError: It is damaged.
         """
         from safetensors import SafetensorError
-        from safetensors.torch import load_file
+        from safetensors.torch import load
 
         from turngym.trainers.rewarding.head import Head
 
-        head = Head(self._reader(), self.config.hidden, 0)
         try:
-            head.load_state_dict(load_file(folder / _WEIGHTS))
+            require_file(folder / _WEIGHTS, _LARGEST_WEIGHTS)
+            weights = load((folder / _WEIGHTS).read_bytes())
+            self._require_size(sum(each.numel() for each in weights.values()))
+            head = Head(self._reader(), self.config.hidden, 0)
+            head.load_state_dict(weights)
         except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             raise CheckpointError(
                 f"the reward model in {folder} is damaged ({type(error).__name__}): fit it again with "
                 "`turngym fit-reward`."
             ) from error
         self._head = head.eval()
+
+    def _require_size(self, stored: int) -> None:
+        """Refuse settings of a table that the weights are too few for, before any of it is made."""
+        table = self.config.dimensions if self.config.features == NGRAMS else 1
+        if table * max(self.config.hidden, 1) > stored:
+            raise ValueError("the settings ask for more weights than there are")
 
 
 def _split(count: int) -> tuple[list[int], list[int]]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.bounded import LARGEST_LINES, require_file
 from turngym.errors import ConfigError
 from turngym.files import read_jsonl, write_atomic
 from turngym.trainers.rewarding.turns import whole_turns
 from turngym.wrappers.episode_log import RecordedEpisode, read_episodes
 
+_LONGEST_HEADER = 1 << 20
 _TRANSCRIPTS, _EPISODES = "transcripts.jsonl", "episodes.jsonl"
 _KEY = ("label", "task", "attempt")
+_DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What comes of values that are not what they should be."""
 
 
 def read_trajectories(path: Path) -> list[Trajectory]:
@@ -30,32 +35,44 @@ def read_trajectories(path: Path) -> list[Trajectory]:
     if (path / _TRANSCRIPTS).is_file():
         return _evaluated(path)
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    if not files or not files[0].is_file():
+    if not files or not files[0].exists():
         raise ConfigError(f"{path} holds no recorded episodes: pass the folder of an evaluation (turngym eval --out).")
     return [trajectory for file in files for trajectory in _of_file(file)]
 
 
 def _of_file(path: Path) -> Iterator[Trajectory]:
-    with path.open(encoding="utf8") as file:
-        first = file.readline()
-    if '"kind": "episode"' in first or '"kind":"episode"' in first:
-        yield from (_recorded(each) for each in read_episodes(path) if each.is_complete)
-    else:
+    with _readable(path):
+        require_file(path, LARGEST_LINES)
+        with path.open(encoding="utf8") as file:
+            first = file.readline(_LONGEST_HEADER)
+        if is_recording := '"kind": "episode"' in first or '"kind":"episode"' in first:
+            yield from (_recorded(each) for each in read_episodes(path) if each.is_complete)
+    if not is_recording:
         yield from (_trajectory(record, path) for record in _records(path))
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
-    try:
+    with _readable(path):
+        require_file(path, LARGEST_LINES)
         return read_jsonl(path)
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} cannot be read as recorded episodes ({error}).") from error
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Say of whatever is wrong with a file that it holds no recorded episodes."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise ConfigError(f"{path} holds no recorded episodes ({type(error).__name__}: {str(error)[:200]}).") from error
 
 
 def _evaluated(folder: Path) -> list[Trajectory]:
-    rows = {tuple(row.get(name) for name in _KEY): row for row in _records(folder / _EPISODES)}
+    with _readable(folder / _EPISODES):
+        rows = {_key(row): row for row in _records(folder / _EPISODES)}
     found = []
     for record in _records(folder / _TRANSCRIPTS):
-        row = rows.get(tuple(record.get(name) for name in _KEY), {})
+        with _readable(folder / _TRANSCRIPTS):
+            row = rows.get(_key(record), {})
         more: dict[str, Any] = {
             name: row[name] for name in ("instance", "fault", "terminated", "truncated") if name in row
         }
@@ -63,8 +80,12 @@ def _evaluated(folder: Path) -> list[Trajectory]:
     return found
 
 
+def _key(record: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(record.get(name)) for name in _KEY)
+
+
 def _trajectory(record: Mapping[str, Any], path: Path) -> Trajectory:
-    try:
+    with _readable(path):
         return Trajectory(
             EpisodeSpec(0, int(record.get("seed") or 0)),
             env_id=str(record.get("env", "")),
@@ -79,8 +100,6 @@ def _trajectory(record: Mapping[str, Any], path: Path) -> Trajectory:
             final_anchor=str(record.get("final_anchor", "")),
             progress=_number(record.get("progress")),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"{path} holds no recorded episodes ({type(error).__name__}: {error}).") from error
 
 
 def _turn(record: Mapping[str, Any]) -> Turn:

@@ -155,7 +155,8 @@ class RewardedTask(Task):
             raise CheckpointError(f"the episodes in {stored} are damaged: delete it and its checkpoint.") from error
         if (stored / FILE).is_file():
             config = self.model.config
-            self.model = load_reward_model(stored)
+            features = getattr(config, "features", None)
+            self.model = load_reward_model(stored, None if features is None else {"features": features})
             self.model.config = config  # path stays empty: it is fitted again
 
 
