@@ -62,7 +62,7 @@ class TournamentFolder:
         if any(file.name != LOCK_FILE for file in path.iterdir()):
             if not resume:
                 raise RunFolderExists(
-                    f"{path} exists already and is not empty: resume goes on with the tournament in it, or pass "
+                    f"{path} exists already and is not empty: --resume goes on with the tournament in it, or pass "
                     "another folder."
                 )
             self._require_same(path, json.loads(json.dumps(plan)))

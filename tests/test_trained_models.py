@@ -123,7 +123,7 @@ def test_every_agent_around_a_model_knows_how_it_was_trained(model: Path) -> Non
 def test_nothing_known_is_said(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (model / MODEL_FILE).unlink()
     _, told = evaluated(capsys, ENV, "--agent", f"hf:{model}", "--episodes", "1")
-    assert told == f"note: nothing is known of how {model} was trained; it plays with the options given.\n"
+    assert told == f"note: {model} does not say how it was trained: it plays with the options given.\n"
 
 
 @pytest.mark.parametrize(

@@ -18,17 +18,23 @@ try:
     _HERE = os.getcwd()
 except FileNotFoundError:  # the working directory has been deleted
     _HERE = ""
+_IS_MODULE = any(pair == ("-m", "turngym") for pair in zip(sys.orig_argv, sys.orig_argv[1:], strict=False))
 if (
     _HERE
-    and any(pair == ("-m", "turngym") for pair in zip(sys.orig_argv, sys.orig_argv[1:], strict=False))
+    and _IS_MODULE
     and sys.path[:1] == [_HERE]  # not so under python -P
     and os.path.dirname(os.path.dirname(os.path.abspath(__file__))) != _HERE
 ):
     sys.path.pop(0)
 
-from typing import TYPE_CHECKING, Any
+if _IS_MODULE or "turngym" in (os.path.basename(word) for word in sys.orig_argv[:2]):
+    from turngym.interrupted import be_quiet
 
-from turngym.envs.registration import register_all
+    be_quiet()
+
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+from turngym.envs.registration import register_all  # noqa: E402
 
 if TYPE_CHECKING:
     from turngym.envs.check import check

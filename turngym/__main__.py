@@ -11,11 +11,14 @@ import io
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from typing import TextIO
 
 from turngym.errors import UnknownName, nearest
 from turngym.failures import explain
+from turngym.interrupted import INTERRUPTED
 from turngym.loading import own_frame
 from turngym.output import reserved_stdout
 from turngym.printable import printable
@@ -39,7 +42,6 @@ COMMANDS = {
     "label-progress": "Label recorded episodes with how far each turn has come, from what the solved ones share.",
     "fit-reward": "Fit a reward model to recorded episodes, to train with or to choose the best of several tries.",
 }
-INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,6 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = words[1:] if debug else words
     if argv is None:
         _accept_any_text()
+        if not debug:
+            warnings.showwarning = _show_warning
     try:
         with reserved_stdout() if "--json" in words else nullcontext():
             return _dispatch(words)
@@ -87,6 +91,18 @@ def _accept_any_text() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="replace")
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Say a warning in a line, without the place in the code, which helps no user."""
+    print(f"warning: {printable(' '.join(str(message).split()), keep='')}", file=sys.stderr)
 
 
 def _dispatch(words: Sequence[str]) -> int:

@@ -14,14 +14,15 @@ import numpy as np
 from rich.console import Console
 from tyro.conf import Positional
 
-from turngym.agents.backends import make_agent, settings_for
-from turngym.agents.core import Agent, Request
+from turngym.agents.backends import make_agent
+from turngym.agents.core import Agent, Decision, Request
+from turngym.benchmarks.commands import eval as evaluation
 from turngym.benchmarks.commands.parsing import Pairs, Specs, key_values, parse, text_env_maker
 from turngym.benchmarks.commands.play_commands import Table
 from turngym.benchmarks.commands.play_screen import Screen
 from turngym.benchmarks.commands.play_session import Left, NoSuchCommand, Session
 from turngym.benchmarks.commands.trained_models import environment_as_trained, tell
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, TurngymError
 
 _QUIT = ("quit", "exit")
 _HUMAN, _EXPERT = "human", "expert"
@@ -41,6 +42,13 @@ class Arguments:
         seed: Seed of the task; drawn and shown unless given.
         agent: Who plays: you (human), or an agent that you watch: random, expert, or any of `turngym eval`, such as
             hf:FOLDER; a model that was trained here plays with the options, wrappers and prompts of its training.
+        temperature: Sampling temperature of a model; 0 always takes the likeliest token.
+        top_p: Nucleus share of a model's sampling.
+        max_new_tokens: Longest completion of a model; that of its training, or 256, unless given.
+        format: How a model writes an action, as in `turngym eval`.
+        style: How a model is prompted: plain, react or summary, as in `turngym eval`.
+        prompt: A setting of a model's prompts, such as history=3 or template.enable_thinking=false; may be repeated.
+        server: A setting of a server, such as timeout=60; may be repeated.
         split: Share of the tasks to draw from.
         save: A new file for the transcript of the episode, written at its end.
         picture: Whether to show pictures where the environment has them; auto does so in a terminal with colours.
@@ -51,6 +59,13 @@ class Arguments:
     wrapper: Specs = ()
     seed: int | None = None
     agent: str = "human"
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_new_tokens: int | None = None
+    format: str | None = None
+    style: str | None = None
+    prompt: Pairs = ()
+    server: Pairs = ()
     split: str | None = None
     save: Path | None = None
     picture: Literal["auto", "always", "never"] = "auto"
@@ -150,21 +165,48 @@ def watched(arguments: Arguments, seed: int, options: dict[str, Any], wrappers: 
     """
     if arguments.agent in (_HUMAN, _EXPERT):
         return None
-    settings = settings_for(arguments.agent, seed=seed, temperature=0.0)
+    settings = evaluation.agent_settings(_as_of_evaluation(arguments, seed))
     agent = make_agent(arguments.agent, settings)
     tell(arguments.agent, arguments.env, options, wrappers, settings)
     agent.prepare()
     return agent
 
 
+def _as_of_evaluation(arguments: Arguments, seed: int) -> evaluation.Arguments:
+    """Return what ``turngym eval`` would make the same agent with, checked."""
+    like = evaluation.Arguments(
+        arguments.env,
+        arguments.agent,
+        seed=seed,
+        temperature=arguments.temperature,
+        top_p=arguments.top_p,
+        max_new_tokens=arguments.max_new_tokens,
+        format=arguments.format,
+        style=arguments.style,
+        prompt=arguments.prompt,
+        server=arguments.server,
+    )
+    evaluation.check_numbers(like)
+    return like
+
+
 def watch(session: Session, screen: Screen, agent: Agent | None) -> None:
-    """Let an agent play one episode; the expert of the environment where there is none."""
+    """Let an agent play one episode; the expert of the environment where there is none.
+
+    Raises:
+        TurngymError: The agent gave no answer.
+    """
     session.begin()
     screen.opening(session, is_interactive=False)
     while not session.is_over:
         turn = len(session.turns)
         request = Request(0, 0, turn, session.text, session.info, session.env.instructions)
-        action = session.hint() if agent is None else agent.act([request])[0].action
+        decision = Decision(session.hint()) if agent is None else agent.act([request])[0]
+        if decision.fault:
+            raise TurngymError(f"the agent gave no answer in turn {turn + 1}: {decision.fault}.")
+        if decision.completion and decision.completion != decision.action:
+            screen.completion(decision.completion)
+        action = decision.action
         screen.action(action)
         session.take(action)
         screen.turn(session)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from turngym.benchmarks.commands.half_blocks import half_blocks
 from turngym.benchmarks.commands.play_session import Session
+from turngym.printable import printable
 
 _MOST_LEGAL = 200
 
@@ -67,6 +68,10 @@ class Screen:
     def action(self, action: str) -> None:
         """Show what an agent does."""
         self.line(f"action> {action}", "cyan")
+
+    def completion(self, text: str) -> None:
+        """Show what a model wrote, of which its action is a part."""
+        self.line(printable(text, keep="\n\t"), "dim")
 
     def legal(self, actions: tuple[str, ...]) -> None:
         """Show the legal actions."""

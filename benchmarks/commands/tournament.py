@@ -23,10 +23,10 @@ from turngym.benchmarks.tournament import play_tournament
 from turngym.benchmarks.tournament_plan import Plan
 from turngym.envs.multiagent.registration import make_game
 from turngym.errors import ConfigError
+from turngym.interrupted import INTERRUPTED
 from turngym.output import print_json
 
 USES_OWN_MODULES = True
-_INTERRUPTED = 130
 _GENERIC_PLAYERS = ("random", "first_legal")
 _NAMED = re.compile(r"([^=:,\s]+)=(.+)")
 
@@ -113,7 +113,7 @@ def main(argv: Sequence[str]) -> int:
         if arguments.out is None:
             raise
         console.print("interrupted: the same command with --resume goes on", markup=False)
-        return _INTERRUPTED
+        return INTERRUPTED
     if arguments.out is not None:
         write_tournament_page(arguments.out)
     if arguments.json:

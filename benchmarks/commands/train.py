@@ -25,12 +25,13 @@ from turngym.benchmarks.commands.prompt_options import template_text
 from turngym.benchmarks.commands.usage import read_words
 from turngym.envs.multiagent.registration import GAMES, is_game
 from turngym.errors import ConfigError, RunStopped, missing_extra
+from turngym.interrupted import INTERRUPTED
 
 if TYPE_CHECKING:
     from turngym.trainers.config import TrainConfig
 
 USES_OWN_MODULES = True
-_STOPPED, _INTERRUPTED = 3, 130
+_STOPPED = 3
 _OWN_LINES = """
         run_dir: Folder of the run; `runs/ENVIRONMENT-ALGORITHM-seedSEED` unless given.
         resume: Go on with the run in that folder, with the settings that it has.
@@ -83,7 +84,7 @@ def main(argv: Sequence[str]) -> int:
         if not (run_dir / "config.json").is_file():
             raise
         console.print(_way_on(run_dir), markup=False, soft_wrap=True)
-        return _INTERRUPTED
+        return INTERRUPTED
     if result.finished:
         folder = RunFolder.open(result.path)
         console.print(f"report: {result.report}", markup=False, soft_wrap=True)
@@ -91,7 +92,7 @@ def main(argv: Sequence[str]) -> int:
         console.print(f"  {evaluation_command(folder, folder.config())}", markup=False, soft_wrap=True)
         return 0
     console.print(_way_on(result.path), markup=False, soft_wrap=True)
-    return _INTERRUPTED
+    return INTERRUPTED
 
 
 def _way_on(run_dir: Path) -> str:

@@ -56,9 +56,7 @@ def tell(
     trained = model_settings(source)
     if trained is None:
         if (Path(source) / "config.json").is_file():
-            print(
-                f"note: nothing is known of how {source} was trained; it plays with the options given.", file=sys.stderr
-            )
+            print(f"note: {source} does not say how it was trained: it plays with the options given.", file=sys.stderr)
         return
     others = list(differences(trained, env, options, wrappers, settings))
     where = f"{source} ({trained.stage}) was trained on {trained.env}"
