@@ -124,10 +124,21 @@ def wrappers() -> list[Row]:
 
 
 def players() -> list[Row]:
-    """Return the players that can take a seat of any game; a game may have more of its own."""
+    """Return the players that can take a seat of any game, and those of single games with the games they are for."""
     from turngym.envs.multiagent import PLAYERS
+    from turngym.envs.multiagent.registration import GAMES, game_class
 
-    return _registered(PLAYERS)
+    owners: dict[str, dict[str, str]] = {}
+    for game in sorted(GAMES):
+        if not absent_packages(GAMES[game].extra):
+            for name, place in game_class(game).players.items():
+                owners.setdefault(name, {})[game] = place
+    own = [
+        _row(name, f"Plays {', '.join(places)}.", "", (), next(iter(places.values())))
+        for name, places in owners.items()
+        if name not in PLAYERS
+    ]
+    return sorted(_registered(PLAYERS) + own, key=lambda row: str(row["name"]))
 
 
 def reward_models() -> list[Row]:
