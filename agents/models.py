@@ -205,6 +205,8 @@ def _require_folder(source: str) -> None:
         raise ModelError(f"{source} is a file, expected a model folder, a hub name or a .gguf file.")
     if source.startswith((".", "/", "~")) and not Path(source).exists():
         raise ModelError(f"there is no model at {source}: pass an existing folder, a hub name or a .gguf file.")
+    if Path(source, "metrics.jsonl").exists() and Path(source, "model").is_dir():
+        raise ModelError(f"{source} is the folder of a training run: its model is hf:{Path(source, 'model')}.")
 
 
 def _unloadable(source: str, error: Exception) -> ModelError:

@@ -206,7 +206,7 @@ def test_an_agent_of_ones_own_module_plays(own_agents: None, capsys: pytest.Capt
         ("module:halving_agents.Havler", "halving_agents has no 'Havler'. Did you mean 'Halver'?"),
         ("module:halving_agnets.Halver", "no module named 'halving_agnets'"),
         ("module:Halver", "the backend module needs a dotted path, got 'Halver'"),
-        ("module:halving_agents.nobody", "must make a turngym.agents.core.Agent, got str."),
+        ("module:halving_agents.nobody", "must make a turngym.agents.Agent, got str."),
     ],
 )
 def test_a_wrong_module_is_explained(

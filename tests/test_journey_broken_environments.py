@@ -82,33 +82,12 @@ FAULTS = {
     "NoOutcome": NO_OUTCOME,
 }
 """Environment -> why its episodes broke."""
-TINY = [
-    "--iterations",
-    "1",
-    "--no-control",
-    "--embedded.hidden-size",
-    "16",
-    "--embedded.layers",
-    "1",
-    "--embedded.heads",
-    "2",
-    "--embedded.vocabulary",
-    "340",
-    "--warmup.demonstrations",
-    "4",
-    "--warmup.epochs",
-    "1",
-    "--rollout.groups",
-    "2",
-    "--rollout.group-size",
-    "2",
-    "--evaluation.episodes",
-    "4",
-    "--evaluation.every",
-    "0",
-    "--run-dir",
-    "run",
-]
+TINY_WORDS = (
+    "--iterations 1 --no-control --embedded.hidden-size 16 --embedded.layers 1 --embedded.heads 2 "
+    "--embedded.vocabulary 340 --warmup.demonstrations 4 --warmup.epochs 1 --rollout.groups 2 --rollout.group-size 2 "
+    "--evaluation.episodes 4 --evaluation.every 0 --run-dir run"
+)
+TINY = TINY_WORDS.split()
 
 
 @pytest.fixture

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 from turngym.agents.core import Agent
 from turngym.errors import ConfigError, UnknownName
-from turngym.loading import Wanted, call_with, is_own, load_object
+from turngym.loading import Wanted, call_with, is_file, is_own, load_object
 from turngym.registry import Registry
 
 
@@ -51,7 +52,7 @@ BACKENDS: Registry[Backend] = Registry("backend", "turngym.agents.backends", ext
 
 _AGENT = Wanted(
     "an agent",
-    "a class of turngym.agents.core.Agent, or a function that makes one",
+    "a class of turngym.agents.Agent, or a function that makes one",
     lambda found: issubclass(found, Agent) if isinstance(found, type) else callable(found),
 )
 
@@ -109,7 +110,13 @@ def _built_in(description: str, settings: AgentSettings) -> Agent:
     try:
         return BACKENDS[name](argument, settings)
     except UnknownName as error:
-        if BACKENDS.has(name) or not argument:
+        if BACKENDS.has(name):
+            raise
+        if not argument and is_file(name):
+            raise UnknownName(f"{name} is a file. Name a class or function in it, as in {name}:Name.") from error
+        if not argument and Path(name, "config.json").is_file():
+            raise UnknownName(f"{name} is a folder and no backend. Did you mean 'hf:{name}'?") from error
+        if not argument:
             raise
         raise UnknownName(f"{error} There is no module of that name either, nor a file {name}.py:Name.") from error
 
@@ -130,5 +137,5 @@ def own_agent(description: str, settings: AgentSettings) -> Agent:
         return cast("Agent", found("", settings))
     agent = call_with(found, settings)
     if not isinstance(agent, Agent):
-        raise ConfigError(f"{description} must make a turngym.agents.core.Agent, got {type(agent).__name__}.")
+        raise ConfigError(f"{description} must make a turngym.agents.Agent, got {type(agent).__name__}.")
     return agent

@@ -43,14 +43,14 @@ class Arguments:
     Args:
         target: Name of a suite, id of an environment, `module:id`, `module:Class` or `path/to/file.py:Class`.
         agent: Who plays: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, vllm:PATH_OR_NAME, openai:MODEL@URL
-            for a server, or module:PACKAGE.MODULE.NAME.
+            for a server, or an agent of your own: `path/to/file.py:Class` or `module:Class`.
         episodes: Episodes of each environment, on distinct tasks; the suite's number, or up to 100, unless given.
         seed: Seed of what the agent draws and, outside of a suite, of the choice of tasks.
         split: Share of the tasks to draw from; a suite has its own.
         option: An option of the environment, such as max_turns=20; may be repeated; a suite has its own. A model that
             was trained here plays with the options, wrappers and prompts of its training, unless they are given.
-        wrapper: A wrapper around the environment, such as history:k=4; may be repeated, the first innermost; a suite
-            has its own.
+        wrapper: A wrapper around the environment, such as history:k=4 or `path/to/file.py:Class:k=4`; may be repeated,
+            the first innermost; a suite has its own.
         temperature: Sampling temperature of a model; 0 always takes the likeliest token.
         top_p: Nucleus share of a model's sampling.
         max_new_tokens: Longest completion of a model; that of its training, or 256, unless given.
@@ -65,7 +65,7 @@ class Arguments:
         repeats: Attempts at each task, for pass@k and pass^k.
         best_of: Attempts at each task of which the verifier chooses one; all of them are kept.
         verifier: What chooses: progress (of the environment), model or model:AGENT (asks a language model),
-            reward_model:FOLDER (of turngym fit-reward), or module:PACKAGE.MODULE.NAME with a method score(trajectory).
+            reward_model:FOLDER (of turngym fit-reward), or your own, such as `path/to/file.py:Class`.
         time_budget: Minutes after which no further episode begins; what was left out is told.
         num_envs: Environments that are played side by side.
         backend: Backend of the vector: sync or process.

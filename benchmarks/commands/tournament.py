@@ -38,7 +38,7 @@ class Arguments:
     Args:
         game: Id of a game, such as turngym/KuhnPoker-v0, or `module:Class`; `turngym list games` shows them.
         players: Who plays, with commas between: players of the game or generic ones (random, first_legal), agents
-            (hf:PATH_OR_NAME), players of your own (my_module:MyPlayer); NAME=PLAYER gives a name. All that the game
+            (hf:PATH_OR_NAME), players of your own (path/to/file.py:Class); NAME=PLAYER gives a name. All that the game
             has and the generic ones, unless given.
         blocks: Blocks of games. All games of a block share a seed, and every player comes to every seat or side.
         seed: Seed of the tournament.
@@ -125,7 +125,7 @@ def main(argv: Sequence[str]) -> int:
     for line in remarks(found):
         console.print(line, markup=False)
     if arguments.out is not None:
-        console.print(f"written to {arguments.out}, page.html among it", markup=False)
+        console.print(f"written to {arguments.out}; {arguments.out / 'page.html'} shows it", markup=False)
     return 0
 
 

@@ -12,7 +12,8 @@ from rich.table import Table
 
 def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
     """Yield the tables of players, of players by side, and of who won against whom, with their titles."""
-    title = f"{found['env']}: {found['n_games']} games in {found['n_blocks']} blocks, {found['pairing']}"
+    blocks = f"{found['n_blocks']} block{'' if found['n_blocks'] == 1 else 's'}"
+    title = f"{found['env']}: {found['n_games']} games in {blocks}, {found['pairing']}"
     table = _empty_table("player", "Elo", "95 %", "win %", "score", "default %", "faults")
     for name in _by_rating(found):
         numbers, elo = found["players"][name], _elo(found, name)
