@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
@@ -45,11 +46,14 @@ class Question:
 
         Raises:
             TypeError: A part is no text.
+            ValueError: There are more choices than letters for them.
         """
         texts = {key: tuple(content[key]) for key in ("answers", "gold", "queries", "choices")}
         given = [content["text"], content["kind"], *(text for group in texts.values() for text in group)]
         if not all(isinstance(text, str) for text in given):
             raise TypeError("a question consists of texts")
+        if len(texts["choices"]) > len(ascii_uppercase):
+            raise ValueError(f"a question has at most {len(ascii_uppercase)} choices, got {len(texts['choices'])}")
         return cls(text=content["text"], kind=content["kind"], **texts)
 
 

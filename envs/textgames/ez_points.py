@@ -251,7 +251,7 @@ class EZPoints(PictureEnv):
 
     def _load(self, state: JSONValue) -> None:
         self._ranks = tuple(state["ranks"])
-        if len(self._ranks) != self.cards or not all(rank in range(1, 14) for rank in self._ranks):
+        if len(self._ranks) != self.cards or not all(type(rank) is int and 1 <= rank <= 13 for rank in self._ranks):
             raise ValueError(f"cards {self._ranks!r}")
         self._open()
         for token in state["tokens"]:

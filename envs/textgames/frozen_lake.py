@@ -175,8 +175,11 @@ class FrozenLake(PictureEnv):
         return {"lake": grid_text(self._lake, self._lake.start), "player": self._player}
 
     def _load(self, state: JSONValue) -> None:
-        self._lake = parse_lake(state["lake"])
-        self._stand(state["player"])
+        lake, player = parse_lake(state["lake"]), state["player"]
+        if lake.size != self.size or type(player) is not int or not 0 <= player < lake.size**2:
+            raise ValueError(f"player {player!r} on a lake of size {lake.size}")
+        self._lake = lake
+        self._stand(player)
 
     def expert_action(self) -> str:
         """Return the first move of a shortest way, on slippery ice the move of the best policy.

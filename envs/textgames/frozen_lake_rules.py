@@ -114,10 +114,17 @@ def coordinate_text(lake: Lake, player: int) -> str:
 
 
 def parse_lake(text: str) -> Lake:
-    """Return the lake whose first state ``grid_text`` wrote."""
+    """Return the lake whose first state ``grid_text`` wrote.
+
+    Raises:
+        ValueError: It is no square, or has no player or no goal.
+    """
     cells = text.replace("\n", "")
+    size = math.isqrt(len(cells))
+    if [len(row) for row in text.split("\n")] != [size] * size:
+        raise ValueError(f"a lake is a square, got {text[:60]!r}")
     holes = frozenset(cell for cell, symbol in enumerate(cells) if symbol == "O")
-    return Lake(math.isqrt(len(cells)), cells.index("P"), cells.index("G"), holes)
+    return Lake(size, cells.index("P"), cells.index("G"), holes)
 
 
 def draw_lake(generator: np.random.Generator, size: int, num_holes: int, max_moves: int) -> Lake:
