@@ -258,3 +258,15 @@ def test_the_ruleset_hash_follows_the_behaviour(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(GuessTheNumber, "_advance", in_capitals)
     assert ruleset_hash(GUESS, {}) != before
+
+
+def test_a_single_instance_is_played_as_often_as_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["--agent", "random", "--episodes", "3", "--out", str(tmp_path / "run")]
+    assert main(["eval", "turngym/TowerOfHanoi-v0", *words, "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["repeats"] == 3
+    assert "turngym/TowerOfHanoi-v0 has a single instance, which is played 3 times." in shown.err
+    assert len(lines_of(tmp_path / "run" / "episodes.jsonl")) == 3
+    assert main(["verify", str(tmp_path / "run")]) == 0
+    words = ["--option", "start=random", "--option", "discs=2", "--agent", "random", "--episodes", "30"]
+    assert main(["eval", "turngym/TowerOfHanoi-v0", *words]) == 2, "8 instances are too few for 30 tasks"

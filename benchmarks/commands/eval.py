@@ -120,8 +120,7 @@ def main(argv: Sequence[str]) -> int:
         agent.prepare()
     show_retries(agent)
     console = Console(highlight=False, quiet=arguments.json)
-    seeds = tuple(entry.find_seeds(arguments.episodes, arguments.backend) for entry in suite.entries)
-    plan = Plan(suite, seeds, arguments.best_of or arguments.repeats)
+    plan = chosen_plan(suite, arguments)
     verifier = make_verifier(arguments.verifier, settings, agent) if arguments.verifier else None
     totals = {entry.label: plan.repeats * len(own) for entry, own in plan.entries()}
     is_silent = arguments.agent.partition(":")[0] == "human"
@@ -141,6 +140,26 @@ def main(argv: Sequence[str]) -> int:
     for line in remarks(played, arguments.out):
         console.print(line, markup=False)
     return 0
+
+
+def chosen_plan(suite: Suite, arguments: Arguments) -> Plan:
+    """Return which episodes are played; of an environment with a single instance, that one as often as asked for.
+
+    Raises:
+        ConfigError: There are fewer instances than episodes asked for, and more than one.
+    """
+    repeats = arguments.best_of or arguments.repeats
+    try:
+        seeds = tuple(entry.find_seeds(arguments.episodes, arguments.backend) for entry in suite.entries)
+    except ConfigError:
+        if repeats > 1 or arguments.episodes is None:
+            raise
+        seeds = tuple(entry.find_seeds(1, arguments.backend) for entry in suite.entries)
+        if any(entry.has_more_than(1, arguments.backend) for entry in suite.entries):
+            raise
+        repeats = arguments.episodes
+        print(f"{arguments.target} has a single instance, which is played {repeats} times.", file=sys.stderr)
+    return Plan(suite, seeds, repeats)
 
 
 def _evaluation(

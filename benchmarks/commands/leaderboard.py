@@ -40,7 +40,7 @@ class Arguments:
         folder: The folders.
         out: The file to write; leaderboard.html unless given.
         title: Heading of the page.
-        verify: Check the folders, which is done unless --no-verify takes their episodes as they are.
+        verify: Take the episodes of the folders as they are, without a check.
         replay: Share of each environment's episodes that the check plays again, at least one of each; 0 for none.
         seed: Which episodes the check draws; others each time unless given.
         json: Print the tables as JSON; the page is written only if --out is given.
@@ -49,7 +49,7 @@ class Arguments:
     folder: Positional[tuple[Path, ...]]
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     title: str = "Leaderboard"
-    verify: bool = True
+    verify: Annotated[bool, tyro.conf.arg(help_behavior_hint="")] = True
     replay: float = 0.05
     seed: int | None = None
     json: bool = False

@@ -75,6 +75,10 @@ class SuiteEntry:
         found = distinct_instances(self.env_id, count, self.env_kwargs, self.seed, self.takes_fewer, backend)
         return tuple(found.values())
 
+    def has_more_than(self, count: int, backend: str = "sync") -> bool:
+        """Return whether more than ``count`` distinct instances of the environment are found."""
+        return len(distinct_instances(self.env_id, count + 1, self.env_kwargs, self.seed, True, backend)) > count
+
 
 @dataclass(frozen=True)
 class Suite:
