@@ -13,6 +13,7 @@ import signal
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from turngym.envs.web.chromium import FLAGS, Chromium, find_browser, require_playwright
 from turngym.envs.web.frames import STEERED_FLAGS, Frames, can_be_steered, contexts, open_steered
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 VIEWPORT = 500, 320
 _START_SECONDS = 60.0
+_NOWHERE = "http://127.0.0.1:1"
+"""A proxy that is not there, for all that a page may not reach."""
 
 
 class BrowserPool:
@@ -206,6 +209,7 @@ class BrowserPool:
 
 async def _new_context(browser: Browser, allowed: Sequence[str], viewport: tuple[int, int]) -> BrowserContext:
     is_local = all(start.startswith("file:") for start in allowed)
+    hosts = {urlsplit(start).netloc for start in allowed} - {""}
     context = await browser.new_context(
         viewport={"width": viewport[0], "height": viewport[1]},
         locale="en-US",
@@ -215,6 +219,7 @@ async def _new_context(browser: Browser, allowed: Sequence[str], viewport: tuple
         accept_downloads=False,
         service_workers="block",
         offline=is_local,
+        proxy={"server": _NOWHERE, "bypass": ",".join(sorted(hosts))},  # web sockets are not routed as requests are
     )
     await context.add_init_script(SCRIPT)
     if not is_local:

@@ -116,7 +116,8 @@ class Tab:
             await page.close(run_before_unload=False)
 
     def _on_navigated(self, frame: Frame) -> None:
-        if frame.parent_frame is None and not self.may_show(frame.url):
+        is_whole = frame.parent_frame is None  # frames within it are kept from other servers, but not from files
+        if (is_whole or frame.url.startswith("file:")) and not self.may_show(frame.url):
             self._left = self._left or frame.url
 
     def may_show(self, url: str) -> bool:

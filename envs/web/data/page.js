@@ -2,6 +2,7 @@
 // eyes for the observation. Nothing of it can be reached by what an agent may do.
 (() => {
   if (window.__turngym) return;
+  for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection"]) delete window[name]; // they reach any host
   const realFrame = window.requestAnimationFrame.bind(window);
   const realMessage = new MessageChannel();
   const RealDate = Date, epoch = RealDate.UTC(2020, 0, 1, 12);
