@@ -14,14 +14,15 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from turngym.entries import Entry, entries
 from turngym.errors import ConfigError, error_text
-from turngym.printable import printable
+
+if TYPE_CHECKING:
+    from turngym.entries import Entry
 
 PLUGIN_GROUP = "turngym.plugins"
 OURS = "turngym"
@@ -96,6 +97,8 @@ def load_plugins(*kinds: str) -> tuple[Plugin, ...]:
     Args:
         *kinds: Leave out the entry points that are for other kinds than these; without any, leave out none.
     """
+    from turngym.entries import entries  # not needed to import turngym
+
     broken = []
     others = {f"{each}s" for each in KINDS if kinds and each not in kinds}
     for entry in entries(PLUGIN_GROUP):
@@ -128,6 +131,8 @@ def _load(entry: Entry) -> Plugin:
     except KeyboardInterrupt:
         raise
     except BaseException as problem:  # the boundary to code of third parties
+        from turngym.printable import printable
+
         error = printable(error_text(problem))
     finally:
         patience.cancel()
