@@ -107,7 +107,10 @@ def test_more_tasks_than_there_are_is_told_with_the_way_out(folder: Path) -> Non
     works(folder, "new-env", "LockPicker")
     words = ["--agent", "expert", "--episodes", "20"]
     fails(folder, "eval", "lock_picker.py:LockPicker", *words, says=("gave only 7 distinct instances", "--repeats"))
-    fails(folder, "eval", "turngym/TowerOfHanoi-v0", *words, says=("has 1 instance, fewer than the 20", "--repeats"))
+    few = ["--option", "start=random", "--option", "discs=2"]
+    fails(folder, "eval", HANOI[0], *few, *words, says=("has 8 instances, fewer than the 20", "--repeats"))
+    shown = works(folder, "eval", HANOI[0], *words)
+    assert "has a single instance, which is played 20 times" in shown.err
 
 
 def test_an_agent_of_ones_own_plays(folder: Path) -> None:
