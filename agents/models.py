@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from huggingface_hub import HfApi, constants, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from transformers import (
@@ -24,8 +26,9 @@ from transformers.utils import logging as transformers_logging
 
 from turngym.agents.generate import Generate
 from turngym.agents.model_settings import run_of
-from turngym.errors import ConfigError, MissingExtra, ModelError
+from turngym.errors import ConfigError, MissingExtra, ModelError, error_text
 
+_HUB_SECONDS = 10.0
 transformers_logging.disable_progress_bar()  # loading and saving are one line of a run, not a bar each
 
 
@@ -159,6 +162,22 @@ def load_model(source: str, dtype: str = "auto", device: str = "auto") -> Langua
     return LanguageModel(network, tokenizer, source)
 
 
+def _require_hub(source: str) -> None:
+    """Refuse a hub name at once where the hub cannot be reached, which otherwise is tried for a minute."""
+    if Path(source).exists() or constants.HF_HUB_OFFLINE:
+        return
+    try:
+        if try_to_load_from_cache(source, "config.json") is None:
+            HfApi().model_info(source, timeout=_HUB_SECONDS)
+    except (HfHubHTTPError, ValueError):
+        return  # the hub has answered, or it is no name: what is wrong is told when it is loaded
+    except Exception as error:
+        raise ModelError(
+            f"there is no folder {source}, and the hub cannot be reached ({error_text(error)}): pass the folder of a "
+            "model, or check the network."
+        ) from error
+
+
 def load_vocabulary(source: str) -> TokenizerOnly:
     """Load what an agent must know of a model without its network.
 
@@ -169,6 +188,7 @@ def load_vocabulary(source: str) -> TokenizerOnly:
         ModelError: There is no model, or its tokenizer has no chat template or no end token.
     """
     _require_folder(source)
+    _require_hub(source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source)
         config = AutoConfig.from_pretrained(source)
@@ -219,6 +239,7 @@ def _unloadable(source: str, error: Exception) -> ModelError:
 
 def _load(source: str, extra: dict[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     _require_folder(source)
+    _require_hub(source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
         network = AutoModelForCausalLM.from_pretrained(source, dtype="auto", **extra)

@@ -14,6 +14,7 @@ from typing import Any
 from turngym.benchmarks.shapes import NUMBER, Kinds, Misshapen, is_kind, shape
 from turngym.bounded import MOST_EPISODES, read_json, read_lines
 from turngym.errors import ConfigError
+from turngym.folders import is_folder
 
 REQUIRED = ("metadata.json", "config.json", "results.json", "episodes.jsonl")
 TRANSCRIPTS, BASELINES = "transcripts.jsonl", "baselines.jsonl"
@@ -174,7 +175,7 @@ def sound_submission(path: Path) -> Submission:
 
 
 def _require_submission(path: Path) -> None:
-    if not path.is_dir():
+    if not is_folder(path):
         raise ConfigError(f"there is no folder {path}: pass the one that `turngym eval ... --out FOLDER` wrote.")
     if not any((path / name).exists() for name in REQUIRED):
         raise ConfigError(f"{path} is no submission: `turngym eval ... --out FOLDER` writes one.")

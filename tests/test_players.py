@@ -10,6 +10,7 @@ import pytest
 from toy_games import Coins, Secret, Spies
 
 from turngym.benchmarks.commands.list import games as listed_games
+from turngym.benchmarks.commands.list import players as listed_players
 from turngym.envs.multiagent import (
     GAMES,
     PLAYERS,
@@ -161,3 +162,8 @@ def test_players_begin_every_game_with_a_generator_of_seed_and_seat() -> None:
     assert [name for name, _ in one + two] == ["player_0"] * 2 + ["player_1"] * 2
     assert one == three and two == four  # tables with equal seeds
     assert len({draw for _, draw in one + two}) == 4
+
+
+def test_players_of_single_games_are_listed() -> None:
+    found = {row["name"]: row["summary"] for row in listed_players()}
+    assert "Werewolf" in found["rule_based"] and {"random", "first_legal", "tit_for_tat"} <= found.keys()

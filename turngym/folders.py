@@ -44,6 +44,18 @@ def require_kind(folder: Path, wanted: Kind) -> None:
         raise ConfigError(f"{folder} is the folder of {article} {found}, not of a {wanted}: pass another folder.")
 
 
+def is_folder(path: Path) -> bool:
+    """Return whether there is a folder at a path; one of too long a name is none.
+
+    >>> is_folder(Path("x" * 300)), is_folder(Path("."))
+    (False, True)
+    """
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def require_folder(path: Path) -> None:
     """Refuse a path that is something else than a folder; one that does not exist yet is let through.
 

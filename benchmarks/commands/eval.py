@@ -17,6 +17,7 @@ from turngym.agents.backends import AgentSettings, make_agent, settings_for
 from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent, EagerAgent
+from turngym.agents.styles import make_style
 from turngym.agents.verifiers import Verifier, make_verifier
 from turngym.benchmarks.commands.eval_display import LiveTable, remarks, require_answers, results_tables, show_retries
 from turngym.benchmarks.commands.parsing import Pairs, Specs, as_pairs, find_env, key_values, make_text_env, parse
@@ -258,11 +259,13 @@ def agent_settings(arguments: Arguments) -> AgentSettings:
     """Return what the agent is made with.
 
     Raises:
-        UnknownName: There is no such action format.
+        UnknownName: There is no such action format or style.
         ConfigError: There is no such setting of prompts.
     """
     if arguments.format is not None:
         action_format(arguments.format)
+    if arguments.style is not None:
+        make_style(arguments.style)
     return settings_for(
         arguments.agent,
         seed=arguments.seed,

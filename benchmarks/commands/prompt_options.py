@@ -50,9 +50,12 @@ def template_text(given: str) -> str:
     if not given or "{{" in given:
         return given
     try:
-        return Path(given).read_text("utf8")
+        text = Path(given).read_text("utf8")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise ConfigError(
             f"the chat template {given!r} cannot be read ({reason}): pass a file with Jinja text."
         ) from error
+    if not text.strip():
+        raise ConfigError(f"the chat template {given!r} is empty: pass a file with Jinja text.")
+    return text

@@ -66,12 +66,16 @@ def kind_of(folder: Path) -> Kind:
 
 def _write_run(folder: Path, target: Path) -> None:
     try:
+        from turngym.trainers.findings import read_run
         from turngym.trainers.report import write_report
         from turngym.trainers.run_folder import RunFolder
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"the report of a run draws a curve, which needs {error.name}: pip install 'turngym[train]'."
         ) from error
+    run = read_run(RunFolder(folder))
+    if not (run.config or run.metrics or run.evaluations or run.samples):
+        raise ConfigError(f"{folder} holds nothing of a training run that can be read: {run.missing[0]}")
     write_report(RunFolder(folder), target)
 
 

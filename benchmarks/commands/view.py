@@ -62,6 +62,8 @@ def main(argv: Sequence[str]) -> int:
     if any(map(str.isspace, arguments.task)):
         raise ConfigError(f"--task takes one word, got {arguments.task!r}.")
     viewer = Viewer(open_run(arguments.path), None if arguments.other is None else open_run(arguments.other))
+    for run in viewer.runs:
+        run.require_episodes()
     query = " ".join(filter(None, ["failed" if arguments.failed else "", arguments.task and f"task:{arguments.task}"]))
     return _serve(viewer, arguments, query) if arguments.out is None else _write(viewer, arguments, query)
 
@@ -96,7 +98,19 @@ def _write(viewer: Viewer, arguments: Arguments, query: str) -> int:
     assert arguments.out is not None
     if arguments.out.exists() and not arguments.force:
         raise ConfigError(f"{arguments.out} exists already: pass --force to write over it, or another file.")
+    if arguments.task:
+        _require_task(viewer, arguments.task)
     written, found = write_page(viewer, arguments.out, query, arguments.episodes or None)
     what = "tasks" if viewer.is_diff else "episodes"
     print(f"written to {arguments.out}: {written} of {found} {what}, {arguments.out.stat().st_size / 2**20:.1f} MiB")
     return 0
+
+
+def _require_task(viewer: Viewer, task: str) -> None:
+    """Refuse a task of which there is no episode."""
+    for run in viewer.runs:
+        run.wait_for()
+    if next(viewer.all_rows(f"task:{task}"), None) is None:
+        raise ConfigError(
+            f"no episode is of the task {task!r}: --task takes its number, label#number, match, instance or seed."
+        )

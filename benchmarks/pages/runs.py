@@ -91,6 +91,19 @@ class Run(ABC):
             )
         return len(self.known)
 
+    def require_episodes(self) -> None:
+        """Refuse files without a single episode that can be read; no more is read than the first one needs.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        self.search().wait_for(1)
+        if all(each.status == BROKEN for each in self.known):
+            self.wait_for()
+        if all(each.status == BROKEN for each in self.known):
+            reason = self.problem or (self.known[0].fault if self.known else "it is empty")
+            raise ConfigError(f"{self.path} holds no episode that can be read ({reason.rstrip('.')}): pass another.")
+
 
 class _Files(Run):
     """Files with a line for each episode, or recorded ones.

@@ -1,0 +1,195 @@
+"""Every argument and option that takes a path or a name, of every command, with what it cannot use.
+
+The options come from the parsers' own classes, so that new ones are covered by themselves: a new command needs a line
+in ``command_lines.py``, and a new option that takes any text or path at all says so in :data:`ACCEPTED`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from command_lines import EVALUATION, HANOI, LINES, Word, line, words_of
+
+from turngym.__main__ import COMMANDS, main
+from turngym.trainers.trainer import Trainer
+
+LONG = "x" * 300
+PATHS = ["", "zzz", "empty", "text", "folder", "nonsense", "dangling", "empty/below", LONG, "/proc/self/mem"]
+NAMES = [*PATHS, "zzz:zzz", "zzz.py:Zzz", "empty.py:Zzz", "hf:empty", "hf:folder", "hf:dangling", "=", "zzz=zzz"]
+ANY = frozenset(NAMES)
+NEW_FOLDER = frozenset(["zzz", "folder"])
+"""An empty folder is as good as none."""
+
+ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
+    ("play", "save"): ("a new file, also behind a link", frozenset(["zzz", "dangling"])),
+    ("new-env", "folder"): ("files are added to it", frozenset(["", "zzz", "folder", "nonsense"])),
+    ("eval", "out"): ("a new folder", NEW_FOLDER),
+    ("view", "out"): ("a new file, also behind a link", frozenset(["zzz", "dangling"])),
+    ("view", "task"): ("all tasks", frozenset([""])),
+    ("leaderboard", "folder"): ("the folder that holds the evaluation", frozenset([""])),
+    ("leaderboard", "out"): ("a page is written over", frozenset(["zzz", "empty", "text", "dangling"])),
+    ("leaderboard", "title"): ("any text", ANY),
+    ("tournament", "players"): ("those of the game", frozenset([""])),
+    ("tournament", "anchor"): ("none", frozenset([""])),
+    ("tournament", "out"): ("a new folder", NEW_FOLDER),
+    ("serve-search", "token"): ("any text", ANY),
+    ("serve-env", "token"): ("any text", ANY),
+    ("report", "out"): ("a page is written over", frozenset(["zzz", "empty", "text", "dangling"])),
+    ("train", "reward-model"): ("none", frozenset([""])),
+    ("train", "rollout.prompt.system"): ("any text", ANY),
+    ("train", "rollout.prompt.template"): ("variables of the chat template, which has its own", frozenset(["zzz=zzz"])),
+    ("train", "rollout.prompt.chat-template"): ("that of the model", frozenset([""])),
+    ("train", "run-dir"): ("a new folder", NEW_FOLDER),
+    ("label-progress", "out"): ("a new folder", NEW_FOLDER),
+    ("fit-reward", "out"): ("a new folder", NEW_FOLDER),
+}
+"""Command and option -> why values that look wrong are right there, and which ones."""
+_MODEL: Mapping[str, str | None] = {"agent": "openai:zzz@http://127.0.0.1:9/v1"}
+_GAME: Mapping[str, str | None] = {"env": "turngym/KuhnPoker-v0", "env-options": None}
+CONTEXT: Mapping[tuple[str, str], Mapping[str, str | None]] = {
+    ("play", "server"): _MODEL,
+    ("eval", "server"): _MODEL,
+    ("tournament", "server"): {"players": f"random,{_MODEL['agent']}"},
+    ("train", "self-play.opponents"): _GAME,
+    ("train", "self-play.demonstrator"): _GAME,
+    ("train", "self-play.evaluation-opponents"): _GAME,
+}
+"""Command and option -> what else stands in a line in which the option counts."""
+CHECKED = {("verify", "folder", "nonsense")}
+"""Values that a command checks and rejects: that is what it is for."""
+DONE, REJECTED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+def _listen(self: socket.socket, *_: Any) -> NoReturn:
+    self.close()
+    raise KeyboardInterrupt
+
+
+def _begin(*_: Any, **__: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("evaluated") / EVALUATION
+    words = ["eval", HANOI, "--agent", "expert", "--episodes", "4", "--option", "discs=2", "--out", str(folder)]
+    assert main(words) == DONE
+    return folder
+
+
+@pytest.fixture
+def place(evaluated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory; servers and training end as by Ctrl-C where they would begin."""
+    monkeypatch.setattr(socket.socket, "listen", _listen)
+    monkeypatch.setattr(Trainer, "run", _begin)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    shutil.copytree(evaluated, tmp_path / EVALUATION)
+    return tmp_path
+
+
+def _fill(folder: Path) -> None:
+    for name, content in {"empty": "", "empty.py": "", "text": "hello\n"}.items():
+        (folder / name).write_text(content)
+    (folder / "folder").mkdir()
+    (folder / "nonsense").mkdir()
+    (folder / "nonsense" / "config.json").write_text("[")
+    (folder / "nonsense" / "metrics.jsonl").write_text("zzz\n")
+    (folder / "dangling").symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_line_of_each_command_works(
+    command: str, place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(place)
+    status, err = main(line(command)), capfd.readouterr().err
+    if "which is not installed" in err:
+        pytest.skip(err)
+    assert status == (INTERRUPTED if command in ("serve-env", "serve-search", "train") else DONE), err
+
+
+def _texts() -> list[Any]:
+    return [
+        pytest.param(command, word, id=f"{command} {word.name}")
+        for command in COMMANDS
+        for word in words_of(command)
+        if word.is_path or word.is_text
+    ]
+
+
+@pytest.mark.parametrize(("command", "word"), _texts())
+def test_what_cannot_be_used_is_told_in_a_sentence(
+    command: str, word: Word, place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if command == "serve-env":
+        pytest.importorskip("websockets")  # without it, every line is refused
+    _, accepted = ACCEPTED.get((command, word.name), ("", frozenset()))
+    wrong = []
+    for number, value in enumerate(PATHS if word.is_path else NAMES):
+        folder = place / str(number)
+        folder.mkdir()
+        _fill(folder)
+        shutil.copytree(place / EVALUATION, folder / EVALUATION)
+        monkeypatch.chdir(folder)
+        status = main(line(command, {**CONTEXT.get((command, word.name), {}), word.name: value}))
+        err = capfd.readouterr().err
+        assert "Traceback" not in err, err
+        if value in accepted:
+            wanted = {DONE, INTERRUPTED}
+        else:
+            wanted = {REJECTED if (command, word.name, value) in CHECKED else USAGE}
+        if status not in wanted or (status == USAGE and not 1 <= len(err.strip().splitlines()) <= 3):
+            wrong.append(f"{value!r}: exit code {status}: {err}")
+    assert not wrong, "refuse these values, or say in ACCEPTED why they are right:\n" + "\n".join(wrong)
+
+
+def test_what_is_declared_is_there() -> None:
+    known = {(command, word.name) for command in COMMANDS for word in words_of(command)}
+    assert set(LINES) == set(COMMANDS)
+    assert known >= {*ACCEPTED, *CONTEXT, *(each[:2] for each in CHECKED)}
+    assert all(reason for reason, _ in ACCEPTED.values())
+    assert len(_texts()) > 70
+
+
+@pytest.mark.parametrize("value", ["zzz", "empty", "folder", "text", "nonsense", "dangling", "/proc/self/mem"])
+@pytest.mark.parametrize(
+    ("command", "name", "form"),
+    [
+        ("train", "reward-model", "spa:path={}"),
+        ("eval", "wrapper", "recipe_progress:path={}"),
+        ("eval", "prompt", "template_file={}"),
+        ("eval", "verifier", "reward_model:{}"),
+        ("fit-reward", "option", "features=model:{}"),
+    ],
+)
+def test_paths_inside_of_an_option_are_told_in_a_sentence(
+    command: str,
+    name: str,
+    form: str,
+    value: str,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(place)
+    _fill(place)
+    status = main(line(command, {**CONTEXT.get((command, name), {}), name: form.format(value)}))
+    err = capfd.readouterr().err
+    assert status == USAGE and "Traceback" not in err and 1 <= len(err.strip().splitlines()) <= 3, err
+
+
+def test_a_model_of_the_hub_is_refused_at_once_where_the_hub_cannot_be_reached(tmp_path: Path) -> None:
+    away = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": "http://127.0.0.1:9", "NO_PROXY": "*", "HF_HOME": str(tmp_path)}
+    words = [sys.executable, "-m", "turngym", *line("train", {"model": "zzz"})]
+    ended = subprocess.run(words, cwd=tmp_path, env={**os.environ, **away}, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == USAGE and len(ended.stderr.splitlines()) == 1, ended.stderr
+    assert "there is no folder zzz, and the hub cannot be reached" in ended.stderr
