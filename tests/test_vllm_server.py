@@ -113,40 +113,42 @@ def test_an_evaluation_is_played_and_repeats_by_its_seeds(server: Server, tmp_pa
 def test_a_server_that_dies_costs_no_episode_and_one_that_is_back_is_gone_on_with(
     server: Server, tmp_path: Path
 ) -> None:
-    """Two evaluations see it die: the one goes on alone and loses answers, the other is killed too and resumed."""
-    stays, dies = tmp_path / "stays", tmp_path / "dies"
+    """Two evaluations see it die: the one stops and says so, the other is killed too; both are resumed."""
+    stops, dies = tmp_path / "stops", tmp_path / "dies"
     running = [
-        subprocess.Popen([sys.executable, "-m", "turngym", *words_for(server, out)], stdout=subprocess.DEVNULL)
-        for out in (stays, dies)
+        subprocess.Popen(
+            [sys.executable, "-m", "turngym", *words_for(server, out)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for out in (stops, dies)
     ]
     try:
         end = time.monotonic() + PATIENCE
-        while min(len(rows(stays)), len(rows(dies))) < 2:
+        while min(len(rows(stops)), len(rows(dies))) < 2:
             assert time.monotonic() < end and all(process.poll() is None for process in running)
             time.sleep(0.01)
         running[1].kill()
         server.kill()
-        assert running[0].wait(PATIENCE) == 0
+        _, told = running[0].communicate(timeout=PATIENCE)
     finally:
         for process in running:
             process.kill()
-            process.wait()
-    found = json.loads((stays / "results.json").read_text("utf8"))
-    assert found["complete"] and len(rows(stays)) == EPISODES == found["environments"][LABEL]["success"]["n_games"]
-    of_seed = lost(stays)
-    assert 0 < sum(of_seed.values()) == found["usage"]["lost"] and min(of_seed.values()) == 0
-    assert [row["status"] for row in rows(stays)] == [
-        "agent_error" if of_seed[r["seed"]] else "ok" for r in rows(stays)
-    ]
-    assert "connection" in found["usage"]["failures"]
+            process.communicate()
+    assert running[0].returncode == 2
+    assert "The server has stopped answering" in told and "--resume goes on" in told and "Traceback" not in told
 
-    before = rows(dies)
-    assert len(before) < EPISODES and not (dies / "results.json").exists()
+    before = {out: rows(out) for out in (stops, dies)}
+    assert all(0 < len(kept) < EPISODES for kept in before.values())
+    assert not (stops / "results.json").exists() and not (dies / "results.json").exists()
     server.start()
-    assert main(words_for(server, dies)) == 0
-    after = rows(dies)
-    assert len(after) == EPISODES and all(row in after for row in before)
-    assert not sum(lost(dies)[row["seed"]] for row in after if row not in before)
+    for out, kept in before.items():
+        assert main(words_for(server, out)) == 0
+        after = rows(out)
+        assert len(after) == EPISODES and all(row in after for row in kept)
+        assert not sum(lost(out).values()), "no answer is lost, whatever the server did"
+        assert json.loads((out / "results.json").read_text("utf8"))["complete"]
 
 
 def test_the_server_tells_tokens_and_their_log_probabilities(server: Server) -> None:
