@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import toy_envs
 from ray_cluster import FOLDER, NODE, Make, actor_of, actors, cluster, make, twin
@@ -37,18 +38,18 @@ def test_what_breaks_stays_in_its_slot(make: Make, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["raise", "hang", "exit", "kill"])
 def test_a_reset_that_breaks_is_tried_once_more(make: Make, tmp_path: Path, kind: str) -> None:
     marker = tmp_path / "marker"
-    vector = make(2, marker=str(marker), reset_fault=kind, reset_timeout_seconds=1.5, step_timeout_seconds=1.5)
+    limits = {"reset_timeout_seconds": 1.5, "step_timeout_seconds": 1.5}
+    vector = make(2, num_workers=2, marker=str(marker), reset_fault=kind, **limits)
     healthy = twin(make, 2).reset(seed=3)
     marker.write_text("x")
     assert repr(vector.reset(seed=3)) == repr(healthy)  # the second try succeeded: nothing shows
     marker.write_text("xx")
-    observations, _ = vector.reset(seed=3)
-    broken = observations.index("")
+    vector.step(["up", "up"])
+    observations, _ = vector.reset(seed=3, options={"reset_mask": np.array([True, False])})
+    assert observations[0] == ""
     rows = vector.step(["up", "up"])[4].rows
-    assert_faulted(
-        rows[broken], {"raise": "exception", "hang": "timeout", "exit": "exception"}.get(kind, "worker died")
-    )
-    assert rows[1 - broken]["fault"] == "" and rows[1 - broken]["anchor"] == "1 of 3"
+    assert_faulted(rows[0], {"raise": "exception", "hang": "timeout", "exit": "exception"}.get(kind, "worker died"))
+    assert rows[1]["fault"] == "" and rows[1]["anchor"] == "2 of 3"
     assert sum(vector.stats()["faults"].values()) == 3
     assert repr(vector.reset(seed=3)) == repr(healthy)
 
