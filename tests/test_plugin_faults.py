@@ -71,6 +71,13 @@ def test_one_that_breaks_is_named_and_counted_and_leaves_nothing_behind(end: str
     assert turngym("play", "half/Game-v0", site=tmp_path).returncode == 2
 
 
+def test_one_that_breaks_in_a_library_is_shown_with_its_own_line(tmp_path: Path) -> None:
+    write_plugin(tmp_path, "bad_one", "def f():\n    import json\n    json.loads('[')\nf()\n")
+    told, _ = listed(tmp_path, "plugins")
+    (error,) = [row["error"] for row in told["plugins"] if row["origin"] == "bad_one 0.1"]
+    assert error.startswith("JSONDecodeError: ") and error.endswith(f"({tmp_path}/bad_one.py, line 3: json.loads('['))")
+
+
 @pytest.mark.parametrize(
     ("code", "name", "words"),
     [

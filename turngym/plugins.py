@@ -33,6 +33,7 @@ KINDS = (ENVIRONMENT, GAME, "algorithm", "backend", "suite", "wrapper", "player"
 _MOST_NAMED = 10
 """How many plug-ins that could not be loaded a warning names."""
 _SLOW_SECONDS = 10.0
+_LONGEST_LINE = 300
 
 
 class PluginWarning(UserWarning):
@@ -133,7 +134,7 @@ def _load(entry: Entry) -> Plugin:
     except BaseException as problem:  # the boundary to code of third parties
         from turngym.printable import printable
 
-        error = printable(error_text(problem))
+        error = printable(f"{error_text(problem)}{_place(problem)}")
     finally:
         patience.cancel()
     own = [each for each in _journal[start:] if root_of(each.module) == root]
@@ -147,6 +148,17 @@ def _load(entry: Entry) -> Plugin:
         return Plugin(entry.name, entry.value, entry.package, (), error)
     added = {(each.kind, each.name) for each in own} | {(ENVIRONMENT, env_id) for env_id in new}
     return Plugin(entry.name, entry.value, entry.package, tuple(sorted(added)))
+
+
+def _place(problem: BaseException) -> str:
+    """Return the innermost line of an exception that is no library's, in parentheses; empty where there is none."""
+    from turngym.loading import own_line
+
+    try:
+        found = " ".join(own_line(problem).split())
+    except Exception:  # the boundary: the exception is foreign code too
+        return ""
+    return f" ({found[:_LONGEST_LINE]})" if found else ""
 
 
 def _tell_slow(entry: Entry) -> None:
