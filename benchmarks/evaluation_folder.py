@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
@@ -105,14 +106,17 @@ class _Lines:
     def sort(self, order: Sequence[Key]) -> None:
         """Put the lines into an order and leave all others out; a kill meanwhile leaves the file as it was."""
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-        with temporary.open("wb") as file:
-            for key in order:
-                start, length = self.places[key]
-                self._file.seek(start)
-                file.write(self._file.read(length))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.path)
+        try:
+            with temporary.open("wb") as file:
+                for key in order:
+                    start, length = self.places[key]
+                    self._file.seek(start)
+                    file.write(self._file.read(length))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the file."""
@@ -252,9 +256,15 @@ class EvaluationFolder:
 
     def close(self) -> None:
         """Close the files; harmless when they are closed."""
-        for file in self._files.values():
-            file.close()
-        self._files = {}
+        try:
+            with ExitStack() as stack:
+                for file in self._files.values():
+                    stack.callback(file.close)
+        finally:
+            self._files = {}
+            self._release()
+
+    def _release(self) -> None:
         if self._lock is not None:
             self._lock.release()
 

@@ -120,14 +120,16 @@ class TournamentFolder:
 
     def close(self) -> None:
         """Close the file of games, and let others write the folder."""
-        if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            self._file = None
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        file, self._file = self._file, None
+        lock, self._lock = self._lock, None
+        try:
+            if file is not None:
+                with file:
+                    file.flush()
+                    os.fsync(file.fileno())
+        finally:
+            if lock is not None:
+                lock.release()
 
     def finish(self, records: Sequence[Mapping[str, Any]], results: Mapping[str, Any]) -> None:
         """Put the games into the order of the schedule and write the results, which come last."""

@@ -57,10 +57,12 @@ def environ(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", **(extra or {})}
 
 
-def start(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-    """Start ``turngym WORDS`` in a folder, as the leader of a session of its own."""
+def start(
+    folder: Path, *words: str, extra: Mapping[str, str] | None = None, before: tuple[str, ...] = ()
+) -> subprocess.Popen[str]:
+    """Start ``turngym WORDS`` in a folder, as the leader of a session of its own, through a command put before it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "turngym", *words],
+        [*before, sys.executable, "-m", "turngym", *words],
         cwd=folder,
         env=environ(extra),
         stdin=subprocess.PIPE,
@@ -83,17 +85,23 @@ def finish(process: subprocess.Popen[str], typed: str = "", timeout: float = 180
         out, err = process.communicate()
         raise AssertionError(f"did not end in {timeout} s\n{out}\n{err}") from None
     assert isinstance(process.args, list)
-    answer = Answer(tuple(map(str, process.args[3:])), process.returncode, out, err)
+    given = tuple(map(str, process.args))
+    answer = Answer(given[given.index("turngym") + 1 :], process.returncode, out, err)
     for text in ("Traceback (most recent call last)", "This is a bug in turngym", "Exception ignored in"):
         assert text not in out + err, str(answer)
     return answer
 
 
 def walk(
-    folder: Path, *words: str, typed: str = "", extra: Mapping[str, str] | None = None, timeout: float = 180
+    folder: Path,
+    *words: str,
+    typed: str = "",
+    extra: Mapping[str, str] | None = None,
+    timeout: float = 180,
+    before: tuple[str, ...] = (),
 ) -> Answer:
     """Run ``turngym WORDS`` in a folder and return what it did, whatever its exit status."""
-    return finish(start(folder, *words, extra=extra), typed, timeout)
+    return finish(start(folder, *words, extra=extra, before=before), typed, timeout)
 
 
 def works(folder: Path, *words: str, typed: str = "", extra: Mapping[str, str] | None = None) -> Answer:
@@ -111,10 +119,15 @@ def works_as_printed(folder: Path, line: str, *more: str) -> Answer:
 
 
 def fails(
-    folder: Path, *words: str, says: tuple[str, ...], status: int = USAGE, extra: Mapping[str, str] | None = None
+    folder: Path,
+    *words: str,
+    says: tuple[str, ...],
+    status: int = USAGE,
+    extra: Mapping[str, str] | None = None,
+    before: tuple[str, ...] = (),
 ) -> Answer:
     """Run ``turngym WORDS`` in a folder; it must end with one to three lines that say all of this."""
-    answer = walk(folder, *words, extra=extra)
+    answer = walk(folder, *words, extra=extra, before=before)
     shown = answer.err.strip().splitlines()
     assert answer.status == status and 1 <= len(shown) <= 3 and "error: " in answer.err, str(answer)
     assert all(text in answer.err for text in says), str(answer)

@@ -81,6 +81,7 @@ class RunFolder:
             RunFolderExists: There is something in the folder of a new run.
             CheckpointError: There is no earlier run.
         """
+        is_new = not path.exists()
         if config is None:
             cls.open(path)
         else:
@@ -90,8 +91,9 @@ class RunFolder:
             with FolderLock(path, "training run"):
                 yield cls.open(path) if config is None else cls.create(path, config)
         finally:
-            with suppress(OSError):
-                path.rmdir()  # it is kept unless it is empty
+            if is_new:
+                with suppress(OSError):
+                    path.rmdir()  # it is kept unless it is empty
 
     def config(self) -> TrainConfig:
         """Return the settings of the run."""

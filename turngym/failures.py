@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from turngym.errors import TurngymError
 from turngym.loading import own_frame, own_line, said
@@ -27,6 +29,30 @@ _REASONS: dict[int, tuple[str, str]] = {
     errno.EADDRINUSE: ("the address is already in use", "choose another port"),
     errno.ECONNREFUSED: ("the connection was refused", "check that the server runs, and its address"),
 }
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def resumable(folder: Path | None, finished: str) -> Iterator[None]:
+    """Where a disk is full, say which folder is concerned and that ``--resume`` goes on.
+
+    Args:
+        folder: Where the finished parts lie; None where they are kept in memory alone.
+        finished: What the folder keeps, such as ``"episodes"``.
+
+    Raises:
+        TurngymError: The disk is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        if folder is None or error.errno not in _FULL:
+            raise
+        reason = _REASONS[error.errno][0]
+        raise TurngymError(
+            f"{folder}: {reason}: make room, then go on with --resume; the finished {finished} are kept."
+        ) from error
 
 
 def explain(error: BaseException, words: Sequence[str] = ()) -> tuple[str, int]:
@@ -70,6 +96,8 @@ def _shown(path: object) -> str:
     """Return a path as it was meant: one that is written under a temporary name at first goes by its own."""
     text = path.decode("utf8", "replace") if isinstance(path, bytes) else str(path)
     folder, sign, name = text.rpartition("/")
+    if name == ".lock":  # the folder was meant
+        return _shown(folder or ".")
     if name.startswith(".") and name.endswith(".tmp"):
         name = name.removeprefix(".").removesuffix(".tmp").rpartition(".")[0] or name
     shown = f"{folder}{sign}{name}"

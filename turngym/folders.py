@@ -66,6 +66,22 @@ def require_folder(path: Path) -> None:
         raise RunFolderExists(f"{path} is a file, where a folder is needed: pass another name.")
 
 
+def require_file(path: Path, default: str) -> None:
+    """Refuse a path where no file can be written, as a folder is there or the place of its folder is taken.
+
+    Args:
+        path: The file to write.
+        default: A good name for it.
+
+    Raises:
+        ConfigError: There is a folder of that name.
+        RunFolderExists: Its folder is a file.
+    """
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder: pass the file to write, such as {path / default}.")
+    require_folder(path.parent)
+
+
 def _config(folder: Path) -> Mapping[str, Any]:
     try:
         found = json.loads((folder / "config.json").read_text("utf8"))

@@ -29,6 +29,7 @@ from turngym.benchmarks.evaluation_run import EvaluationRun, Watcher
 from turngym.benchmarks.submission import results
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 from turngym.errors import ConfigError, ServerDown
+from turngym.failures import resumable
 from turngym.output import print_json
 from turngym.wrappers.action_format import action_format
 from turngym.wrappers.wrapping import wrap
@@ -127,7 +128,8 @@ def main(argv: Sequence[str]) -> int:
     is_silent = arguments.agent.partition(":")[0] == "human"
     with LiveTable(console, totals, is_silent, arguments.time_budget) as table:
         try:
-            played = _evaluation(plan, agent, settings, arguments, table, verifier).run()
+            with resumable(arguments.out, "episodes"):
+                played = _evaluation(plan, agent, settings, arguments, table, verifier).run()
         except (KeyboardInterrupt, ServerDown):
             if arguments.out is not None:
                 print(f"{arguments.out} keeps the finished episodes: --resume goes on with them.", file=sys.stderr)

@@ -20,6 +20,7 @@ from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.verify import Verification, checked
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
+from turngym.folders import require_file
 from turngym.limited import LimitedProcess
 from turngym.output import print_json
 from turngym.printable import printable
@@ -65,8 +66,8 @@ def main(argv: Sequence[str]) -> int:
     if arguments.seed is not None and arguments.seed < 0:
         raise ConfigError(f"--seed must be 0 or more, got {arguments.seed}.")
     target = arguments.out or (None if arguments.json else _DEFAULT)
-    if target is not None and target.is_dir():
-        raise ConfigError(f"{target} is a folder: pass the file to write, such as {target / _DEFAULT}.")
+    if target is not None:
+        require_file(target, _DEFAULT.name)
     console = Console(stderr=True, highlight=False)
     with console.status("reading") as status, LimitedProcess() as process:
         checker = _checker(arguments, process)

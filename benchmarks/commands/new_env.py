@@ -18,6 +18,7 @@ from turngym.benchmarks.commands.parsing import parse
 from turngym.benchmarks.template.package import files
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
+from turngym.folders import require_folder
 
 _TEMPLATE = "turngym.benchmarks.template"
 _CLASS, _WORDS = "TreasureHunt", "Treasure Hunt"
@@ -79,6 +80,7 @@ def write_files(name: str, folder: Path) -> tuple[Path, Path]:
         ConfigError: The name is no name of a class, or one of the files exists.
     """
     module = module_name(name)
+    require_folder(folder)
     game, test = folder / f"{module}.py", folder / f"test_{module}.py"
     for path in (game, test):
         if path.exists():
@@ -95,6 +97,7 @@ def write_package(name: str, folder: Path) -> Path:
         ConfigError: The name is no name of a class, or the folder of the package exists.
     """
     module = module_name(name)
+    require_folder(folder)
     target = folder / f"turngym-{module.replace('_', '-')}"
     if target.exists():
         raise ConfigError(f"{target} exists already: pass another name, or another --folder.")

@@ -13,7 +13,7 @@ from tyro.conf import Positional
 from turngym.benchmarks.commands.parsing import parse
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
-from turngym.folders import Kind, folder_kind
+from turngym.folders import Kind, folder_kind, require_file
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ def main(argv: Sequence[str]) -> int:
     folder = arguments.folder
     kind = kind_of(folder)
     target = arguments.out or folder / ("page.html" if kind == "tournament" else "report.html")
-    if target.is_dir():
-        raise ConfigError(f"{target} is a folder: pass the file to write, such as {target / 'report.html'}.")
+    require_file(target, "report.html")
     WRITERS[kind](folder, target)
     print(f"written to {target}")
     return 0

@@ -23,6 +23,7 @@ from turngym.benchmarks.tournament import play_tournament
 from turngym.benchmarks.tournament_plan import Plan
 from turngym.envs.multiagent.registration import make_game
 from turngym.errors import ConfigError
+from turngym.failures import resumable
 from turngym.interrupted import INTERRUPTED
 from turngym.output import print_json
 
@@ -97,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError("--resume needs the folder of the tournament: pass it as --out.")
     console = Console(highlight=False, quiet=arguments.json)
     try:
-        with _progress(console) as progress:
+        with resumable(arguments.out, "games"), _progress(console) as progress:
             task = progress.add_task("games", total=None)
             found, _ = play_tournament(
                 plan,
@@ -115,7 +116,8 @@ def main(argv: Sequence[str]) -> int:
         console.print("interrupted: the same command with --resume goes on", markup=False)
         return INTERRUPTED
     if arguments.out is not None:
-        write_tournament_page(arguments.out)
+        with resumable(arguments.out, "games"):
+            write_tournament_page(arguments.out)
     if arguments.json:
         print_json(found, sort_keys=True)
         return 0

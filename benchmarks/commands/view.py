@@ -17,6 +17,7 @@ from turngym.benchmarks.commands.parsing import parse
 from turngym.benchmarks.pages.runs import open_run
 from turngym.benchmarks.pages.viewer_data import Viewer
 from turngym.errors import ConfigError
+from turngym.folders import require_file
 
 _SWITCH_SECONDS = 0.0005
 
@@ -96,6 +97,7 @@ def _write(viewer: Viewer, arguments: Arguments, query: str) -> int:
     from turngym.benchmarks.pages.viewer_file import write_page
 
     assert arguments.out is not None
+    require_file(arguments.out, "view.html")
     if arguments.out.exists() and not arguments.force:
         raise ConfigError(f"{arguments.out} exists already: pass --force to write over it, or another file.")
     if arguments.task:
