@@ -96,9 +96,11 @@ def test_a_killed_holder_is_followed_and_a_release_leaves_nothing(tmp_path: Path
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 def test_a_fork_that_outlives_the_holder_does_not_hold_the_folder(tmp_path: Path) -> None:
-    code = HOLD.replace('print("held"', 'import os\nif os.fork() == 0:\n    time.sleep(20)\nprint("held"')
+    fork = 'import os\nif os.fork() == 0:\n    print("forked", flush=True)\n    time.sleep(20)\n'
+    code = HOLD.replace('print("held"', f'{fork}print("held"')
     process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None and process.stdout.readline() == "held\n"
+    assert process.stdout is not None
+    assert {process.stdout.readline() for _ in range(2)} == {"held\n", "forked\n"}
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     process.kill()
     process.wait()
