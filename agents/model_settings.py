@@ -1,4 +1,4 @@
-"""How a model was trained, in a small file in its folder, so that whoever plays with it asks it in the same way.
+"""How a model was trained, in a small file in its folder, so that it is prompted in the same way later.
 
 The file ``turngym.json`` is data that others may have written: nothing in it is imported, and no path, module or
 address in it is followed. The folder of a run that has no such file is read instead.

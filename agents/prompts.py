@@ -121,7 +121,7 @@ class PromptBuilder:
     def _check_prefix_preserving(self) -> None:
         """Refuse a template that rewrites earlier turns: tokens that were sampled could not stay as they are.
 
-        Space before an answer is no matter. Where thinking shall be kept, the template may leave it out.
+        Space before an answer does not matter. With ``thinking=keep`` the template may leave thinking out.
         """
         keeps = self.config.thinking == "keep"
         answer = _PLACEHOLDER if keeps else f"<think>why</think>{_PLACEHOLDER}"

@@ -114,7 +114,7 @@ class FolderLock:
             except BaseException:
                 os.close(descriptor)
                 raise
-            os.close(descriptor)  # whoever held it has just removed the file
+            os.close(descriptor)  # its holder has just removed the file
         raise FolderInUse(f"{self.file.parent} is taken and left again and again by others: pass another folder.")
 
     def _lock(self, descriptor: int) -> None:
