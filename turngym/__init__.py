@@ -35,6 +35,7 @@ if _IS_MODULE or "turngym" in (os.path.basename(word) for word in sys.orig_argv[
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 from turngym.envs.registration import register_all  # noqa: E402
+from turngym.moved import install  # noqa: E402
 
 if TYPE_CHECKING:
     from turngym.envs.check import check
@@ -51,6 +52,7 @@ _LAZY = {
     "make_vec": "turngym.envs.vector",
 }
 
+install()
 register_all()
 
 
