@@ -168,7 +168,7 @@ class Batch:
 
 def batch_of(algorithm: Algorithm[Any], trajectories: Sequence[Trajectory], on_policy: bool = False) -> Batch:
     table = valued(turn_table(trajectories))
-    credit = algorithm.advantages(table)
+    credit = algorithm.credit(table)
     generator = torch.Generator().manual_seed(7)
     count = len(table.token_turn)
     old = -torch.rand(count, generator=generator, dtype=torch.float64) - 0.5

@@ -65,9 +65,9 @@ def per_turn(table: TurnTable, credit: Credit) -> Tensor:
 def test_grpo_credits_every_token_with_its_episode() -> None:
     # Section 7: returns 1, 0, 0, 1.
     table = turn_table([episode([0, r], tokens=[2, 1]) for r in (1, 0, 0, 1)])
-    found = build("grpo").advantages(table).advantages.reshape(4, 3)
+    found = build("grpo").credit(table).advantages.reshape(4, 3)
     close(found, [[0.866024] * 3, [-0.866024] * 3, [-0.866024] * 3, [0.866024] * 3], 1e-6)
-    dr_grpo = build("grpo", {"grpo": {"scale_by_std": False}}).advantages(table).advantages.reshape(4, 3)
+    dr_grpo = build("grpo", {"grpo": {"scale_by_std": False}}).credit(table).advantages.reshape(4, 3)
     close(dr_grpo, [[0.5] * 3, [-0.5] * 3, [-0.5] * 3, [0.5] * 3])
 
 
@@ -76,31 +76,29 @@ def test_over_rows_long_trajectories_weigh_more() -> None:
     table = turn_table([episode([0, 0, 1]), episode([0])])
     by_trajectory = build("grpo", {"grpo": {"scale_by_std": False}})
     by_row = build("grpo", {"grpo": {"scale_by_std": False, "over": "rows"}})
-    close(by_trajectory.advantages(table).advantages, [0.5, 0.5, 0.5, -0.5])
-    close(by_row.advantages(table).advantages, [0.25, 0.25, 0.25, -0.75])
+    close(by_trajectory.credit(table).advantages, [0.5, 0.5, 0.5, -0.5])
+    close(by_row.credit(table).advantages, [0.25, 0.25, 0.25, -0.75])
 
 
 def test_groups_are_compared_by_themselves_and_counted() -> None:
     table = turn_table([episode([1], group=7), episode([5], group=3), episode([0], group=7), episode([2], group=1)])
-    credit = build("grpo", {"grpo": {"scale_by_std": False}}).advantages(table)
+    credit = build("grpo", {"grpo": {"scale_by_std": False}}).credit(table)
     close(credit.advantages, [0.5, 0, -0.5, 0])
     assert credit.metrics == {"groups_shrunk_to_one": 2.0, "groups_with_equal_returns": 0.0}
-    equal = build("grpo").advantages(
-        turn_table([episode([1]), episode([1]), episode([1], group=1), episode([0], group=1)])
-    )
+    equal = build("grpo").credit(turn_table([episode([1]), episode([1]), episode([1], group=1), episode([0], group=1)]))
     assert equal.metrics["groups_with_equal_returns"] == 0.5
     assert equal.advantages[:2].tolist() == [0, 0]
 
 
 def test_an_invalid_action_costs_its_own_turn_only() -> None:
     table = turn_table([episode([0, 1], invalid=[1]), episode([0, 0])])
-    close(build("grpo", {"grpo": {"scale_by_std": False}}).advantages(table).advantages, [0.5, 0.4, -0.5, -0.5])
+    close(build("grpo", {"grpo": {"scale_by_std": False}}).credit(table).advantages, [0.5, 0.4, -0.5, -0.5])
 
 
 def test_equal_returns_with_one_invalid_action_do_not_explode() -> None:
     """The released formula would divide the penalty of 0.1 by an epsilon of 1e-6."""
     table = turn_table([episode([0, 1], invalid=[1]), episode([0, 1])])
-    close(build("grpo").advantages(table).advantages, [0, -0.1, 0, 0])
+    close(build("grpo").credit(table).advantages, [0, -0.1, 0, 0])
 
 
 # GiGPO: section 4.4. Discounted by .95: [9.025, 9.5, 10] and [0, 0]; then the penalty of .1 falls on the last row.
@@ -128,7 +126,7 @@ def test_gigpo_step_returns_by_hand() -> None:
 )
 def test_gigpo_by_hand(over: str, mode: str, omega: float, expected: list[float]) -> None:
     table = turn_table(CHECK_GIGPO)
-    credit = build("gigpo", {"gigpo": {"over": over, "mode": mode, "omega": omega}}).advantages(table)
+    credit = build("gigpo", {"gigpo": {"over": over, "mode": mode, "omega": omega}}).credit(table)
     close(per_turn(table, credit), expected)
     assert credit.metrics["turns_with_shared_anchor"] == pytest.approx(0.8)
 
@@ -145,16 +143,14 @@ def test_the_penalty_before_discounting_would_be_another_method() -> None:
 
 def test_the_same_anchor_in_another_group_is_not_compared() -> None:
     table = turn_table([episode([r], "A", group=g) for g, r in ((0, 1), (0, 0), (1, 5), (1, 3))])
-    found = build("gigpo", {"gigpo": {"mode": "mean_norm"}}).advantages(table).advantages
+    found = build("gigpo", {"gigpo": {"mode": "mean_norm"}}).credit(table).advantages
     close(found, [1.0, -1.0, 2.0, -2.0])  # half from the episode, half from the step
 
 
 def test_revisiting_a_state_is_a_step_group_of_its_own() -> None:
     # Within one trajectory A is visited at return .9 and 1 (gamma .9), so the earlier visit is worse by half of .1.
     table = turn_table([episode([0, 1], "AA"), episode([0, 1], "BC")])
-    close(
-        build("gigpo", {"gigpo": {"mode": "mean_norm", "gamma": 0.9}}).advantages(table).advantages, [-0.05, 0.05, 0, 0]
-    )
+    close(build("gigpo", {"gigpo": {"mode": "mean_norm", "gamma": 0.9}}).credit(table).advantages, [-0.05, 0.05, 0, 0])
 
 
 def rows_of(case: dict[str, Any]) -> TurnTable:
@@ -178,11 +174,11 @@ def test_gigpo_equals_the_released_code(case: dict[str, Any], over: str) -> None
     table, settings = rows_of(case), case["settings"]
     close(step_returns(table, gamma=settings["gamma"], invalid_penalty=0.1), case["step_discounted_returns"])
     config = {"mode": settings["mode"], "gamma": settings["gamma"], "singleton": "raw", "over": over}
-    episodes = build("gigpo", {"gigpo": {**config, "omega": 0.0}}).advantages(table)
+    episodes = build("gigpo", {"gigpo": {**config, "omega": 0.0}}).credit(table)
     column = "episode_advantages_cross_all_steps" if over == "rows" else "episode_advantages_per_trajectory"
     close(per_turn(table, episodes), [row[0] for row in case[column]])
     if over == "rows":
-        whole = build("gigpo", {"gigpo": {**config, "omega": settings["step_advantage_w"]}}).advantages(table)
+        whole = build("gigpo", {"gigpo": {**config, "omega": settings["step_advantage_w"]}}).credit(table)
         close(per_turn(table, whole), [row[0] for row in case["advantages"]])
 
 
@@ -193,11 +189,11 @@ def test_ppo_runs_along_the_episode_across_turns() -> None:
     # Tokens: turn 1 has 2, turn 2 has 1; rewards 1 and 2 stand on tokens 2 and 3. gamma .9, lam .8, from the right:
     # A3 = 2 - .3 = 1.7; A2 = 1 + .27 - .2 + .72*1.7 = 2.294; A1 = .18 - .1 + .72*2.294 = 1.73168.
     table = with_critic(turn_table([episode([1, 2], tokens=[2, 1])]), [0.1, 0.3], [0.1, 0.2, 0.3], [0.0])
-    credit = build("ppo", {"ppo": {"gamma": 0.9, "lam": 0.8, "whiten": False}}).advantages(table)
+    credit = build("ppo", {"ppo": {"gamma": 0.9, "lam": 0.8, "whiten": False}}).credit(table)
     close(credit.advantages, [1.73168, 2.294, 1.7], 1e-9)
     assert credit.returns is not None
     close(credit.returns, [1.83168, 2.494, 2.0], 1e-9)
-    whitened = build("ppo", {"ppo": {"gamma": 0.9, "lam": 0.8}}).advantages(table)
+    whitened = build("ppo", {"ppo": {"gamma": 0.9, "lam": 0.8}}).credit(table)
     torch.testing.assert_close(whitened.advantages, F.whiten(credit.advantages))
     assert whitened.returns is not None
     close(whitened.returns, [1.83168, 2.494, 2.0], 1e-9)
@@ -208,7 +204,7 @@ def test_per_row_is_the_step_row_baseline() -> None:
     table = with_critic(
         turn_table([episode([1, 2], tokens=[2, 1], invalid=[1], end="truncated")]), [0.1, 0.3], [0.1, 0.2, 0.3], [50.0]
     )
-    credit = build("ppo", {"ppo": {"whiten": False, "per_row": True}}).advantages(table)
+    credit = build("ppo", {"ppo": {"whiten": False, "per_row": True}}).credit(table)
     close(credit.advantages, [2.9, 2.8, 2.6])
 
 
@@ -216,10 +212,10 @@ def test_a_truncated_episode_is_bootstrapped_and_a_terminated_one_is_not() -> No
     episodes = [episode([1], end=end) for end in ("truncated", "terminated", "neither")]
     table = with_critic(turn_table(episodes), [0.5] * 3, [0.5] * 3, [4.0] * 3)
     config = {"gamma": 0.9, "whiten": False}
-    close(build("ppo", {"ppo": config}).advantages(table).advantages, [1 + 0.9 * 4 - 0.5, 0.5, 0.5])
-    close(build("turn_ppo", {"turn_ppo": config}).advantages(table).advantages, [1 + 0.9 * 4 - 0.5, 0.5, 0.5])
+    close(build("ppo", {"ppo": config}).credit(table).advantages, [1 + 0.9 * 4 - 0.5, 0.5, 0.5])
+    close(build("turn_ppo", {"turn_ppo": config}).credit(table).advantages, [1 + 0.9 * 4 - 0.5, 0.5, 0.5])
     for name in ("ppo", "turn_ppo"):
-        unaware = build(name, {name: {**config, "bootstrap_truncated": False}}).advantages(table).advantages
+        unaware = build(name, {name: {**config, "bootstrap_truncated": False}}).credit(table).advantages
         close(unaware, [0.5, 0.5, 0.5])
 
 
@@ -254,7 +250,7 @@ def test_every_reward_is_found_on_the_tokens() -> None:
 def test_a_critic_method_without_values_says_so() -> None:
     for name, column in (("ppo", "token_value"), ("turn_ppo", "turn_value")):
         with pytest.raises(ConfigError, match=f"the turn table has no '{column}'. Fill the critic's columns"):
-            build(name).advantages(turn_table([episode([1])]))
+            build(name).credit(turn_table([episode([1])]))
 
 
 # Turn-PPO
@@ -267,14 +263,14 @@ def turn_ppo(**config: Any) -> Any:
 def test_turn_ppo_credits_turns_and_trains_the_critic_at_their_start() -> None:
     # Section 2.5: r [0, 1], V [.2, .4], gamma = lam = .5 -> A [.15, .6], returns [.35, 1].
     table = with_critic(turn_table([episode([0, 1], tokens=[1, 3])]), [0.2, 0.4], [0.2, 0.4, 9, 9], [0.0])
-    credit = turn_ppo().advantages(table)
+    credit = turn_ppo().credit(table)
     close(credit.advantages, [0.15, 0.6, 0.6, 0.6])
     close(credit.returns, [0.35, 1.0, math.nan, math.nan])
 
 
 def test_turn_ppo_can_read_the_critic_at_the_last_token() -> None:
     table = with_critic(turn_table([episode([0, 1], tokens=[1, 3])]), [0.2, 9], [0.2, 9, 9, 0.4], [0.0])
-    credit = turn_ppo(value_position="turn_end").advantages(table)
+    credit = turn_ppo(value_position="turn_end").credit(table)
     close(credit.advantages, [0.15, 0.6, 0.6, 0.6])
     close(credit.returns, [0.35, math.nan, math.nan, 1.0])
 
@@ -282,14 +278,14 @@ def test_turn_ppo_can_read_the_critic_at_the_last_token() -> None:
 def test_a_turn_without_tokens_stays_in_the_chain_of_turns() -> None:
     # r [0, 1, 0], the middle turn has no token; gamma .5, lam 1: A = discounted return - V.
     table = with_critic(turn_table([episode([0, 1, 0], tokens=[1, 0, 1])]), [0.2, 0.7, 0.4], [0.2, 0.4], [0.0])
-    close(turn_ppo(lam=1.0).advantages(table).advantages, [0.5 - 0.2, 0 - 0.4])
+    close(turn_ppo(lam=1.0).credit(table).advantages, [0.5 - 0.2, 0 - 0.4])
     lost = with_critic(turn_table([episode([0, 0], tokens=[1, 1])]), [0.2, 0.4], [0.2, 0.4], [0.0])
-    assert float(turn_ppo(lam=1.0).advantages(lost).advantages[0]) == pytest.approx(-0.2)
+    assert float(turn_ppo(lam=1.0).credit(lost).advantages[0]) == pytest.approx(-0.2)
 
 
 def test_turn_ppo_whitens_each_turn_once() -> None:
     table = with_critic(turn_table([episode([0, 1, 5], tokens=[1, 9, 0])]), [0.2, 0.4, 0], [0.2] + [0.4] * 9, [0.0])
-    plain, whitened = turn_ppo().advantages(table), turn_ppo(whiten=True).advantages(table)
+    plain, whitened = turn_ppo().credit(table), turn_ppo(whiten=True).credit(table)
     expected = F.whiten(plain.advantages[:2])
     torch.testing.assert_close(whitened.advantages, expected[table.to_tokens(tensor([0, 1, 2]))])
 
@@ -297,7 +293,7 @@ def test_turn_ppo_whitens_each_turn_once() -> None:
 def test_an_invalid_action_lowers_the_reward_of_its_turn() -> None:
     table = with_critic(turn_table([episode([0, 1], invalid=[1])]), [0.0] * 2, [0.0] * 2, [0.0])
     for name in ("ppo", "turn_ppo"):
-        found = build(name, {name: {"gamma": 1.0, "lam": 0.0, "whiten": False}}).advantages(table)
+        found = build(name, {name: {"gamma": 1.0, "lam": 0.0, "whiten": False}}).credit(table)
         close(found.advantages, [0, 0.9])
 
 
@@ -314,14 +310,14 @@ def test_an_invalid_action_lowers_the_reward_of_its_turn() -> None:
 )
 def test_reinforce_by_hand(ddof: int, expected: list[float]) -> None:
     table = turn_table([episode([0, 0, 1], tokens=[2, 1, 3]), episode([0, -1])])
-    close(per_turn(table, build("reinforce", {"reinforce": {"ddof": ddof}}).advantages(table)), expected)
+    close(per_turn(table, build("reinforce", {"reinforce": {"ddof": ddof}}).credit(table)), expected)
 
 
 @pytest.mark.parametrize("ddof", [0, 1])
 @pytest.mark.parametrize("rewards", [[[1.0]], [[1.0], [1.0]]])
 def test_one_turn_or_equal_returns_give_zero(rewards: list[list[float]], ddof: int) -> None:
     table = turn_table([episode(r) for r in rewards])
-    assert not build("reinforce", {"reinforce": {"ddof": ddof}}).advantages(table).advantages.any()
+    assert not build("reinforce", {"reinforce": {"ddof": ddof}}).credit(table).advantages.any()
 
 
 def test_the_critics_columns_may_be_single_precision() -> None:
@@ -329,7 +325,7 @@ def test_the_critics_columns_may_be_single_precision() -> None:
     table = turn_table([episode([1 / 3, 1 / 7])])
     values = torch.zeros(2, dtype=torch.float32)
     for name in ("ppo", "turn_ppo"):
-        credit = build(name, {name: {"gamma": 1.0, "lam": 1.0, "whiten": False}}).advantages(
+        credit = build(name, {name: {"gamma": 1.0, "lam": 1.0, "whiten": False}}).credit(
             replace(table, turn_value=values, token_value=values, final_value=values[:1])
         )
         assert credit.advantages.dtype == torch.float64

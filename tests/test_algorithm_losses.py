@@ -350,7 +350,7 @@ def released(iteration: int, **config: object) -> Algorithm[Any]:
 def released_inputs(
     algorithm: Algorithm[Any], lengths: Sequence[Sequence[int]], entropies: Sequence[float]
 ) -> LossInputs:
-    algorithm.advantages(table_of(lengths))
+    algorithm.credit(table_of(lengths))
     return inputs_of(lengths, [0.0] * len(entropies), [1.0] * len(entropies), entropy=double([entropies]))
 
 

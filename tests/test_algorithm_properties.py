@@ -149,7 +149,7 @@ def test_permuting_the_episodes_permutes_the_advantages(variant: str) -> None:
     algorithm, trajectories = made(variant), episodes()
     order = torch.randperm(len(trajectories), generator=torch.Generator().manual_seed(3)).tolist()
     table = valued(turn_table(trajectories))
-    credit = algorithm.advantages(table)
+    credit = algorithm.credit(table)
     assert table.turn_value is not None
     assert table.token_value is not None
     assert table.final_value is not None
@@ -157,7 +157,7 @@ def test_permuting_the_episodes_permutes_the_advantages(variant: str) -> None:
     tokens = torch.cat([torch.nonzero(table.token_turn == turn).flatten() for turn in turns])
     shuffled = turn_table([trajectories[e] for e in order])
     shuffled = shuffled.with_values(table.turn_value[turns], table.token_value[tokens], table.final_value[order])
-    found = algorithm.advantages(shuffled)
+    found = algorithm.credit(shuffled)
     torch.testing.assert_close(found.advantages, credit.advantages[tokens])
     assert (found.returns is None) == (credit.returns is None)
     if found.returns is not None and credit.returns is not None:
@@ -184,7 +184,7 @@ def test_permuting_the_episodes_permutes_the_advantages(variant: str) -> None:
 def test_credit_is_finite_and_covers_the_tokens_of_every_shape_of_batch(variant: str, shape: dict[str, Any]) -> None:
     algorithm = made(variant)
     table = valued(turn_table(episodes(4, **shape)))
-    credit = algorithm.advantages(table)
+    credit = algorithm.credit(table)
     assert credit.advantages.shape == table.token_turn.shape
     assert bool(torch.isfinite(credit.advantages).all())
     assert all(value == value for value in credit.metrics.values())
@@ -210,9 +210,9 @@ def test_a_batch_without_tokens_has_a_differentiable_zero_loss(variant: str) -> 
 def test_credit_is_pure(variant: str) -> None:
     algorithm, table = made(variant), valued(turn_table(episodes()))
     columns = {name: value.clone() for name, value in vars(table).items() if isinstance(value, Tensor)}
-    first = algorithm.advantages(table)
-    algorithm.advantages(valued(turn_table(episodes(9))))
-    second = algorithm.advantages(table)
+    first = algorithm.credit(table)
+    algorithm.credit(valued(turn_table(episodes(9))))
+    second = algorithm.credit(table)
     assert torch.equal(first.advantages, second.advantages)
     for name, value in columns.items():
         assert torch.equal(value, getattr(table, name)), name
@@ -223,7 +223,7 @@ def test_a_group_that_shrank_to_one_teaches_nothing(variant: str) -> None:
     algorithm = made(variant)
     kept = [trajectory for trajectory in episodes() if trajectory.spec.group > 0 or trajectory.spec.episode == 0]
     table = turn_table(kept)
-    credit = algorithm.advantages(table)
+    credit = algorithm.credit(table)
     alone = table.to_tokens(table.group) == 0
     assert alone.any()
     assert not credit.advantages[alone].any()
@@ -236,7 +236,7 @@ def test_equal_episodes_of_a_group_teach_nothing(variant: str) -> None:
     algorithm = made(variant)
     twin = episodes(count=1, turns=1, tokens=2, reward=0.1, valid=True)[0]
     twins = [replace(twin, spec=EpisodeSpec(e, 0)) for e in range(3)]
-    assert algorithm.advantages(turn_table(twins)).advantages.tolist() == [0.0] * 6
+    assert algorithm.credit(turn_table(twins)).advantages.tolist() == [0.0] * 6
 
 
 @EVERY

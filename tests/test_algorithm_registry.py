@@ -155,7 +155,7 @@ class Foreign(Algorithm[None]):
     def normalisations(self) -> frozenset[str]:
         return frozenset()
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         return Credit(table.token_logprob)
 
     def loss(self, inputs: LossInputs) -> LossOutput:

@@ -61,7 +61,7 @@ def test_the_worked_numbers_of_the_critic() -> None:
     algorithm = archer()
     algorithm.critic, algorithm.slow = saying([0.7, 0.5], [0.6, 0.55]), saying([0.65, 0.45], [0.8, 0.8])
     table = turn_table([played(["go", "stop"], [0.0, 0.0], end="truncated")])
-    credit = algorithm.advantages(table)
+    credit = algorithm.credit(table)
     assert algorithm._q_targets.tolist() == [[pytest.approx(0.76)] * 2] * 2
     q_loss, v_loss = algorithm.critic_losses([0, 1])
     assert q_loss.tolist() == [pytest.approx(0.0712)] * 2
@@ -79,7 +79,7 @@ def test_the_worked_number_of_the_actor() -> None:
         algorithm = archer()
         algorithm.critic = saying([0.7, 0.5], [0.6, 0.55])
         table = turn_table([played(["go"], [0.0])] * copies)
-        credit = algorithm.advantages(table)
+        credit = algorithm.credit(table)
         logprobs = torch.full((1, 2 * copies), -1.0, dtype=torch.float64)
         inputs = LossInputs(
             logprobs,
@@ -140,13 +140,13 @@ def test_transitions_end_where_the_rules_say_and_go_on_after_a_cut() -> None:
 def test_replay_holds_earlier_iterations_only_and_forgets_the_oldest() -> None:
     algorithm = archer(replay_turns=3, replay_ratio=2)
     table, _ = table_and_rewards(played(["a", "b"], [0, 1]))
-    assert algorithm.advantages(table).metrics["replayed_turns"] == 0
+    assert algorithm.credit(table).metrics["replayed_turns"] == 0
     algorithm.observe({})
-    assert algorithm.advantages(table).metrics["replayed_turns"] == 4
+    assert algorithm.credit(table).metrics["replayed_turns"] == 4
     algorithm.observe({})
     assert [each.action for each in algorithm.replay] == ["b", "a", "b"]
     off = archer(replay_turns=0)
-    off.advantages(table)
+    off.credit(table)
     off.observe({})
     assert off.replay == []
 
@@ -156,7 +156,7 @@ def test_the_loss_of_q_is_the_mean_over_a_turn_and_what_was_replayed_for_it() ->
     algorithm.critic, algorithm.slow = saying([0.0, 0.0], [0.0, 0.0]), saying([0.0, 0.0], [0.0, 0.0])
     table, _ = table_and_rewards(played(["a", "b"], [0, 1]))
     algorithm.replay = [Transition("s", "old", 2.0, None)]
-    algorithm.advantages(table)
+    algorithm.credit(table)
     q_loss, _ = algorithm.critic_losses([0, 1])
     assert q_loss.tolist() == [2 * (0 + 3 * 4) / 4, 2 * (1 + 3 * 4) / 4]
     assert algorithm.critic_losses([1])[0].tolist() == [q_loss.tolist()[1]], "a turn keeps what was drawn for it"
@@ -164,7 +164,7 @@ def test_the_loss_of_q_is_the_mean_over_a_turn_and_what_was_replayed_for_it() ->
 
 def test_the_replay_survives_a_checkpoint() -> None:
     algorithm = archer()
-    algorithm.advantages(turn_table(episodes()))
+    algorithm.credit(turn_table(episodes()))
     algorithm.observe({})
     resumed = archer()
     resumed.load_state(algorithm.state())
@@ -188,13 +188,13 @@ def test_the_critic_learns_which_action_pays_in_which_state() -> None:
         batch.append(Trajectory(EpisodeSpec(0, 0), turns=[turn], terminated=True))
     table = turn_table(batch)
     for _ in range(150):
-        algorithm.advantages(table)
+        algorithm.credit(table)
         loss = torch.stack([each.sum() for each in algorithm.critic_losses(range(4))]).sum()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         algorithm.observe({})
-    found = algorithm.advantages(table).advantages
+    found = algorithm.credit(table).advantages
     assert found.tolist() == [pytest.approx(x, abs=0.15) for x in (0.5, -0.5, -0.5, 0.5)]
     first, second = (next(iter(head.parameters())) for head in algorithm.critic.action_values)
     assert not torch.equal(first, second)

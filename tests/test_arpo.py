@@ -89,10 +89,10 @@ def test_every_turn_is_trained_on_once_and_as_often_as_it_is_shared_in_value() -
     """The mean over sharers: what copies of the prefix in each complete episode would add up to, over their number."""
     trajectories = family()
     table = turn_table(trajectories)
-    found = build("arpo", {"arpo": {"invalid_penalty": 0.0}}).advantages(table).advantages
+    found = build("arpo", {"arpo": {"invalid_penalty": 0.0}}).credit(table).advantages
     assert len(found) == 7, "three turns, two, one and one: the prefix is there once"
     whole = [replace(t, turns=[*t.earlier_turns, *t.turns], spec=EpisodeSpec(k, 7)) for k, t in enumerate(trajectories)]
-    copies = build("grpo", {"grpo": {"invalid_penalty": 0.0}}).advantages(turn_table(whole)).advantages
+    copies = build("grpo", {"grpo": {"invalid_penalty": 0.0}}).credit(turn_table(whole)).advantages
     per_episode = [copies[[0, 3, 6, 9][k]] for k in range(4)]
     expected = [sum(per_episode[:3]) / 3, per_episode[0], per_episode[0], sum(per_episode[1:3]) / 2, *per_episode[1:]]
     torch.testing.assert_close(found, torch.stack([double(float(x)) for x in expected]))
@@ -101,16 +101,16 @@ def test_every_turn_is_trained_on_once_and_as_often_as_it_is_shared_in_value() -
 def test_without_branches_it_is_grpo() -> None:
     trajectories = [episode(k, [0.0, float(k % 3)], group=k // 4) for k in range(8)]
     table = turn_table(trajectories)
-    found, grpo = build("arpo").advantages(table), build("grpo").advantages(table)
+    found, grpo = build("arpo").credit(table), build("grpo").credit(table)
     torch.testing.assert_close(found.advantages, grpo.advantages)
     assert {k: v for k, v in found.metrics.items() if "branches" not in k} == grpo.metrics
 
 
 def test_an_invalid_action_costs_its_own_turn_and_no_statistic() -> None:
     trajectories = [episode(0, [0.0, 1.0]), episode(1, [0.0, 0.0])]
-    clean = build("arpo").advantages(turn_table(trajectories)).advantages
+    clean = build("arpo").credit(turn_table(trajectories)).advantages
     trajectories[0].turns[1].action_is_valid = False
-    found = build("arpo").advantages(turn_table(trajectories)).advantages
+    found = build("arpo").credit(turn_table(trajectories)).advantages
     assert found[1] < clean[1]
     assert torch.equal(found[[0, 2, 3]], clean[[0, 2, 3]])
 
@@ -176,7 +176,7 @@ def test_branches_branch_again_against_the_first_turn_of_the_whole_episode() -> 
     found = algorithm.collect(falling)
     assert [[each.turn for each in wave] for wave in falling.asked] == [[1], [0, 0]], "the rest begins at the beginning"
     assert {each.trajectory.spec.episode for each in falling.asked[1]} == {0, 1}
-    counts = algorithm.advantages(turn_table(found)).metrics
+    counts = algorithm.credit(turn_table(found)).metrics
     assert (counts["branches_at_rises"], counts["branches_at_start"]) == (1, 2)
 
 

@@ -49,7 +49,7 @@ def test_a_composition_credits_as_its_base_does(pair: str) -> None:
 def test_a_turn_level_ratio_is_the_geometric_mean_of_the_methods_own_token_ratios(base: str) -> None:
     algorithm, plain = build(f"{base}+turn_is"), build(base, {base: {"ratio": "token"}})
     batch = properties.batch_of(algorithm, properties.episodes())
-    plain.advantages(batch.table)
+    plain.credit(batch.table)
     inputs = batch.inputs(batch.by_episode())
     assert isinstance(algorithm, PolicyMethod) and isinstance(plain, PolicyMethod)
     found = algorithm.surrogate(inputs).ratio.detach()

@@ -56,15 +56,15 @@ def test_bi_level_gae_gives_the_worked_numbers() -> None:
     table = table_of([episode([0, 1], [2, 2])], [0.1, 0.3, 0.2, 0.4])
     algorithm = method("bi_level_gae", turn_gamma=0.9)
     close(algorithm.turn_returns(table), [0.9, 1.0])
-    credit = algorithm.advantages(table)
+    credit = algorithm.credit(table)
     close(credit.advantages, [0.8, 0.6, 0.8, 0.6])
     close(credit.returns, [0.9, 0.9, 1.0, 1.0])
 
 
 def test_with_one_token_a_turn_it_is_the_estimation_over_turns() -> None:
     table = table_of([episode([0.3, -0.2, 1], [1, 1, 1])], [0.5, 0.6, 0.8])
-    bi_level = method("bi_level_gae", turn_gamma=0.9, turn_lam=0.8).advantages(table)
-    turns = method("turn_ppo", gamma=0.9, lam=0.8).advantages(table)
+    bi_level = method("bi_level_gae", turn_gamma=0.9, turn_lam=0.8).credit(table)
+    turns = method("turn_ppo", gamma=0.9, lam=0.8).credit(table)
     torch.testing.assert_close(bi_level.advantages, turns.advantages)
     torch.testing.assert_close(bi_level.returns, turns.returns)
 
@@ -74,18 +74,18 @@ def test_inside_of_a_turn_only_its_own_worth_counts() -> None:
     first = table_of([episode([0, 1], [2, 2])], [0.1, 0.3, 0.2, 0.4])
     other = table_of([episode([0, 1], [2, 2])], [0.1, 0.3, 9.9, 0.4])
     algorithm = method("bi_level_gae", turn_gamma=0.9, lam=0.5)
-    assert torch.equal(algorithm.advantages(first).advantages[:2], algorithm.advantages(other).advantages[:2])
+    assert torch.equal(algorithm.credit(first).advantages[:2], algorithm.credit(other).advantages[:2])
 
 
 def test_bi_level_gae_bootstraps_a_cut_episode_once_a_turn() -> None:
     table = table_of([episode([0], [2], end="truncated")], [0.0, 0.0], final=[1.0])
-    close(method("bi_level_gae", turn_gamma=0.9).advantages(table).advantages, [0.9, 0.9])
-    close(method("bi_level_gae", turn_gamma=0.9, bootstrap_truncated=False).advantages(table).advantages, [0, 0])
+    close(method("bi_level_gae", turn_gamma=0.9).credit(table).advantages, [0.9, 0.9])
+    close(method("bi_level_gae", turn_gamma=0.9, bootstrap_truncated=False).credit(table).advantages, [0, 0])
 
 
 def test_a_turn_without_tokens_stays_in_the_chain_of_turns() -> None:
     table = table_of([episode([0, 2, 0], [1, 0, 1])], [0.0, 0.0], turn=[0.0, 0.0, 0.0])
-    close(method("bi_level_gae", turn_gamma=0.5).advantages(table).advantages, [1.0, 0.0])
+    close(method("bi_level_gae", turn_gamma=0.5).credit(table).advantages, [1.0, 0.0])
 
 
 # POAD
@@ -94,10 +94,10 @@ def test_a_turn_without_tokens_stays_in_the_chain_of_turns() -> None:
 def test_poad_gives_the_worked_numbers() -> None:
     # Section 10.3: three tokens, then an action whose advantage is 0: V_next .5 and a return of .5.
     table = table_of([episode([0, 0.5], [3, 1])], [0.1, 0.2, 0.3, 0.5])
-    credit = method("poad").advantages(table)
+    credit = method("poad").credit(table)
     close(credit.advantages, [0.352938, 0.26625, 0.175, 0])
     close(credit.returns[:3], [0.452938, 0.46625, 0.475])
-    naive = method("poad", discount_tokens=True).advantages(table)
+    naive = method("poad", discount_tokens=True).credit(table)
     close(naive.advantages, [0.309251, 0.242937, 0.175, 0])
 
 
@@ -122,7 +122,7 @@ def test_poad_equals_the_loop(lengths: list[int]) -> None:
     generator = torch.Generator().manual_seed(sum(lengths))
     rewards = torch.randn(len(lengths), generator=generator, dtype=torch.float64).tolist()
     token = torch.randn(sum(lengths), generator=generator, dtype=torch.float64)
-    found = method("poad", gamma=0.8, lam=0.7).advantages(table_of([episode(rewards, lengths)], token.tolist()))
+    found = method("poad", gamma=0.8, lam=0.7).credit(table_of([episode(rewards, lengths)], token.tolist()))
     close(found.advantages, slow_poad(rewards, [part.tolist() for part in token.split(lengths)], 0.8, 0.7), 1e-12)
 
 
@@ -138,8 +138,8 @@ def test_a_longer_completion_does_not_lower_what_a_reward_is_worth() -> None:
     """What the method is about: at lam 1 and V 0 every token of a turn has the return of the turn."""
     short, long = (table_of([episode([0, 1], [n, 1])], [0.0] * (n + 1)) for n in (1, 6))
     algorithm, naive = method("poad", lam=1.0), method("poad", lam=1.0, discount_tokens=True)
-    assert float(algorithm.advantages(short).advantages[0]) == float(algorithm.advantages(long).advantages[0])
-    assert float(naive.advantages(short).advantages[0]) > float(naive.advantages(long).advantages[0])
+    assert float(algorithm.credit(short).advantages[0]) == float(algorithm.credit(long).advantages[0])
+    assert float(naive.credit(short).advantages[0]) > float(naive.credit(long).advantages[0])
 
 
 # VC-PPO
@@ -147,10 +147,10 @@ def test_a_longer_completion_does_not_lower_what_a_reward_is_worth() -> None:
 
 def test_vc_ppo_decouples_advantages_from_targets() -> None:
     table = table_of([episode([1], [3])], [0.2, 0.5, 0.4])
-    credit = method("vc_ppo").advantages(table)
+    credit = method("vc_ppo").credit(table)
     close(credit.advantages, [0.7465, 0.47, 0.6])
     close(credit.returns, [1, 1, 1])
-    same = method("vc_ppo", critic_lam=0.95).advantages(table)
+    same = method("vc_ppo", critic_lam=0.95).credit(table)
     close(same.returns, [0.9465, 0.97, 1.0])
 
 
@@ -163,9 +163,9 @@ def test_the_decay_follows_the_length_of_each_episode() -> None:
     lengths = [1, 4]
     values = [0.3, 0.2, 0.5, 0.4, 0.1]
     table = table_of([episode([1], [n]) for n in lengths], values)
-    found = method("vc_ppo", alpha=0.5).advantages(table)  # decay max(0, 1 - 2) = 0 and 1 - 1/2
-    short = method("vc_ppo", lam=0.0).advantages(table_of([episode([1], [1])], values[:1]))
-    long = method("vc_ppo", lam=0.5).advantages(table_of([episode([1], [4])], values[1:]))
+    found = method("vc_ppo", alpha=0.5).credit(table)  # decay max(0, 1 - 2) = 0 and 1 - 1/2
+    short = method("vc_ppo", lam=0.0).credit(table_of([episode([1], [1])], values[:1]))
+    long = method("vc_ppo", lam=0.5).credit(table_of([episode([1], [4])], values[1:]))
     torch.testing.assert_close(found.advantages, torch.cat([short.advantages, long.advantages]))
     assert found.metrics["adaptive_lam"] == pytest.approx(0.25)
     close(found.returns, [1] * 5)
@@ -183,30 +183,30 @@ def test_only_the_critic_is_trained_at_first() -> None:
 
 def test_extended_estimation_gives_the_worked_numbers() -> None:
     table = table_of([episode([0], [3], end="truncated")], [0.2, 0.5, 0.4], final=[7.0])
-    credit = method("t_ppo").advantages(table)
+    credit = method("t_ppo").credit(table)
     close(credit.advantages, [0.205, -0.1, 0])
     assert bool(credit.returns.isnan().all()), "the critic learns from finished episodes"
     assert credit.metrics == {"explained_variance": 0.0, "episodes_cut_off": 1.0}
-    close(method("t_ppo", bootstrap_truncated=False).advantages(table).advantages, [-0.156, -0.48, -0.4])
+    close(method("t_ppo", bootstrap_truncated=False).credit(table).advantages, [-0.156, -0.48, -0.4])
 
 
 def test_finished_episodes_are_credited_as_in_ppo_and_teach_the_critic_their_return() -> None:
     episodes = [episode([0, 1], [2, 1]), episode([0], [2], end="truncated")]
     table = table_of(episodes, [0.1, 0.2, 0.3, 0.4, 0.5])
-    credit = method("t_ppo").advantages(table)
-    ppo = method("ppo", lam=0.95).advantages(table)
+    credit = method("t_ppo").credit(table)
+    ppo = method("ppo", lam=0.95).credit(table)
     assert torch.equal(credit.advantages[:3], ppo.advantages[:3])
     close(credit.returns, [1, 1, 1, float("nan"), float("nan")])
 
 
 def test_the_value_after_a_cut_is_that_of_the_last_token_even_with_a_discount() -> None:
     table = table_of([episode([0.5], [1], end="truncated")], [0.4])
-    close(method("t_ppo", gamma=0.9).advantages(table).advantages, [0.5 + 0.9 * 0.4 - 0.4])
+    close(method("t_ppo", gamma=0.9).credit(table).advantages, [0.5 + 0.9 * 0.4 - 0.4])
 
 
 def test_a_cut_episode_without_tokens_is_no_trouble() -> None:
     table = table_of([episode([1], [0], end="truncated"), episode([1], [1])], [0.25])
-    close(method("t_ppo").advantages(table).advantages, [0.75])
+    close(method("t_ppo").credit(table).advantages, [0.75])
 
 
 @pytest.mark.parametrize(

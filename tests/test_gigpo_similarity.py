@@ -26,7 +26,7 @@ def episode(anchors: Sequence[str], rewards: Sequence[float], group: int = 0) ->
 
 def credit(table: TurnTable, similarity: float) -> tuple[Tensor, float]:
     options = {"mode": "mean_norm", "gamma": 1.0, "anchor_similarity": similarity}
-    found = build("gigpo", {"gigpo": options}).advantages(table)
+    found = build("gigpo", {"gigpo": options}).credit(table)
     return found.advantages, found.metrics["turns_with_shared_anchor"]
 
 

@@ -53,7 +53,7 @@ def episode(
 
 
 def of(name: str, table: TurnTable, **config: Any) -> Tensor:
-    return build(name, {name: config}).advantages(table).advantages
+    return build(name, {name: config}).credit(table).advantages
 
 
 # Section 7: one group with returns 1, 0, 0, 1, and one with 1, 1, 0
@@ -242,7 +242,7 @@ def test_a3po_by_hand(staleness: int, ratio: float, weight: float) -> None:
     # lp -.6 against -1: at 3 iterations a = 3/4 and lp_prox = -.7, so the ratio is exp(.1) and the weight exp(.3).
     algorithm = build("a3po", {"a3po": {"clip_high": 9.0}})
     table = turn_table([episode([1]), episode([0])])
-    algorithm.advantages(replace(table, staleness=torch.tensor([staleness, 0])))
+    algorithm.credit(replace(table, staleness=torch.tensor([staleness, 0])))
     given = inputs([[0.4]], [[1.0]], [[0]])
     found = algorithm.surrogate(given)  # type: ignore[attr-defined]
     close(found.ratio, [[ratio]], 1e-6)
@@ -254,7 +254,7 @@ def test_a3po_by_hand(staleness: int, ratio: float, weight: float) -> None:
 
 def test_a3po_bounds_the_weight_of_stale_samples() -> None:
     algorithm = build("a3po", {"a3po": {"clip_high": 9.0, "weight_cap": 1.2}})
-    algorithm.advantages(replace(turn_table([episode([1]), episode([0])]), staleness=torch.tensor([3, 0])))
+    algorithm.credit(replace(turn_table([episode([1]), episode([0])]), staleness=torch.tensor([3, 0])))
     found = algorithm.surrogate(inputs([[0.4]], [[1.0]], [[0]]))  # type: ignore[attr-defined]
     close(found.policy.loss, [[-1.105171 * 1.2]], 1e-5)
 
@@ -262,6 +262,6 @@ def test_a3po_bounds_the_weight_of_stale_samples() -> None:
 def test_a3po_with_fresh_samples_is_grpo() -> None:
     given = inputs([[0.4, -0.9]], [[1.0, -1.0]], [[0, 1]])
     a3po = build("a3po")
-    a3po.advantages(turn_table([episode([1, 0]), episode([0])]))
+    a3po.credit(turn_table([episode([1, 0]), episode([0])]))
     fresh, plain = a3po.loss(given).terms["policy"], build("grpo").loss(given).terms["policy"]
     assert torch.equal(fresh.values, plain.values)

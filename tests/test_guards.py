@@ -27,8 +27,8 @@ from turngym.trainers.turn_table import TurnTable, turn_table
 class BadCredit(GRPO):
     """Gives the fifth token an infinite advantage."""
 
-    def advantages(self, table: TurnTable) -> Credit:
-        found = super().advantages(table).advantages.clone()
+    def credit(self, table: TurnTable) -> Credit:
+        found = super().credit(table).advantages.clone()
         found[4] = math.inf
         return Credit(found)
 

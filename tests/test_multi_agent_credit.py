@@ -66,7 +66,7 @@ def game(
 def by_episode(algorithm: Any, trajectories: Sequence[Trajectory]) -> Tensor:
     """The advantage of each episode, all of whose tokens must have the same."""
     table = turn_table(trajectories)
-    advantages = algorithm.advantages(table).advantages
+    advantages = algorithm.credit(table).advantages
     episode = table.episode[table.token_turn]
     found = torch.stack([advantages[episode == e] for e in range(len(trajectories))])
     assert bool((found == found[:, :1]).all())
@@ -163,7 +163,7 @@ def test_dr_mas_never_mixes_groups() -> None:
 def test_dr_mas_may_compare_all_seats_of_a_role() -> None:
     villagers = [game([r], seat, "villager") for seat, r in enumerate([1.0, 0.0, 1.0])]
     close(by_episode(build("dr_mas", {"dr_mas": {"by": "role"}}), villagers), [0.577349, -1.154699, 0.577349])
-    alone = build("dr_mas").advantages(turn_table(villagers))
+    alone = build("dr_mas").credit(turn_table(villagers))
     assert alone.metrics["groups_shrunk_to_one"] == 3
     assert bool((alone.advantages == 0).all())
 
@@ -179,7 +179,7 @@ def test_dr_mas_counts_trajectories_once_or_turns() -> None:
 
 def by_turn_advantages(over: str, settings: dict[str, Any], episodes: Sequence[Trajectory]) -> Tensor:
     table = turn_table(episodes)
-    credit = build("dr_mas", {"dr_mas": {"over": over, **settings}}).advantages(table)
+    credit = build("dr_mas", {"dr_mas": {"over": over, **settings}}).credit(table)
     return credit.advantages[table.first_tokens()]
 
 
@@ -214,7 +214,7 @@ def with_values(algorithm: MAPPO, values: dict[str, float]) -> MAPPO:
 
 def first_tokens(algorithm: MAPPO, trajectories: Sequence[Trajectory]) -> tuple[Tensor, Tensor]:
     table = turn_table(trajectories)
-    return algorithm.advantages(table).advantages[table.first_tokens()], algorithm._targets
+    return algorithm.credit(table).advantages[table.first_tokens()], algorithm._targets
 
 
 def test_mappo_gives_the_worked_example_of_the_reference_to_every_seat() -> None:
@@ -243,13 +243,13 @@ def test_mappo_denormalises_values_before_it_estimates_and_normalises_its_target
 
 def test_mappo_refuses_a_batch_without_joint_views() -> None:
     with pytest.raises(ConfigError, match=r"mappo needs what all seats together know"):
-        mappo().advantages(turn_table([game([1])]))
+        mappo().credit(turn_table([game([1])]))
 
 
 def inputs_of(algorithm: MAPPO, trajectories: Sequence[Trajectory]) -> LossInputs:
     """The whole batch as one micro-batch, a row an episode."""
     table = turn_table(trajectories)
-    credit = algorithm.advantages(table)
+    credit = algorithm.credit(table)
     shape = (len(trajectories), len(table.token_turn) // len(trajectories))
     weights = {n: F.loss_weights(table, n).reshape(shape).float() for n in algorithm.normalisations}
     logprobs = torch.full(shape, -1.0, requires_grad=True)
@@ -293,7 +293,7 @@ def test_the_critic_of_mappo_learns_what_each_joint_view_is_worth_and_the_policy
 def test_mappo_goes_on_from_its_state() -> None:
     algorithm, resumed = mappo(), mappo()
     episodes = [game([3.0], joints=["a"]), game([1.0], joints=["b"])]
-    algorithm.advantages(turn_table(episodes))
+    algorithm.credit(turn_table(episodes))
     algorithm.observe({})
     resumed.load_state(json.loads(json.dumps(algorithm.state())))
     assert resumed.moments == algorithm.moments != F.Moments()

@@ -41,7 +41,7 @@ def check(vector: Vector, table: TurnTable, name: str, column: str = "advantages
     """What an algorithm credits the tokens with, row after row, and nothing where the mask is 0."""
     mask = vector.mask()
     found = torch.zeros(mask.shape, dtype=vector.dtype)
-    found[mask] = build(name, {name: settings}).advantages(table).advantages
+    found[mask] = build(name, {name: settings}).credit(table).advantages
     vector.close(found, vector[column])
 
 
@@ -116,7 +116,7 @@ def step_table(vector: Vector) -> TurnTable:
 def of_turns(vector: Vector, table: TurnTable, name: str, **settings: Any) -> Tensor:
     """The credit of each row's tokens, laid out as the vector has it."""
     found = torch.zeros(vector.mask().shape, dtype=vector.dtype)
-    found[vector.mask()] = build(name, {name: settings}).advantages(table).advantages
+    found[vector.mask()] = build(name, {name: settings}).credit(table).advantages
     return found
 
 

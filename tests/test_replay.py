@@ -36,7 +36,7 @@ def iteration(algorithm: Replay, number: int, fresh: list[Trajectory]) -> list[T
     """One whole iteration, as the trainer runs it."""
     algorithm.begin_iteration(number, 10)
     found = algorithm.collect(lambda: fresh)
-    algorithm.advantages(turn_table(found))
+    algorithm.credit(turn_table(found))
     algorithm.observe({})
     return found
 
@@ -60,10 +60,10 @@ def test_fresh_groups_get_the_advantages_that_they_get_without_a_replay() -> Non
     fresh = [episode(0, 0, 1), episode(1, 0, 0), episode(2, 0, 0)]
     algorithm.begin_iteration(1, 10)
     found = algorithm.collect(lambda: fresh)
-    together = algorithm.advantages(turn_table(found))
-    alone = plain.advantages(turn_table(fresh)).advantages
+    together = algorithm.credit(turn_table(found))
+    alone = plain.credit(turn_table(fresh)).advantages
     torch.testing.assert_close(together.advantages[:6], alone, rtol=0, atol=0)
-    again = plain.advantages(turn_table(MIXED[:2])).advantages
+    again = plain.credit(turn_table(MIXED[:2])).advantages
     torch.testing.assert_close(together.advantages[6:], again, rtol=0, atol=0)
     assert (together.metrics["replayed_episodes"], together.metrics["replayed_groups"]) == (2, 1)
     assert together.metrics["replay_kept"] == 1

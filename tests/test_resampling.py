@@ -57,7 +57,7 @@ def groups(trajectories: Sequence[Trajectory]) -> list[int]:
 
 
 def counts(algorithm: Algorithm[Any], trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    metrics = algorithm.advantages(turn_table(trajectories)).metrics
+    metrics = algorithm.credit(turn_table(trajectories)).metrics
     names = ("sampling_rounds", "groups_played", "groups_dropped", "groups_missing")
     return {name.partition("_")[2]: metrics[name] for name in names}
 
@@ -77,7 +77,7 @@ def test_groups_with_equal_returns_are_replaced_by_fresh_ones() -> None:
     chosen = algorithm.collect(rollout)
     assert groups(chosen) == [1, 5, 6], "as many groups as one rollout has, in the order that they were played"
     assert counts(algorithm, chosen) == {"rounds": 3, "played": 9, "dropped": 4, "missing": 0}
-    assert bool((algorithm.advantages(turn_table(chosen)).advantages != 0).all())
+    assert bool((algorithm.credit(turn_table(chosen)).advantages != 0).all())
 
 
 def test_a_first_round_that_teaches_everywhere_is_enough() -> None:
@@ -99,7 +99,7 @@ def test_without_any_group_that_teaches_the_last_round_comes_back_with_zero_adva
     algorithm = build("dapo", {"dapo": {"max_rounds": 2}})
     chosen = algorithm.collect(rollout)
     assert groups(chosen) == [1]
-    assert not algorithm.advantages(turn_table(chosen)).advantages.any()
+    assert not algorithm.credit(turn_table(chosen)).advantages.any()
     assert counts(algorithm, chosen)["missing"] == 1
 
 
@@ -125,9 +125,9 @@ def test_overlong_completions_are_penalised_before_they_are_compared() -> None:
         trajectory.turns[0].completion_ids, trajectory.turns[0].logprobs = (1,) * length, (-1.0,) * length
     table = turn_table(trajectories)
     settings = {"overlong_limit": 10, "overlong_buffer": 4, "overlong_factor": 2.0}
-    found = build("dapo", {"dapo": settings}).advantages(table).advantages[table.first_tokens()]
+    found = build("dapo", {"dapo": settings}).credit(table).advantages[table.first_tokens()]
     torch.testing.assert_close(found, torch.tensor([1.0, 0.0, -1.0]).double(), atol=1e-5, rtol=0)
-    assert not build("dapo").advantages(table).advantages.any()
+    assert not build("dapo").credit(table).advantages.any()
     with pytest.raises(ConfigError, match="overlong_buffer must be at most overlong_limit=10, got 20"):
         build("dapo", {"dapo": {"overlong_limit": 10, "overlong_buffer": 20}})
 
@@ -142,7 +142,7 @@ def test_remax_compares_with_the_greedy_episode_of_the_same_instance() -> None:
         return greedy_too if greedy else sampled
 
     algorithm = build("remax")
-    credit = algorithm.advantages(turn_table(algorithm.collect(rollout)))
+    credit = algorithm.credit(turn_table(algorithm.collect(rollout)))
     assert credit.advantages.tolist() == [0.75, -0.25, -0.5]
     assert credit.metrics == {"episodes_without_baseline": 0.0, "greedy_return": pytest.approx(0.5)}
     assert all(math.isnan(trajectory.greedy_return) for trajectory in sampled), "what was played is not changed"
@@ -154,7 +154,7 @@ def test_an_instance_whose_greedy_episode_broke_teaches_nothing_and_is_counted()
     chosen = algorithm.collect(
         lambda greedy=False, broken=greedy: broken if greedy else [*group_of(0, [1.0]), *group_of(1, [1.0])]
     )
-    credit = algorithm.advantages(turn_table(chosen))
+    credit = algorithm.credit(turn_table(chosen))
     assert credit.advantages.tolist() == [0.0, 1.0]
     assert credit.metrics["episodes_without_baseline"] == 1
 

@@ -27,10 +27,10 @@ def test_parts_reach_the_credit_of_gdpo(backend: str) -> None:
     table = turn_table(trajectories)
     assert set(table.components) == {"paid", "cost"}
     torch.testing.assert_close(torch.stack(list(table.components.values())).sum(0), table.reward)
-    credit = build("gdpo").advantages(table)
+    credit = build("gdpo").credit(table)
     assert credit.metrics["reward_parts"] == 2 + bool((~table.is_valid).any())
     with pytest.raises(ConfigError, match=r"gdpo has a weight for 'costs', a part of no reward\. Did you mean 'cost'"):
-        build("gdpo", {"gdpo": {"weights": "costs=1"}}).advantages(table)
+        build("gdpo", {"gdpo": {"weights": "costs=1"}}).credit(table)
 
 
 def episode(*turns: tuple[float, dict[str, float]]) -> Trajectory:

@@ -59,7 +59,7 @@ def episode(rewards: Sequence[float], values: Sequence[float], tokens: int = 1, 
 
 
 def credited(*episodes: Trajectory, **config: Any) -> list[float]:
-    found = build("vine_ppo", {"vine_ppo": {"whiten": False, **config}}).advantages(turn_table(episodes))
+    found = build("vine_ppo", {"vine_ppo": {"whiten": False, **config}}).credit(turn_table(episodes))
     return [round(x, 9) for x in found.advantages.tolist()]
 
 
@@ -75,7 +75,7 @@ def test_an_unknown_value_is_what_the_next_one_says_and_teaches_its_turn_nothing
     assert credited(episode([0, 0.25, 1], [0.5, nan, 0.75])) == [0.5, 0, 0.25]
     assert credited(episode([0, 0, 1], [0.5, 0.25, nan])) == [-0.25, 0.75, 0]
     table = turn_table([episode([0, 1], [nan, nan])])
-    credit = build("vine_ppo").advantages(table)
+    credit = build("vine_ppo").credit(table)
     assert credit.advantages.tolist() == [0, 0]
     assert (credit.metrics["turns_without_value"], credit.metrics["sampled_value"]) == (2, 0)
 

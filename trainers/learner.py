@@ -118,7 +118,7 @@ class Learner:
         rows = build_rows(kept, with_final_prompts=self.critic is not None, merge=self.merge_rows)
         batch = build_batch(rows)
         table = self._with_values(batch, table)
-        credit = self.algorithm.advantages(table)
+        credit = self.algorithm.credit(table)
         check_advantages(credit.advantages, table, kept)
         columns = self._columns(batch, table, credit)
         self.advantages = credit.advantages

@@ -76,9 +76,9 @@ class Modifier(PolicyMethod[ConfigT]):
         changed.base = self.base.with_ratio(level)
         return changed
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign credit as the base does."""
-        return self.base.advantages(table)
+        return self.base.credit(table)
 
     def loss(self, inputs: LossInputs) -> LossOutput:
         """Return the base's terms."""

@@ -41,7 +41,7 @@ class A3POConfig(GroupConfig):
 class A3PO(OutcomeMethod[A3POConfig]):
     """Staleness-aware approximate proximal policy optimisation.
 
-    The loss is told turns and not how stale they are: ``advantages`` keeps that of its table for the losses of the same
+    The loss is told turns and not how stale they are: ``credit`` keeps that of its table for the losses of the same
     batch.
     """
 
@@ -51,7 +51,7 @@ class A3PO(OutcomeMethod[A3POConfig]):
         super().__init__(config)
         self._staleness = torch.zeros(0, dtype=torch.long)
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's advantage in the group."""
         self._staleness = table.staleness
         credit = group_credit(table, episode_advantages(table, self.config, scale_by_std=True), self.config)

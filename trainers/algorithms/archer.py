@@ -91,7 +91,7 @@ def transitions_of(table: TurnTable, rewards: Tensor, bootstrap_truncated: bool)
 class ArCHer(ClippedMethod[ArCHerConfig]):
     """Policy gradient over tokens with an off-policy critic of turns.
 
-    The loss is told the numbers of turns and not their texts: ``advantages`` keeps those of its table, with the
+    The loss is told the numbers of turns and not their texts: ``credit`` keeps those of its table, with the
     critic's targets, for the losses of the same batch. Replay and slow copy move on at the end of the iteration.
     """
 
@@ -137,7 +137,7 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
         self._iteration = iteration
 
     @no_grad
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token what its turn's action is worth more than its state, and keep the critic's targets."""
         config = self.config
         fresh = transitions_of(table, self.penalised_rewards(table), config.bootstrap_truncated)

@@ -167,7 +167,7 @@ class ARPO(OutcomeMethod[ARPOConfig]):
         first = turn.entropies[: self.config.entropy_tokens]
         return sum(first) / len(first) if first else 0.0
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token the mean advantage of the episodes that its turn belongs to."""
         config, returns = self.config, table.episode_return()
         penalty = config.invalid_penalty * (~table.is_valid).to(returns.dtype)

@@ -60,7 +60,7 @@ class BiLevelGAE(CriticMethod[BiLevelGAEConfig]):
         )
         return table.unpad(returns)
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its generalised advantage inside of its turn, and the critic its target."""
         config = self.config
         values = critic_column(table.token_value, "token_value").to(table.reward.dtype)

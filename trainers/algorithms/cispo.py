@@ -44,7 +44,7 @@ class CISPO(OutcomeMethod[CISPOConfig]):
 
     Config: ClassVar[type[CISPOConfig]] = CISPOConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's advantage in the group."""
         return group_credit(table, episode_advantages(table, self.config, scale_by_std=True), self.config)
 

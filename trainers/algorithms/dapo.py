@@ -101,7 +101,7 @@ class DAPO(OutcomeMethod[DAPOConfig]):
         chosen = [trajectory for members in kept[:wanted] for trajectory in members]
         return chosen or latest
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's advantage in the group, overlong completions penalised before."""
         config = self.config
         if config.overlong_limit:

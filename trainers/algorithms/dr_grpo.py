@@ -37,7 +37,7 @@ class DrGRPO(OutcomeMethod[DrGRPOConfig]):
 
     Config: ClassVar[type[DrGRPOConfig]] = DrGRPOConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return less the mean of the group."""
         return group_credit(table, episode_advantages(table, self.config, scale_by_std=False), self.config)
 

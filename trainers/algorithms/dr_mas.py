@@ -47,7 +47,7 @@ class DrMAS(ClippedMethod[DrMASConfig]):
         """Groups, and what the loss needs."""
         return super().needs | {Need.GROUPS}
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return among those of the same agent in the group."""
         config = self.config
         penalty = config.invalid_penalty * (~table.is_valid).to(table.reward.dtype)

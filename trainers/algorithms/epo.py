@@ -81,7 +81,7 @@ def released_references(history: Sequence[Sequence[float]]) -> list[float]:
 class EPO(Modifier[EPOConfig]):
     """Entropy smoothing on another method.
 
-    The released form compares by turn position, which the loss is not told: ``advantages`` keeps the positions of its
+    The released form compares by turn position, which the loss is not told: ``credit`` keeps the positions of its
     table for the losses of the same batch. What it returns depends on the table alone.
     """
 
@@ -110,11 +110,11 @@ class EPO(Modifier[EPOConfig]):
         super().begin_iteration(iteration, num_iterations)
         self._iteration, self._num_iterations = iteration, num_iterations
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign credit as the base does."""
         self._turn_position = table.turn
         self._tokens_at_position = torch.bincount(table.turn[table.token_turn])
-        return super().advantages(table)
+        return super().credit(table)
 
     def loss(self, inputs: LossInputs) -> LossOutput:
         """Return the base's terms and the regulariser."""

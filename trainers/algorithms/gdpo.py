@@ -93,7 +93,7 @@ class GDPO(OutcomeMethod[GDPOConfig]):
 
     Config: ClassVar[type[GDPOConfig]] = GDPOConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token the whitened weighted sum of its episode's advantages in each part.
 
         Raises:

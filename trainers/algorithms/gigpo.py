@@ -80,7 +80,7 @@ class GiGPO(ClippedMethod[GiGPOConfig]):
         """Groups and anchors, and what the loss needs."""
         return super().needs | {Need.GROUPS, Need.ANCHORS}
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token the episode advantage plus ``omega`` times the step advantage of its turn."""
         config, scale = self.config, self.config.mode == "mean_std_norm"
         returns = step_returns(table, gamma=config.gamma, invalid_penalty=config.invalid_penalty)

@@ -50,7 +50,7 @@ class GMPO(OutcomeMethod[GMPOConfig]):
 
     Config: ClassVar[type[GMPOConfig]] = GMPOConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's advantage in the group."""
         return group_credit(table, episode_advantages(table, self.config, scale_by_std=True), self.config)
 

@@ -114,7 +114,7 @@ class GRPO(OutcomeMethod[GRPOConfig]):
 
     Config: ClassVar[type[GRPOConfig]] = GRPOConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's advantage in the group."""
         turns = episode_advantages(table, self.config, scale_by_std=self.config.scale_by_std)
         return group_credit(table, turns, self.config)

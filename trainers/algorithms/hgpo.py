@@ -92,7 +92,7 @@ class HGPO(OutcomeMethod[HGPOConfig]):
         """Groups and anchors, and what the loss needs."""
         return super().needs | {Need.ANCHORS}
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token the weighted mean of its turn's advantages over lengths of history."""
         config, scale = self.config, self.config.mode == "mean_std_norm"
         returns = step_returns(table, gamma=config.gamma, invalid_penalty=config.invalid_penalty)

@@ -58,7 +58,7 @@ class MAPPOConfig(ClippedConfig):
 class MAPPO(ClippedMethod[MAPPOConfig]):
     """Proximal policy optimisation with a critic of joint views.
 
-    The loss is told the numbers of turns and not their joint views: ``advantages`` keeps those of its table, with the
+    The loss is told the numbers of turns and not their joint views: ``credit`` keeps those of its table, with the
     critic's values and targets, for the losses of the same batch. The moments of returns move at the end of the
     iteration.
     """
@@ -89,7 +89,7 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
         """Return the centralised critic."""
         return {"joint_critic": self.critic}
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its turn's generalised advantage, and keep the critic's targets for the losses.
 
         Raises:

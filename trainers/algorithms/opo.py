@@ -27,7 +27,7 @@ class OPO(OutcomeMethod[OPOConfig]):
 
     Config: ClassVar[type[OPOConfig]] = OPOConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return less the group's baseline, and what the turn's action costs."""
         lengths = table.episode_sum(table.num_tokens.to(table.reward.dtype))
         baselines = F.length_weighted_baselines(

@@ -69,7 +69,7 @@ class POAD(CriticMethod[POADConfig]):
 
     Config: ClassVar[type[POADConfig]] = POADConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its generalised advantage, and the critic its target."""
         config = self.config
         values = critic_column(table.token_value, "token_value").to(table.reward.dtype)

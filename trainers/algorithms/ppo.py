@@ -72,7 +72,7 @@ class PPO(CriticMethod[PPOConfig]):
 
     Config: ClassVar[type[PPOConfig]] = PPOConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its generalised advantage, and the critic its target before whitening."""
         config = self.config
         values = critic_column(table.token_value, "token_value").to(table.reward.dtype)

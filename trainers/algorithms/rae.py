@@ -35,7 +35,7 @@ class RAEConfig(ClippedConfig):
 class RAE(ClippedMethod[RAEConfig]):
     """Policy gradient with a baseline for each role of each game.
 
-    ``advantages`` does not move the baselines; ``observe``, at the end of the iteration, does.
+    ``credit`` does not move the baselines; ``observe``, at the end of the iteration, does.
     """
 
     Config: ClassVar[type[RAEConfig]] = RAEConfig
@@ -46,7 +46,7 @@ class RAE(ClippedMethod[RAEConfig]):
         """``environment/role`` -> moving average of the returns of earlier iterations; 0 for one not in here."""
         self._after: dict[str, float] = {}
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return minus the baseline of the role."""
         returns = table.episode_sum(self.penalised_rewards(table))
         before = torch.tensor([self.baselines.get(name, 0.0) for name in table.role_names], dtype=returns.dtype)

@@ -47,7 +47,7 @@ class Reinforce(ClippedMethod[ReinforceConfig]):
 
     Config: ClassVar[type[ReinforceConfig]] = ReinforceConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its turn's discounted return, normalised over the turns of the batch."""
         rewards = table.pad(self.penalised_rewards(table))
         returns = table.unpad(F.discounted_returns(rewards, table.turn_mask(), gamma=self.config.gamma))

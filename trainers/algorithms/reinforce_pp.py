@@ -36,7 +36,7 @@ class ReinforcePP(ClippedMethod[ReinforcePPConfig]):
 
     Config: ClassVar[type[ReinforcePPConfig]] = ReinforcePPConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its return, shifted and scaled to mean 0 and variance 1 over the tokens of the batch."""
         rewards = token_rewards(table, self.penalised_rewards(table))
         layout = F.TokenRows.of(table.episode[table.token_turn], table.num_episodes)

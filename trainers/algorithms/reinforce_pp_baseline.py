@@ -28,7 +28,7 @@ class ReinforcePPBaseline(OutcomeMethod[ReinforcePPBaselineConfig]):
 
     Config: ClassVar[type[ReinforcePPBaselineConfig]] = ReinforcePPBaselineConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's centred return, whitened over the tokens that have something to compare."""
         config = self.config
         centred = group_credit(table, episode_advantages(table, config, scale_by_std=False), config)

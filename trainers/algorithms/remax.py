@@ -35,7 +35,7 @@ class ReMax(ClippedMethod[ReMaxConfig]):
         baselines = {_who(episode): episode.reward_sum for episode in greedy if not episode.fault}
         return [replace(episode, greedy_return=baselines.get(_who(episode), math.nan)) for episode in sampled]
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return less the greedy one; 0, and counted, where that is not known."""
         baselines = table.greedy_return.to(table.reward.dtype)
         unknown = baselines.isnan()

@@ -134,9 +134,9 @@ class Replay(Modifier[ReplayConfig]):
                 exchanged[id(last)] = moved(chosen.episodes[0], last.spec.episode, last.spec.group)
         return [exchanged.get(id(trajectory), trajectory) for trajectory in fresh] if exchanged else fresh
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign credit as the base does, and count what was replayed."""
-        credit = super().advantages(table)
+        credit = super().credit(table)
         counts = {
             "replayed_episodes": float(sum(len(each.episodes) for each in self._used)),
             "replayed_groups": float(len(self._used)),

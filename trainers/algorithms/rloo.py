@@ -27,7 +27,7 @@ class RLOO(OutcomeMethod[RLOOConfig]):
 
     Config: ClassVar[type[RLOOConfig]] = RLOOConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return less the mean of the others', and what the turn's action costs."""
         returns = table.episode_sum(table.reward)
         baselines = F.leave_one_out_baselines(returns, table.episode_group, singleton=self.config.singleton)

@@ -59,7 +59,7 @@ class StratifiedGRPO(OutcomeMethod[StratifiedGRPOConfig]):
 
     Config: ClassVar[type[StratifiedGRPOConfig]] = StratifiedGRPOConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token the blend of its episode among its stratum and among its group."""
         config = self.config
         keys = strata(table, config.by)

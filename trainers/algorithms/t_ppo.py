@@ -54,7 +54,7 @@ class TPPO(CriticMethod[TPPOConfig]):
     def _cut_off(table: TurnTable) -> Tensor:
         return table.episode_sum(table.truncated.to(table.reward.dtype)) > 0
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its generalised advantage; the critic's target is nan where an episode was cut off."""
         config = self.config
         values = critic_column(table.token_value, "token_value").to(table.reward.dtype)

@@ -68,7 +68,7 @@ class TurnPPO(CriticMethod[TurnPPOConfig]):
         shared = whole.policy._replace(loss=whole.policy.loss / lengths, unclipped=whole.policy.unclipped / lengths)
         return whole._replace(policy=shared)
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its turn's generalised advantage; the critic's target is nan off the turn's position."""
         config = self.config
         values = self._turn_values(table).to(table.reward.dtype)

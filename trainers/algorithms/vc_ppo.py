@@ -64,7 +64,7 @@ class VCPPO(CriticMethod[VCPPOConfig]):
         """Return whether the critic has been trained for long enough."""
         return iteration >= self.config.pretrain_iterations
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its generalised advantage, and the critic its own target."""
         config = self.config
         values = critic_column(table.token_value, "token_value").to(table.reward.dtype)

@@ -111,7 +111,7 @@ class VinePPO(ClippedMethod[VinePPOConfig]):
                 before[turn] = rewards[turn] + gamma * after[turn]
         return before, after
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its turn's reward plus what the turn changed about the value."""
         rewards, unknown = self.penalised_rewards(table), table.sampled_value.isnan()
         before, after = self.values(table)

@@ -28,7 +28,7 @@ class Plain(ClippedMethod[PlainConfig]):
 
     Config: ClassVar[type[PlainConfig]] = PlainConfig
 
-    def advantages(self, table: TurnTable) -> Credit:
+    def credit(self, table: TurnTable) -> Credit:
         """Assign each token its turn's discounted return."""
         rewards = table.pad(self.penalised_rewards(table))
         returns = F.discounted_returns(rewards, table.turn_mask(), gamma=self.config.gamma)
