@@ -32,34 +32,59 @@ if _IS_MODULE or "turngym" in (os.path.basename(word) for word in sys.orig_argv[
 
     be_quiet()
 
-from typing import TYPE_CHECKING, Any  # noqa: E402
+from typing import TYPE_CHECKING  # noqa: E402
 
 from turngym.envs.registration import register_all  # noqa: E402
+from turngym.exports import lazy_names  # noqa: E402
 from turngym.moved import install  # noqa: E402
 
 if TYPE_CHECKING:
+    from turngym.agents.core import Agent, Decision
     from turngym.envs.check import check
-    from turngym.envs.core import TextEnv
+    from turngym.envs.core import Outcome, TextEnv
+    from turngym.envs.registration import register_env, register_game
     from turngym.envs.vector import TextVectorEnv, make_vec
+    from turngym.errors import ConfigError, TurngymError
+    from turngym.plugins import load_plugins
+    from turngym.seeding import stream
+    from turngym.types import Info
+    from turngym.wrappers.wrapping import wrap
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "turngym.agents.core": ("Agent", "Decision"),
+            "turngym.envs.check": ("check",),
+            "turngym.envs.core": ("Outcome", "TextEnv"),
+            "turngym.envs.registration": ("register_env", "register_game"),
+            "turngym.envs.vector": ("TextVectorEnv", "make_vec"),
+            "turngym.errors": ("ConfigError", "TurngymError"),
+            "turngym.plugins": ("load_plugins",),
+            "turngym.seeding": ("stream",),
+            "turngym.types": ("Info",),
+            "turngym.wrappers.wrapping": ("wrap",),
+        },
+    )
 
 __version__ = "0.1.0"
-__all__ = ["TextEnv", "TextVectorEnv", "__version__", "check", "make_vec"]
-
-_LAZY = {
-    "TextEnv": "turngym.envs.core",
-    "TextVectorEnv": "turngym.envs.vector",
-    "check": "turngym.envs.check",
-    "make_vec": "turngym.envs.vector",
-}
+__all__ = [
+    "Agent",
+    "ConfigError",
+    "Decision",
+    "Info",
+    "Outcome",
+    "TextEnv",
+    "TextVectorEnv",
+    "TurngymError",
+    "__version__",
+    "check",
+    "load_plugins",
+    "make_vec",
+    "register_env",
+    "register_game",
+    "stream",
+    "wrap",
+]
 
 install()
 register_all()
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use."""
-    if name not in _LAZY:
-        raise AttributeError(f"module 'turngym' has no attribute {name!r}. Public names: {', '.join(__all__)}.")
-    import importlib
-
-    return getattr(importlib.import_module(_LAZY[name]), name)
