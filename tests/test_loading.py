@@ -13,7 +13,7 @@ import pytest
 
 import turngym
 from turngym.__main__ import main
-from turngym.agents.backends import make_agent
+from turngym.agents.backends import AgentSettings, make_agent
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.verifiers import make_verifier
 from turngym.benchmarks.tournament_seats import is_agent
@@ -118,7 +118,7 @@ def spellings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple
 
 
 def _verifier(text: str) -> Any:
-    return make_verifier(text, turngym.agents.backends.AgentSettings(), RandomAgent())
+    return make_verifier(text, AgentSettings(), RandomAgent())
 
 
 def _played(text: str) -> str:
