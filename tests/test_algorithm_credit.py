@@ -96,32 +96,33 @@ def test_an_invalid_action_costs_its_own_turn_only() -> None:
 
 
 def test_equal_returns_with_one_invalid_action_do_not_explode() -> None:
-    """The released formula would divide the penalty of 0.1 by an epsilon of 1e-6."""
+    """Subtracted before the division, the penalty of 0.1 would be divided by an epsilon of 1e-6."""
     table = turn_table([episode([0, 1], invalid=[1]), episode([0, 1])])
     close(build("grpo").credit(table).advantages, [0, -0.1, 0, 0])
 
 
-# GiGPO: section 4.4. Discounted by .95: [9.025, 9.5, 10] and [0, 0]; then the penalty of .1 falls on the last row.
+# GiGPO: section 4.4, with the penalty of .1 of the last turn subtracted after the comparison instead of before it.
+# Discounted by .95 the returns are [9.025, 9.5, 10] and [0, 0].
 
 CHECK_GIGPO = [episode([0, 0, 10], "ABC", [1, 2, 1]), episode([0, 0], "AB", [2, 1], invalid=[1])]
 
 
 def test_gigpo_step_returns_by_hand() -> None:
-    close(step_returns(turn_table(CHECK_GIGPO), gamma=0.95, invalid_penalty=0.1), [9.025, 9.5, 10, 0, -0.1])
+    close(step_returns(turn_table(CHECK_GIGPO), gamma=0.95), [9.025, 9.5, 10, 0, 0])
 
 
 @pytest.mark.parametrize(
     ("over", "mode", "omega", "expected"),
     [
-        # Episode part over rows: scores [10, 10, 10, 0, -.1], mean 5.98, sample deviation 5.504725.
-        ("rows", "mean_std_norm", 0.0, [0.730282] * 3 + [-1.086339, -1.104505]),
-        ("rows", "mean_norm", 0.0, [4.02] * 3 + [-5.98, -6.08]),
-        # Once a trajectory: 10 and 0, mean 5, deviation 7.071068; the last row is still at -.1.
-        ("trajectories", "mean_std_norm", 0.0, [0.707107] * 3 + [-0.707107, -0.721249]),
-        # Step part: A holds {9.025, 0}, B {9.5, -.1}, C is alone.
-        ("rows", "mean_std_norm", 1.0, [1.437388, 1.437388, 0.730282, -1.793446, -1.811612]),
-        ("rows", "mean_norm", 1.0, [8.5325, 8.82, 4.02, -10.4925, -10.88]),
-        ("trajectories", "mean_norm", 1.0, [9.5125, 9.8, 5.0, -9.5125, -9.9]),
+        # Episode part over rows: returns [10, 10, 10, 0, 0], mean 6, sample deviation 5.477226.
+        ("rows", "mean_std_norm", 0.0, [0.730297] * 3 + [-1.095445, -1.195445]),
+        ("rows", "mean_norm", 0.0, [4.0] * 3 + [-6.0, -6.1]),
+        # Once a trajectory: 10 and 0, mean 5, deviation 7.071068.
+        ("trajectories", "mean_std_norm", 0.0, [0.707107] * 3 + [-0.707107, -0.807107]),
+        # Step part: A holds {9.025, 0}, B {9.5, 0}, C is alone.
+        ("rows", "mean_std_norm", 1.0, [1.437404, 1.437404, 0.730297, -1.802552, -1.902552]),
+        ("rows", "mean_norm", 1.0, [8.5125, 8.75, 4.0, -10.5125, -10.85]),
+        ("trajectories", "mean_norm", 1.0, [9.5125, 9.75, 5.0, -9.5125, -9.85]),
     ],
 )
 def test_gigpo_by_hand(over: str, mode: str, omega: float, expected: list[float]) -> None:
@@ -138,7 +139,7 @@ def test_the_penalty_before_discounting_would_be_another_method() -> None:
         F.discounted_returns(table.pad(table.reward - 0.1 * ~table.is_valid), table.turn_mask(), gamma=0.95)
     )
     assert float(wrong[3]) == pytest.approx(-0.095)
-    assert float(step_returns(table, gamma=0.95, invalid_penalty=0.1)[3]) == 0
+    assert float(step_returns(table, gamma=0.95)[3]) == 0
 
 
 def test_the_same_anchor_in_another_group_is_not_compared() -> None:
@@ -172,7 +173,7 @@ def rows_of(case: dict[str, Any]) -> TurnTable:
 @pytest.mark.parametrize("case", cases("gigpo"))
 def test_gigpo_equals_the_released_code(case: dict[str, Any], over: str) -> None:
     table, settings = rows_of(case), case["settings"]
-    close(step_returns(table, gamma=settings["gamma"], invalid_penalty=0.1), case["step_discounted_returns"])
+    close(step_returns(table, gamma=settings["gamma"]), case["step_discounted_returns"])
     config = {"mode": settings["mode"], "gamma": settings["gamma"], "singleton": "raw", "over": over}
     episodes = build("gigpo", {"gigpo": {**config, "omega": 0.0}}).credit(table)
     column = "episode_advantages_cross_all_steps" if over == "rows" else "episode_advantages_per_trajectory"

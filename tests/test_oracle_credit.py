@@ -124,7 +124,7 @@ def of_turns(vector: Vector, table: TurnTable, name: str, **settings: Any) -> Te
 def test_gigpo(vector: Vector) -> None:
     table, settings = step_table(vector), vector.settings
     chosen = {"mode": settings["mode"], "gamma": settings["gamma"], "singleton": "raw"}
-    returns = step_returns(table, gamma=settings["gamma"], invalid_penalty=0.1)
+    returns = step_returns(table, gamma=settings["gamma"])
     vector.close(returns, vector["step_discounted_returns"])
     for over, column in (
         ("rows", "episode_advantages_cross_all_steps"),
@@ -138,7 +138,7 @@ def test_gigpo(vector: Vector) -> None:
 @every("hgpo")
 def test_hgpo(vector: Vector) -> None:
     table, settings = step_table(vector), vector.settings
-    returns = step_returns(table, gamma=settings["gamma"], invalid_penalty=0.1)
+    returns = step_returns(table, gamma=settings["gamma"])
     vector.close(returns, vector["step_discounted_returns"])
     found = of_turns(
         vector,

@@ -158,7 +158,7 @@ class ClippedMethod(PolicyMethod[ClippedConfigT]):
 
     def penalised_rewards(self, table: TurnTable) -> Tensor:
         """Return the reward of each turn, less the penalty where its action was invalid."""
-        return table.reward - self.config.invalid_penalty * (~table.is_valid).to(table.reward.dtype)
+        return table.reward - table.invalid_penalties(self.config.invalid_penalty)
 
     def surrogate(self, inputs: LossInputs) -> Surrogate:
         """Return the per-token policy loss before normalisation."""

@@ -127,9 +127,19 @@ class TurnTable:
         returns = self.episode_sum(self.reward)
         return returns + self.earlier_reward.to(returns.dtype) if len(self.earlier_reward) else returns
 
+    def invalid_penalties(self, penalty: float) -> Float[Tensor, "turn"]:
+        """Return what each turn's own action costs: ``penalty`` where it was invalid, else 0."""
+        return penalty * (~self.is_valid).to(self.reward.dtype)
+
     def to_tokens(self, column: Tensor) -> Tensor:
         """Copy a turn's entry to each of its sampled tokens."""
         return column[self.token_turn]
+
+    def turn_entries(self, column: Tensor) -> Tensor:
+        """Undo :meth:`to_tokens`: return the entry that a turn's tokens share, 0 for a turn without one."""
+        entries = torch.zeros(self.num_turns, dtype=column.dtype)
+        entries[self.token_turn] = column
+        return entries
 
     def first_tokens(self) -> Bool[Tensor, "token"]:
         """Return which sampled tokens are the first of their turn."""

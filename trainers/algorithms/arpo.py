@@ -170,8 +170,7 @@ class ARPO(OutcomeMethod[ARPOConfig]):
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token the mean advantage of the episodes that its turn belongs to."""
         config, returns = self.config, table.episode_return()
-        penalty = config.invalid_penalty * (~table.is_valid).to(returns.dtype)
-        scores = torch.cat([returns, shared_mean(table, returns) - penalty])
+        scores = torch.cat([returns, shared_mean(table, returns)])
         counted = torch.arange(len(scores)) < len(returns)
         both = F.group_advantages(
             scores,

@@ -50,12 +50,10 @@ class DrMAS(ClippedMethod[DrMASConfig]):
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return among those of the same agent in the group."""
         config = self.config
-        penalty = config.invalid_penalty * (~table.is_valid).to(table.reward.dtype)
-        scores = table.episode_sum(table.reward)[table.episode] - penalty
         keys = F.joint_keys(table.group, table.agent if config.by == "agent" else table.role)
         first = _first_turns(table.episode, keys)
         turns = F.group_advantages(
-            scores,
+            table.episode_return()[table.episode],
             keys,
             first if config.over == "trajectories" else None,
             scale_by_std=config.scale_by_std,
@@ -63,6 +61,7 @@ class DrMAS(ClippedMethod[DrMASConfig]):
             epsilon=config.epsilon,
             singleton=config.singleton,
         )
+        turns = turns - table.invalid_penalties(config.invalid_penalty)
         members = torch.bincount(keys[first])
         if config.singleton == "zero":
             turns = turns.masked_fill(members[keys] == 1, 0.0)

@@ -6,14 +6,15 @@ part with the largest spread decides. Here each part is normalised inside the gr
     s = sum over parts of weight * (r - mean) / (std + eps)        A = whiten(s) over the batch
 
 The parts of a turn's reward are what its environment or wrapper puts into ``info["reward_components"]``; where there
-is nothing, the reward is the one part. Valid actions are one more part, minus the number of invalid ones; its weight is
-``invalid_penalty``.
+is nothing, the reward is the one part. As in the other group methods an invalid action costs its own turn
+``invalid_penalty``. ``weights="valid_actions=..."`` makes valid actions one more part instead, minus the number of
+invalid ones, like the format reward of the paper.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 from turngym.errors import ConfigError, nearest
@@ -21,7 +22,7 @@ from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
+from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, compared_turns, group_credit
 from turngym.trainers.clipped import one_of, within
 from turngym.trainers.turn_table import TurnTable
 
@@ -37,7 +38,8 @@ class GDPOConfig(OutcomeConfig):
     """Settings of GDPO."""
 
     weights: str = ""
-    """Weights of the parts as in progress=0.5,cost=2; a part that is not named has 1, and valid_actions the penalty."""
+    """Weights of the parts as in progress=0.5,cost=2; a part that is not named has 1. With valid_actions=... valid
+    actions are a part too, and ``invalid_penalty`` is not read."""
     ddof: int = 1
     """1 divides by the sample standard deviation, 0 by that of the population."""
     epsilon: float = 1e-6
@@ -99,37 +101,34 @@ class GDPO(OutcomeMethod[GDPOConfig]):
         Raises:
             ConfigError: A weight is for a part that no turn has.
         """
-        config, groups = self.config, table.episode_group
-        parts = reward_parts(table)
+        config, parts = self.config, reward_parts(table)
+        weights = self._weights(parts)
         total = torch.zeros(table.num_episodes, dtype=table.reward.dtype)
-        for name, weight in self._weights(parts).items():
+        for name, weight in weights.items():
             total = total + weight * F.group_advantages(
                 parts[name],
-                groups,
+                table.episode_group,
                 scale_by_std=True,
                 ddof=config.ddof,
                 epsilon=config.epsilon,
                 singleton=config.singleton,
             )
-        credit = group_credit(table, total[table.episode], config)
-        members = torch.bincount(groups)
-        compared = members[groups] > 1 if config.singleton == "zero" else torch.ones_like(groups, dtype=torch.bool)
-        advantages = self._whitened(table, total, compared)
-        metrics = {**credit.metrics, "reward_parts": float(len(parts))}
-        return Credit(advantages, metrics=metrics)
+        charged = replace(config, invalid_penalty=0.0) if VALID in weights else config
+        credit = group_credit(table, self._whitened(table, total[table.episode]), charged)
+        return replace(credit, metrics={**credit.metrics, "reward_parts": float(len(weights))})
 
     def _weights(self, parts: Mapping[str, Tensor]) -> dict[str, float]:
         given = read_weights(self.config.weights)
         for name in given:
             if name not in parts and name != VALID:
                 raise ConfigError(f"gdpo has a weight for {name!r}, a part of no reward. {nearest(name, parts)}")
-        defaults = {VALID: self.config.invalid_penalty}
-        return {name: given.get(name, defaults.get(name, 1.0)) for name in parts}
+        return {name: given.get(name, 1.0) for name in parts if name != VALID or VALID in given}
 
-    def _whitened(self, table: TurnTable, total: Tensor, compared: Tensor) -> Tensor:
+    def _whitened(self, table: TurnTable, total: Float[Tensor, "turn"]) -> Float[Tensor, "turn"]:
+        compared = compared_turns(table, self.config)
         if self.config.whiten_over == "token":
-            tokens, counted = table.to_tokens(total[table.episode]), table.to_tokens(compared[table.episode])
-            return F.whiten(tokens, counted).masked_fill(~counted, 0.0)
-        found = torch.zeros_like(total)
-        found[compared] = F.standardise(total[compared], ddof=1, epsilon=self.config.batch_epsilon)
-        return table.to_tokens(found[table.episode])
+            return table.turn_entries(F.whiten(table.to_tokens(total), table.to_tokens(compared)))
+        counted = compared & (table.turn == 0)
+        found = torch.zeros(table.num_episodes, dtype=total.dtype)
+        found[table.episode[counted]] = F.standardise(total[counted], ddof=1, epsilon=self.config.batch_epsilon)
+        return found[table.episode]

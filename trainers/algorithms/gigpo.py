@@ -2,6 +2,7 @@
 
 The advantage of a turn has two parts: its episode among those of the group, and its discounted return among those of
 all turns of the group that start from the same anchor state, whichever episode they belong to.
+The penalty of an invalid action is subtracted from the sum of both; the released code puts it into what is compared.
 """
 
 from __future__ import annotations
@@ -45,13 +46,9 @@ class GiGPOConfig(GroupConfig):
         within("anchor_similarity", self.anchor_similarity, 1e-9, 1)
 
 
-def step_returns(table: TurnTable, *, gamma: float, invalid_penalty: float) -> Float[Tensor, "turn"]:
-    """Return the discounted return of each turn, less the penalty of its own invalid action.
-
-    The penalty is taken after discounting: earlier turns do not see it.
-    """
-    returns = table.unpad(F.discounted_returns(table.pad(table.reward), table.turn_mask(), gamma=gamma))
-    return returns - invalid_penalty * (~table.is_valid).to(returns.dtype)
+def step_returns(table: TurnTable, *, gamma: float) -> Float[Tensor, "turn"]:
+    """Return the discounted return of each turn, before any penalty."""
+    return table.unpad(F.discounted_returns(table.pad(table.reward), table.turn_mask(), gamma=gamma))
 
 
 def similar_anchors(table: TurnTable, threshold: float) -> Int[Tensor, "turn"]:
@@ -83,7 +80,7 @@ class GiGPO(ClippedMethod[GiGPOConfig]):
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token the episode advantage plus ``omega`` times the step advantage of its turn."""
         config, scale = self.config, self.config.mode == "mean_std_norm"
-        returns = step_returns(table, gamma=config.gamma, invalid_penalty=config.invalid_penalty)
+        returns = step_returns(table, gamma=config.gamma)
         is_exact = config.anchor_similarity == 1
         anchors = table.anchor if is_exact else similar_anchors(table, config.anchor_similarity)
         steps = F.group_advantages(

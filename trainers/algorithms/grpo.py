@@ -1,7 +1,8 @@
 """GRPO: group-relative policy optimisation (Shao et al. 2024, arXiv 2402.03300), and Dr. GRPO without the division.
 
-The advantage of an episode is its return among those of its group. Every turn carries its episode's return less the
-penalty of its own action, as in verl-agent, so an invalid action is worse than its neighbours.
+The advantage of an episode is its return among those of its group, and every turn carries that of its episode. The
+penalty of an invalid action is subtracted from the advantage of its own turn. It never enters the mean and the
+deviation of the group, where it would credit the other turns of the group for what one of them got wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from turngym.trainers.clipped import ClippedConfig, ClippedMethod, one_of, withi
 from turngym.trainers.turn_table import TurnTable
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 Over: TypeAlias = Literal["trajectories", "rows"]
 
@@ -73,16 +74,10 @@ class OutcomeMethod(ClippedMethod[OutcomeConfigT]):
         return super().needs | {Need.GROUPS}
 
 
-def turn_scores(table: TurnTable, invalid_penalty: float) -> Float[Tensor, "turn"]:
-    """Return the return of each turn's episode, less what the turn's own invalid action costs."""
-    penalty = invalid_penalty * (~table.is_valid).to(table.reward.dtype)
-    return table.episode_return()[table.episode] - penalty
-
-
 def episode_advantages(table: TurnTable, config: GroupConfig, *, scale_by_std: bool) -> Float[Tensor, "turn"]:
-    """Return the advantage of each turn's episode in its group, less what the turn's own invalid action costs."""
+    """Return the advantage of each turn's episode in its group, before any penalty."""
     return F.group_advantages(
-        turn_scores(table, config.invalid_penalty),
+        table.episode_return()[table.episode],
         table.group,
         table.turn == 0 if config.over == "trajectories" else None,
         scale_by_std=scale_by_std,
@@ -92,12 +87,27 @@ def episode_advantages(table: TurnTable, config: GroupConfig, *, scale_by_std: b
     )
 
 
+def compared_turns(table: TurnTable, config: OutcomeConfig) -> Bool[Tensor, "turn"]:
+    """Return which turns have an advantage: those of groups with several episodes, or all if ``singleton`` is raw."""
+    if config.singleton == "raw":
+        return torch.ones_like(table.is_valid)
+    return torch.bincount(table.episode_group)[table.group] > 1
+
+
 def group_credit(table: TurnTable, advantages: Float[Tensor, "turn"], config: OutcomeConfig) -> Credit:
-    """Return the advantages of turns as the credit of their tokens; 0, and counted, where a group has one episode."""
+    """Return the credit of tokens from the advantages of turns, with the metrics of group methods.
+
+    Each turn loses the penalty of its own invalid action. Where a group has one episode the credit is 0.
+
+    Args:
+        table: The batch.
+        advantages: Advantage of each turn before any penalty.
+        config: Settings of the method.
+    """
     groups = table.episode_group
     members = torch.bincount(groups)
-    if config.singleton == "zero":
-        advantages = advantages.masked_fill(members[table.group] == 1, 0.0)
+    penalised = advantages - table.invalid_penalties(config.invalid_penalty)
+    advantages = penalised.masked_fill(~compared_turns(table, config), 0.0)
     returns = table.episode_return()
     deviations = F.group_statistics(returns, groups, len(members), ddof=0).std
     compared = members > 1

@@ -95,7 +95,7 @@ class HGPO(OutcomeMethod[HGPOConfig]):
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token the weighted mean of its turn's advantages over lengths of history."""
         config, scale = self.config, self.config.mode == "mean_std_norm"
-        returns = step_returns(table, gamma=config.gamma, invalid_penalty=config.invalid_penalty)
+        returns = step_returns(table, gamma=config.gamma)
         levels = [
             level_advantages(returns, keys, scale_by_std=scale, epsilon=config.epsilon)
             for keys in history_keys(table, config.history + 1)

@@ -12,7 +12,7 @@ from typing import ClassVar
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit, turn_scores
+from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
 from turngym.trainers.turn_table import TurnTable
 
 
@@ -30,8 +30,6 @@ class OPO(OutcomeMethod[OPOConfig]):
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return less the group's baseline, and what the turn's action costs."""
         lengths = table.episode_sum(table.num_tokens.to(table.reward.dtype))
-        baselines = F.length_weighted_baselines(
-            table.episode_sum(table.reward), lengths, table.episode_group, singleton=self.config.singleton
-        )
-        scores = turn_scores(table, self.config.invalid_penalty)
-        return group_credit(table, scores - baselines[table.episode], self.config)
+        returns = table.episode_return()
+        baselines = F.length_weighted_baselines(returns, lengths, table.episode_group, singleton=self.config.singleton)
+        return group_credit(table, (returns - baselines)[table.episode], self.config)

@@ -9,11 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from turngym.lazy import torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, episode_advantages, group_credit
+from turngym.trainers.algorithms.grpo import (
+    GroupConfig,
+    OutcomeMethod,
+    compared_turns,
+    episode_advantages,
+    group_credit,
+)
 from turngym.trainers.turn_table import TurnTable
 
 
@@ -31,10 +36,6 @@ class ReinforcePPBaseline(OutcomeMethod[ReinforcePPBaselineConfig]):
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's centred return, whitened over the tokens that have something to compare."""
         config = self.config
-        centred = group_credit(table, episode_advantages(table, config, scale_by_std=False), config)
-        members = torch.bincount(table.episode_group)
-        compared = table.to_tokens(members[table.group] > 1)
-        if config.singleton == "raw":
-            compared = torch.ones_like(compared)
-        whitened = F.whiten(centred.advantages, compared).masked_fill(~compared, 0.0)
-        return Credit(whitened, metrics=centred.metrics)
+        centred = table.to_tokens(episode_advantages(table, config, scale_by_std=False))
+        whitened = F.whiten(centred, table.to_tokens(compared_turns(table, config)))
+        return group_credit(table, table.turn_entries(whitened), config)

@@ -13,7 +13,6 @@ from typing import ClassVar
 from turngym.agents.trajectory import Trajectory
 from turngym.trainers.algorithm import Credit, Rollout
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.algorithms.grpo import turn_scores
 from turngym.trainers.clipped import ClippedConfig, ClippedMethod
 from turngym.trainers.turn_table import TurnTable
 
@@ -39,7 +38,8 @@ class ReMax(ClippedMethod[ReMaxConfig]):
         """Assign each token its episode's return less the greedy one; 0, and counted, where that is not known."""
         baselines = table.greedy_return.to(table.reward.dtype)
         unknown = baselines.isnan()
-        advantages = turn_scores(table, self.config.invalid_penalty) - baselines.nan_to_num()[table.episode]
+        compared = (table.episode_return() - baselines.nan_to_num())[table.episode]
+        advantages = compared - table.invalid_penalties(self.config.invalid_penalty)
         metrics = {
             "episodes_without_baseline": float(unknown.sum()),
             "greedy_return": float(baselines[~unknown].mean()) if not bool(unknown.all()) else 0.0,

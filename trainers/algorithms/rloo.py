@@ -12,7 +12,7 @@ from typing import ClassVar
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit, turn_scores
+from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
 from turngym.trainers.turn_table import TurnTable
 
 
@@ -29,7 +29,6 @@ class RLOO(OutcomeMethod[RLOOConfig]):
 
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return less the mean of the others', and what the turn's action costs."""
-        returns = table.episode_sum(table.reward)
+        returns = table.episode_return()
         baselines = F.leave_one_out_baselines(returns, table.episode_group, singleton=self.config.singleton)
-        scores = turn_scores(table, self.config.invalid_penalty)
-        return group_credit(table, scores - baselines[table.episode], self.config)
+        return group_credit(table, (returns - baselines)[table.episode], self.config)

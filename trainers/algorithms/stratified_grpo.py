@@ -17,7 +17,7 @@ from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, episode_advantages, group_credit, turn_scores
+from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, episode_advantages, group_credit
 from turngym.trainers.clipped import one_of, within
 from turngym.trainers.turn_table import TurnTable
 
@@ -64,7 +64,7 @@ class StratifiedGRPO(OutcomeMethod[StratifiedGRPOConfig]):
         config = self.config
         keys = strata(table, config.by)
         among_stratum = F.group_advantages(
-            turn_scores(table, config.invalid_penalty),
+            table.episode_return()[table.episode],
             keys[table.episode],
             table.turn == 0,
             scale_by_std=config.scale_by_std,
