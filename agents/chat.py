@@ -95,6 +95,11 @@ class ChatModel(ABC):
     format: ActionFormat
     """How an action is written."""
 
+    @property
+    def prompt_limit(self) -> int:
+        """Tokens that a prompt may have; below ``max_prompt_tokens`` where the model's context is known to be short."""
+        return self.prompt.max_prompt_tokens
+
     @abstractmethod
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
         """Return the answer to each call, in order; to calls that are made together, whatever comes of one alone."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.usage import Usage
-from turngym.errors import ConfigError, TurngymError, error_text
+from turngym.errors import ConfigError, PromptTooLong, TurngymError, error_text
 
 if TYPE_CHECKING:
     from turngym.agents.chat import Note
@@ -60,6 +60,7 @@ class Decision:
         entropies: Entropy of the distribution of each completion token as a share of the largest possible one, where
             the agent was asked for it.
         fault: Why there is no answer, such as a prompt that could not be built; it ends this episode and no other.
+        too_long: Why there is no answer where the prompt does not fit: that is no fault, and truncates this episode.
     """
 
     action: str
@@ -71,10 +72,11 @@ class Decision:
     notes: tuple[Note, ...] = ()
     entropies: tuple[float, ...] = ()
     fault: str = ""
+    too_long: str = ""
 
 
 def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) -> list[BuiltT | Decision]:
-    """Return what is built for each request; in the place of one that fails, a decision with the fault.
+    """Return what is built for each request; in the place of one that fails, a decision that says why.
 
     Raises:
         TurngymError: No first turn of an episode can be built because of a setting, and there is nothing else.
@@ -84,6 +86,8 @@ def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) 
     for request in requests:
         try:
             found.append(build(request))
+        except PromptTooLong as error:
+            found.append(Decision("", too_long=str(error)))
         except Exception as error:  # the boundary: what breaks here is one episode's text
             found.append(Decision("", fault=f"prompt: {error_text(error)}"))
             if isinstance(error, TurngymError) and request.turn == 0:
@@ -107,7 +111,11 @@ class Agent(ABC):
         """Return one decision for each request, in order."""
 
     def final_prompt(self, request: Request) -> tuple[int, ...]:
-        """Return the prompt that ``request`` would get, without acting; empty for agents without tokens."""
+        """Return the prompt that ``request`` would get, without acting; empty for agents without tokens.
+
+        Raises:
+            PromptTooLong: It does not fit; it needs no room for an answer.
+        """
         return ()
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:

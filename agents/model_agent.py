@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 
@@ -28,6 +29,7 @@ class ModelAgent(Agent, ChatModel):
         format: Name of the action format.
         seed: Seed of the run; with iteration, episode and turn it fixes what is sampled.
         iteration: Number of the training iteration, part of the sampling key.
+        context: Longest sequence, prompt and completion, that the model can take; 0 where that is unknown.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class ModelAgent(Agent, ChatModel):
         format: str = "tag",
         seed: int = 0,
         iteration: int = 0,
+        context: int = 0,
     ) -> None:
         self.model = model
         self.generate = generate
@@ -50,11 +53,12 @@ class ModelAgent(Agent, ChatModel):
         )
         self.seed = seed
         self.iteration = iteration
+        self.context = context
         self._memories: dict[int, Memory] = {}
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Sample one completion for each request and parse the action in it."""
-        built = build_each(requests, self.final_prompt)
+        built = build_each(requests, self.next_prompt)
         prompts = [prompt for prompt in built if not isinstance(prompt, Decision)]
         asked = [request for request, prompt in zip(requests, built, strict=True) if not isinstance(prompt, Decision)]
         count = self.sampling.max_new_tokens
@@ -73,10 +77,36 @@ class ModelAgent(Agent, ChatModel):
             decisions.append(Decision(action, text, *tokens, entropies=completion.entropies))
         return decisions
 
+    @property
+    def prompt_limit(self) -> int:
+        """Tokens that a prompt may have, so that a whole completion fits behind it."""
+        return min(self.prompt.max_prompt_tokens, self._room(self.sampling.max_new_tokens))
+
+    def _room(self, new: int) -> int:
+        """Return the tokens that the model's context leaves for a prompt with ``new`` ones behind it."""
+        return max(self.context - new, 0) if self.context else sys.maxsize
+
+    def next_prompt(self, request: Request) -> tuple[int, ...]:
+        """Return the prompt that is answered next.
+
+        Raises:
+            PromptTooLong: It is longer than ``max_prompt_tokens``, or no whole completion fits behind it.
+        """
+        return self._prompt(request, self.sampling.max_new_tokens)
+
     def final_prompt(self, request: Request) -> tuple[int, ...]:
-        """Return the prompt for ``request``."""
+        """Return the prompt for ``request``, behind which no completion has to fit.
+
+        Raises:
+            PromptTooLong: It is longer than ``max_prompt_tokens`` or the model's context.
+        """
+        return self._prompt(request, 0)
+
+    def _prompt(self, request: Request, new: int) -> tuple[int, ...]:
         memory = self._memories.get(request.episode) or Memory()
-        return self.builder.prompt(memory, request.observation, request.info, request.instructions)
+        return self.builder.prompt(
+            memory, request.observation, request.info, request.instructions, room=self._room(new)
+        )
 
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
         """Return the answer to each call, generated in one batch."""

@@ -6,6 +6,7 @@ observation. ``conversation``: one growing sequence of tokens; what was sampled 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,7 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from turngym.agents.chat_template import ChatTemplate, Said
 from turngym.agents.prompt_text import PromptConfig, shown_text, system_text, window_text
 from turngym.agents.text_encoder import TextEncoder, Trust
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, PromptTooLong
 
 __all__ = ["Memory", "PromptBuilder", "PromptConfig"]
 
@@ -65,19 +66,37 @@ class PromptBuilder:
         if config.mode == "conversation" and config.thinking != "strip":
             self._check_prefix_preserving()
 
-    def prompt(self, memory: Memory, observation: str, info: Mapping[str, Any], instructions: str) -> tuple[int, ...]:
+    def prompt(
+        self,
+        memory: Memory,
+        observation: str,
+        info: Mapping[str, Any],
+        instructions: str,
+        *,
+        room: int = sys.maxsize,
+    ) -> tuple[int, ...]:
         """Return the prompt for the next completion.
 
+        Args:
+            memory: What is remembered of the episode.
+            observation: What is seen now.
+            info: Its info table.
+            instructions: The rules.
+            room: Tokens that the model's context leaves for it.
+
         Raises:
-            ConfigError: It is longer than ``max_prompt_tokens``.
+            PromptTooLong: It is longer than ``max_prompt_tokens`` or ``room``.
         """
         ids = self._build(memory, observation, info, instructions)
-        if len(ids) > self.config.max_prompt_tokens:
-            raise ConfigError(
-                f"a prompt has {len(ids)} tokens, more than max_prompt_tokens={self.config.max_prompt_tokens}: raise "
-                "it, lower the environment's max_turns, or use prompt mode 'window' with a short history."
-            )
-        return ids
+        limit = min(self.config.max_prompt_tokens, room)
+        if len(ids) <= limit:
+            return ids
+        if room < self.config.max_prompt_tokens:
+            most = f"the {room} that the model's context has room for: lower max_new_tokens or"
+        else:
+            most = f"max_prompt_tokens={limit}: raise it, lower"
+        way_out = "the environment's max_turns, or use prompt mode 'window' with a short history."
+        raise PromptTooLong(f"a prompt has {len(ids)} tokens, more than {most} {way_out}", len(ids), limit)
 
     def chat(self, messages: Sequence[tuple[str, str]]) -> tuple[int, ...]:
         """Return a conversation, pairs of role and text, as the prompt for the answer to its last message."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.branching import branch_state, bring_back, saved_states, text_and_image
-from turngym.agents.core import Agent, Decision, EagerAgent, Request, build_each
-from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.agents.usage import Usage
+from turngym.agents.core import Agent, Decision, EagerAgent, Request
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.agents.turn_writer import TurnWriter
 from turngym.envs.vector import TextVectorEnv
 from turngym.envs.vector.info import fault_info
 from turngym.errors import ConfigError
@@ -29,19 +28,22 @@ _LOST = "the environment broke right after its reset"
 class _Slot:
     """An episode that is being played in a slot."""
 
-    trajectory: Trajectory
+    writer: TurnWriter
     observation: str
     info: dict[str, Any]
-    instructions: str
+    instructions: str = ""
     image: NDArray[np.uint8] | None = None
     snapshot: bytes = b""
 
+    @property
+    def trajectory(self) -> Trajectory:
+        return self.writer.trajectory
+
     def request(self, slot: int) -> Request:
-        trajectory = self.trajectory
         return Request(
             slot,
-            trajectory.spec.episode,
-            len(trajectory.earlier_turns) + len(trajectory.turns),
+            self.trajectory.spec.episode,
+            self.writer.num_turns,
             self.observation,
             self.info,
             self.instructions,
@@ -58,6 +60,7 @@ def rollout(
     on_episode: Callable[[Trajectory], None] | None = None,
     may_begin: Callable[[], bool] | None = None,
     snapshots: bool = False,
+    final_prompts: bool = True,
 ) -> list[Trajectory]:
     """Play the given episodes and return their trajectories in the order of ``specs``.
 
@@ -68,6 +71,9 @@ def rollout(
     all waiting slots together and waits for every environment, which makes batches, and so the last bits of a model's
     numbers, reproducible. ``continuous`` acts for whoever is ready; equal actions give equal transcripts either way.
 
+    An episode whose next prompt does not fit ends there, truncated with the reason ``context``; where that is the
+    first one, its trajectory has no turn.
+
     Args:
         vector: A vector with autoreset mode DISABLED.
         agent: Picks the actions.
@@ -77,6 +83,7 @@ def rollout(
         may_begin: Asked before episodes begin; once it says no, none begins any more, and those that did not are left
             out of what is returned.
         snapshots: Whether every turn keeps the environment's state before it, so that episodes can branch off there.
+        final_prompts: Whether truncated episodes keep the prompt that would have come next, which critics read.
 
     Raises:
         ConfigError: The vector resets by itself, the schedule is unknown, two episodes have one number, or an episode
@@ -93,7 +100,7 @@ def rollout(
         raise ConfigError("two episodes of a rollout have the same number: give every EpisodeSpec its own.")
     for spec in specs:
         branch_state(spec)  # one that is missing is told before anything is played
-    runner = _Runner(vector, agent, deque(specs), on_episode or (lambda trajectory: None), snapshots)
+    runner = _Runner(vector, agent, deque(specs), on_episode or (lambda trajectory: None), snapshots, final_prompts)
     agent.attach(vector)
     try:
         runner.play(schedule, may_begin)
@@ -113,17 +120,18 @@ class _Runner:
         agent: Agent,
         queue: deque[EpisodeSpec],
         on_episode: Callable[[Trajectory], None],
-        snapshots: bool = False,
+        snapshots: bool,
+        final_prompts: bool,
     ) -> None:
         self.snapshots = snapshots
+        self.final_prompts = final_prompts
         self.vector = vector
         self.agent = agent
         self.queue = queue
         self.on_episode = on_episode
         self.slots: dict[int, _Slot] = {}
         self.waiting: list[int] = []  # slots that wait for an action
-        self.in_flight: dict[int, Decision] = {}  # slots whose environment is at work
-        self.usages: dict[int, Usage] = {}  # what the decision in flight cost
+        self.in_flight: set[int] = set()  # slots whose environment is at work
         self.free = list(range(vector.num_envs))
         self.finished: dict[int, Trajectory] = {}
 
@@ -156,8 +164,7 @@ class _Runner:
                 state.trajectory.env_id, state.trajectory.instance, state.instructions = known[slot]
                 self.waiting.append(slot)
             else:
-                state.trajectory.fault, state.trajectory.truncated = faults[slot] or _LOST, True
-                self._finish(slot)
+                self._finish(slot, fault=faults[slot] or _LOST)
 
     def _facts(self, slots: list[int]) -> dict[int, tuple[str, str, str]]:
         """Return id, instance and instructions of each slot; a slot that breaks while it is asked is left out."""
@@ -182,16 +189,16 @@ class _Runner:
         observations, infos = self.vector.reset(seed=seeds, options={"reset_mask": mask, "slot_options": options})
         for slot, spec in specs.items():
             text, image = text_and_image(observations, slot)
-            self.slots[slot] = _Slot(Trajectory(spec), text, infos.rows[slot], "", image)
+            self.slots[slot] = _Slot(TurnWriter(Trajectory(spec)), text, infos.rows[slot], image=image)
         return {slot: infos.rows[slot]["fault"] for slot in specs}
 
     def _restore(self, specs: dict[int, EpisodeSpec]) -> dict[int, str]:
         """Begin episodes in these slots where they branch off; returns the fault of each slot."""
         found = bring_back(self.vector, {slot: branch_state(spec) for slot, spec in specs.items()})
         for slot, seen in found.items():
-            trajectory = Trajectory(specs[slot])
-            self.slots[slot] = _Slot(trajectory, seen.text, seen.info, "", seen.image)
-            self.agent.recall(trajectory.spec.episode, trajectory.earlier_turns)
+            writer = TurnWriter(Trajectory(specs[slot]))
+            self.slots[slot] = _Slot(writer, seen.text, seen.info, image=seen.image)
+            self.agent.recall(specs[slot].episode, writer.trajectory.earlier_turns)
         return {slot: seen.fault for slot, seen in found.items()}
 
     def _save(self, slots: list[int]) -> None:
@@ -224,18 +231,21 @@ class _Runner:
 
     def _send(self, slots: list[int], decisions: Sequence[Decision], latency: float) -> None:
         """Send the actions off; an agent that does not count its own costs is charged with ``latency``."""
-        decided = list(zip(slots, decisions, strict=True))
-        for slot, decision in decided:
+        sent = {}
+        for slot, decision in zip(slots, decisions, strict=True):
+            state = self.slots[slot]
             if decision.fault:
-                self._end_with_fault(slot, decision.fault)
-        decided = [(slot, decision) for slot, decision in decided if not decision.fault]
-        for slot, decision in decided:
-            self.in_flight[slot] = decision
-            self.usages[slot] = decision.usage or Usage(
-                len(decision.prompt_ids), len(decision.completion_ids), calls=1, latency=latency
-            )
-        if decided:
-            self.vector.send([decision.action for _, decision in decided], [slot for slot, _ in decided])
+                state.info = fault_info(decision.fault, running=False)
+                self._finish(slot, fault=decision.fault)
+            elif decision.too_long:
+                state.writer.end_without_room(state.request(slot), decision.too_long)
+                self._release(slot)
+            else:
+                state.writer.decided(state.request(slot), decision, latency=latency, snapshot=state.snapshot)
+                sent[slot] = decision.action
+        self.in_flight |= sent.keys()
+        if sent:
+            self.vector.send(list(sent.values()), list(sent))
 
     def collect(self, wait_for_all: bool) -> None:
         """Take in what the environments answered."""
@@ -245,63 +255,27 @@ class _Runner:
         indices, observations, rewards, terminations, truncations, infos = ready
         for position in np.argsort(np.asarray(indices)):
             slot = int(indices[position])
-            seen = text_and_image(observations, int(position))
-            self._record(slot, float(rewards[position]), *seen, infos.rows[position])
-            trajectory = self.slots[slot].trajectory
-            trajectory.terminated = bool(terminations[position])
-            trajectory.truncated = bool(truncations[position])
-            if trajectory.terminated or trajectory.truncated:
-                self._finish(slot)
+            state, info = self.slots[slot], infos.rows[position]
+            state.observation, state.image = text_and_image(observations, int(position))
+            state.info = info
+            state.writer.earned(float(rewards[position]), info)
+            self.in_flight.remove(slot)
+            if terminations[position] or truncations[position]:
+                self._finish(slot, terminated=bool(terminations[position]), fault=info["fault"])
             else:
                 self.waiting.append(slot)
 
-    def _record(
-        self, slot: int, reward: float, observation: str, image: NDArray[np.uint8] | None, info: dict[str, Any]
-    ) -> None:
-        state, decision = self.slots[slot], self.in_flight.pop(slot)
-        state.trajectory.turns.append(
-            Turn(
-                observation=state.observation,
-                anchor=state.info["anchor"],
-                action=decision.action,
-                completion=decision.completion,
-                prompt_ids=decision.prompt_ids,
-                completion_ids=decision.completion_ids,
-                logprobs=decision.logprobs,
-                reward=reward,
-                action_is_valid=bool(info["action_is_valid"]),
-                usage=self.usages.pop(slot),
-                notes=decision.notes,
-                components=dict(info.get("reward_components", ())),
-                entropies=decision.entropies,
-                snapshot=state.snapshot,
-                progress=float(state.info.get("progress", math.nan)),
-            )
-        )
-        state.trajectory.fault = info["fault"]
-        state.observation, state.image, state.info = observation, image, info
-
-    def _end_with_fault(self, slot: int, fault: str) -> None:
-        """End an episode that its agent cannot go on with."""
+    def _finish(self, slot: int, *, terminated: bool = False, fault: str = "") -> None:
         state = self.slots[slot]
-        state.trajectory.fault, state.trajectory.truncated = fault, True
-        state.info = fault_info(fault, running=False)
-        self._finish(slot)
+        state.writer.end(state.observation, state.info, terminated=terminated, fault=fault)
+        self._release(slot)
 
-    def _finish(self, slot: int) -> None:
+    def _release(self, slot: int) -> None:
+        """Hand out the trajectory of an episode that is over, and free its slot."""
         state = self.slots.pop(slot)
         trajectory = state.trajectory
-        trajectory.success = int(state.info["success"])
-        trajectory.score = float(state.info["score"])
-        trajectory.progress = float(state.info.get("progress", math.nan))
-        trajectory.final_observation = state.observation
-        trajectory.final_anchor = str(state.info.get("anchor", ""))
-        if trajectory.truncated and not trajectory.fault:
-            [prompt] = build_each([state.request(slot)], self.agent.final_prompt)
-            if isinstance(prompt, Decision):
-                trajectory.fault = prompt.fault
-            else:
-                trajectory.final_prompt_ids = prompt
+        if self.final_prompts and trajectory.truncated and not trajectory.fault:
+            state.writer.keep_final_prompt(self.agent, state.request(slot))
         self.agent.forget(trajectory.spec.episode)
         self.finished[trajectory.spec.episode] = trajectory
         self.free = sorted([*self.free, slot])

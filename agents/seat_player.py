@@ -51,8 +51,8 @@ class SeatPlayer(Player):
     def act(self, view: SeatView) -> str:
         """Return the agent's answer, asked for on its own."""
         [decision] = act_together([(self, self.request(view))])
-        if decision.fault:
-            raise PlayerFault(decision.fault)
+        if why := decision.fault or decision.too_long:
+            raise PlayerFault(why)
         return decision.action
 
     def end(self) -> None:

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.agents.turn_writer import TurnWriter
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.players import Player, make_player
 from turngym.envs.multiagent.records import EpisodeRecord, StepRecord
 from turngym.envs.multiagent.table import SeatRequest, Table
 from turngym.envs.multiagent.vector import TableVector
+from turngym.envs.vector.info import fault_info
 from turngym.errors import ConfigError
 from turngym.seeding import stream
 
@@ -63,8 +65,14 @@ class _Game:
 
     spec: GameSpec
     policies: tuple[str, ...] = ()
-    records: dict[int, Trajectory] = field(default_factory=dict)
-    decisions: dict[int, tuple[Decision, str]] = field(default_factory=dict)
+    writers: dict[int, TurnWriter] = field(default_factory=dict)
+    out: set[int] = field(default_factory=set)
+    """Seats whose prompts do not fit any more, which take their default actions."""
+
+    @property
+    def learners(self) -> list[int]:
+        """The seats of the learner."""
+        return [seat for seat, policy in enumerate(self.policies) if policy == LEARNER]
 
 
 class SelfPlay:
@@ -80,6 +88,7 @@ class SelfPlay:
         retries: How often a seat is asked again after an invalid answer.
         invalid_penalty: What each invalid answer costs the seat that gave it.
         joint_views: Whether turns record what all seats together know, for a centralised critic.
+        final_prompts: Whether truncated trajectories keep the prompt that would have come next, which critics read.
     """
 
     def __init__(
@@ -91,8 +100,10 @@ class SelfPlay:
         retries: int = 1,
         invalid_penalty: float = 0.0,
         joint_views: bool = False,
+        final_prompts: bool = True,
     ) -> None:
         self.env_id = env_id
+        self.final_prompts = final_prompts
         self.joint_views = joint_views
         self.rules = game()
         """The rules with some game begun, to look at; no table uses this object."""
@@ -131,7 +142,8 @@ class SelfPlay:
         """Play games and return the trajectories of the learner's seats, in the order of games and seats.
 
         A game in which the rules or a player broke has trajectories with a fault, which enter neither a loss nor
-        statistics.
+        statistics. A seat whose next prompt does not fit has a trajectory that is truncated there, with the reason
+        ``context``; the game goes on with its default actions.
 
         Args:
             specs: The games; their numbers must differ.
@@ -180,91 +192,97 @@ class SelfPlay:
         by_policy: dict[str, list[SeatRequest]] = {}
         for request in self.vector.pending():
             by_policy.setdefault(request.policy, []).append(request)
-        answers, faults = [], {}
+        answers, expired, faults = [], [], {}
         for policy in sorted(by_policy):
-            requests = by_policy[policy]
-            decisions = self._agents[policy].act([self._request(request) for request in requests])
-            for request, decision in zip(requests, decisions, strict=True):
+            is_out = [each.seat in self._playing[each.table].out for each in by_policy[policy]]
+            expired += [each.request_id for each, out in zip(by_policy[policy], is_out, strict=True) if out]
+            requests = [each for each, out in zip(by_policy[policy], is_out, strict=True) if not out]
+            asked = [self._request(request) for request in requests]
+            decisions = self._agents[policy].act(asked) if asked else []
+            for request, shown, decision in zip(requests, asked, decisions, strict=True):
                 if decision.fault:
                     faults[request.table] = decision.fault
-                    continue
-                if policy == LEARNER:
-                    kept = self._playing[request.table].decisions
-                    kept[request.request_id] = decision, self._joint(request.table)
-                answers.append((request.request_id, decision.action))
+                elif decision.too_long:
+                    expired.append(request.request_id)
+                    self._end_without_room(request, shown, decision.too_long)
+                else:
+                    answers.append((request.request_id, decision.action))
+                    self._note(request, shown, decision)
         for table in faults:
             self.vector.drop(table)
         self.vector.submit(answers)  # those for a game that was dropped have no effect
+        self.vector.expire(expired)
         return faults
 
     def _request(self, request: SeatRequest) -> Request:
-        info = {"anchor": request.anchor, "legal_actions": request.legal_actions, "seat": request.seat}
+        info = {
+            "anchor": request.anchor,
+            "legal_actions": request.legal_actions,
+            "progress": float(self.vector.tables[request.table].game.progress(request.seat)),
+            "seat": request.seat,
+        }
         number = self._number(self._playing[request.table].spec, request.seat)
         return Request(request.table, number, request.turn, request.observation, info, request.instructions)
 
     def _joint(self, table: int) -> str:
         return joint_view(self.vector.tables[table]) if self.joint_views else ""
 
-    def _trajectory(self, game: _Game, seat: int, role: str) -> Trajectory:
-        """Return the trajectory of a learner's seat, a new one at its first turn."""
-        if seat not in game.records:
+    def _writer(self, game: _Game, seat: int, role: str) -> TurnWriter:
+        """Return what writes the trajectory of a learner's seat, a new one at its first turn."""
+        if seat not in game.writers:
             spec = EpisodeSpec(self._number(game.spec, seat), game.spec.seed, game.spec.group)
-            name = role or self.rules.seats[seat]
-            game.records[seat] = Trajectory(spec, self.env_id, role=name, policy=LEARNER)
-        return game.records[seat]
+            name = self.rules.seats[seat]
+            game.writers[seat] = TurnWriter(Trajectory(spec, self.env_id, role=role or name, policy=LEARNER), name)
+        return game.writers[seat]
+
+    def _note(self, request: SeatRequest, shown: Request, decision: Decision) -> None:
+        """Begin a turn of the learner."""
+        if request.policy == LEARNER:
+            writer = self._writer(self._playing[request.table], request.seat, request.role)
+            writer.decided(shown, decision, joint=self._joint(request.table))
 
     def _record(self, record: StepRecord) -> None:
-        """Add a turn of the learner, whose reward is complete now."""
-        request = record.request
-        if request.policy != LEARNER:
-            return
-        game = self._playing[request.table]
-        decision, joint = game.decisions.pop(request.request_id)
-        self._trajectory(game, request.seat, request.role).turns.append(
-            Turn(
-                observation=request.observation,
-                anchor=request.anchor,
-                action=decision.action,
-                completion=decision.completion,
-                prompt_ids=decision.prompt_ids,
-                completion_ids=decision.completion_ids,
-                logprobs=decision.logprobs,
-                reward=record.reward,
-                action_is_valid=record.is_valid,
-                agent=self.rules.seats[request.seat],
-                joint=joint,
-            )
-        )
+        """Complete a turn of the learner: its reward is all there."""
+        request, game = record.request, self._playing[record.request.table]
+        if request.policy == LEARNER and request.seat not in game.out:
+            self._writer(game, request.seat, request.role).earned(record.reward, record.info)
 
-    def _end_with_fault(self, game: _Game, fault: str) -> list[Trajectory]:
-        """Return the trajectories of a game that a policy cannot go on with."""
-        for seat, policy in enumerate(game.policies):
-            if policy in self._agents:
-                self._agents[policy].forget(self._number(game.spec, seat))
-        found = [self._trajectory(game, seat, "") for seat, policy in enumerate(game.policies) if policy == LEARNER]
-        for trajectory in found:
-            trajectory.fault, trajectory.truncated = fault, True
-        return found
+    def _end_without_room(self, request: SeatRequest, shown: Request, why: str) -> None:
+        """End the episode of a seat whose prompt does not fit; the game goes on with its default actions."""
+        game = self._playing[request.table]
+        game.out.add(request.seat)
+        if request.policy == LEARNER:
+            writer = self._writer(game, request.seat, request.role)
+            writer.end_without_room(shown, why)
+            if self.final_prompts:
+                writer.keep_final_prompt(self._agents[LEARNER], shown)
+
+    def _end_with_fault(self, game: _Game, fault: str, roles: Sequence[str] = ()) -> list[Trajectory]:
+        """Return the trajectories of a game that broke, or that a policy cannot go on with."""
+        writers = self._writers(game, roles)
+        for writer in writers:
+            writer.end("", fault_info(fault, running=True), fault=fault)
+        return [writer.trajectory for writer in writers]
 
     def _finish(self, game: _Game, episode: EpisodeRecord) -> list[Trajectory]:
         """Return the trajectories of a game that has ended, one for each seat of the learner."""
-        table = self.vector.tables[episode.table]
-        found = []
-        for seat, policy in enumerate(game.policies or (LEARNER,)):  # the rules may break before anybody sits down
+        if episode.fault:
+            game.policies = game.policies or (LEARNER,)  # the rules may break before anybody sits down
+            return self._end_with_fault(game, episode.fault, episode.roles)
+        table, joint = self.vector.tables[episode.table], self._joint(episode.table)
+        writers = self._writers(game, episode.roles)
+        for seat, writer in zip(game.learners, writers, strict=True):
+            if seat not in game.out:
+                info = table.info(seat)
+                writer.end(table.views[seat].observation, info, terminated=True, joint=joint)
+        return [writer.trajectory for writer in writers]
+
+    def _writers(self, game: _Game, roles: Sequence[str]) -> list[TurnWriter]:
+        """Let every policy forget a game, and return what writes the trajectories of the learner's seats."""
+        for seat, policy in enumerate(game.policies):
             if policy in self._agents:
                 self._agents[policy].forget(self._number(game.spec, seat))
-            if policy != LEARNER:
-                continue
-            trajectory = self._trajectory(game, seat, episode.roles[seat])
-            trajectory.fault = episode.fault
-            trajectory.terminated, trajectory.truncated = not episode.fault, bool(episode.fault)
-            if not episode.fault:
-                trajectory.success = int(seat in episode.winners)
-                trajectory.score = episode.scores[seat]
-                trajectory.final_observation = table.views[seat].observation
-                trajectory.final_joint = self._joint(episode.table)
-            found.append(trajectory)
-        return found
+        return [self._writer(game, seat, roles[seat] if roles else "") for seat in game.learners]
 
 
 def joint_view(table: Table) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from turngym.agents.chat import Note
 from turngym.agents.usage import Usage
+
+TruncationReason: TypeAlias = Literal["", "environment", "context", "fault"]
+"""What cut an episode off: its environment (mostly the turn limit), a prompt that does not fit, or a fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +107,15 @@ class Trajectory:
         turns: The turns in order.
         terminated: The rules ended the episode.
         truncated: Something outside of the rules ended it.
+        truncation_reason: What that was; empty where the episode was not truncated. ``context`` means that the next
+            prompt did not fit, so that the episode has no turn where that was the first one.
+        truncation_detail: With the reason ``context``: how long the prompt was, and the way out.
         success: 1 solved, 0 not, -1 unknown (the episode did not end).
         score: The benchmark's number.
         fault: What broke; a faulted episode enters neither loss nor statistics.
         final_observation: What was seen after the last action.
-        final_prompt_ids: The prompt that would have come next; kept for truncated episodes, for the critic.
+        final_prompt_ids: The prompt that would have come next; kept for truncated episodes, for the critic. Empty where
+            it does not fit: the critic's value of the last turn's prompt stands in for its own then.
         role: The seat's role in a game between seats, its name where the game has none; empty elsewhere.
         policy: Name of the policy that acted; empty where there is one only.
         final_joint: What all seats together knew at the end.
@@ -134,6 +141,8 @@ class Trajectory:
     progress: float = field(default=math.nan, compare=False)
     greedy_return: float = field(default=math.nan, compare=False)
     final_anchor: str = field(default="", compare=False)
+    truncation_reason: TruncationReason = ""
+    truncation_detail: str = field(default="", compare=False)
 
     @property
     def earlier_turns(self) -> tuple[Turn, ...]:

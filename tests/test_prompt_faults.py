@@ -17,7 +17,6 @@ from turngym.agents.trajectory import EpisodeSpec
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.tablegames.kuhn_poker import KuhnPoker
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.errors import ConfigError
 from turngym.trainers.sft import DemonstrationAgent
 
 POISON = "poison"
@@ -159,23 +158,34 @@ def test_self_play_drops_such_a_game_only() -> None:
     assert all(len({t.fault for t in played[i : i + 2]}) == 1 for i in range(0, 12, 2))
 
 
-def test_settings_that_leave_no_room_for_any_prompt_are_still_refused() -> None:
+def test_a_first_prompt_that_does_not_fit_leaves_an_episode_without_turns() -> None:
     agent = transformers_agent(small_model(), settings(max_prompt_tokens=3))
     vector = vector_of(Odd)
-    with pytest.raises(ConfigError, match="more than max_prompt_tokens=3"):
-        rollout(vector, agent, SPECS)
+    played = rollout(vector, agent, SPECS)
     vector.close()
+    assert [trajectory.truncation_reason for trajectory in played] == ["context"] * 6
+    assert all(t.truncated and not t.fault and not t.turns and t.success == 0 and t.score == 0 for t in played)
+    assert "more than max_prompt_tokens=3: raise it" in played[0].truncation_detail
 
 
-def test_a_prompt_that_grows_too_long_ends_its_episode_only() -> None:
-    class Long(Odd):
-        shown = "wall " * 300
+class Long(Odd):
+    shown = "wall " * 300
 
+
+@pytest.mark.parametrize("schedule", ["lockstep", "continuous"])
+@pytest.mark.parametrize("limit", [{"max_prompt_tokens": 200}, {"context": 200}])
+def test_a_prompt_that_grows_too_long_truncates_its_episode_only(schedule: str, limit: dict[str, int]) -> None:
+    agent = transformers_agent(small_model(), settings(**{k: v for k, v in limit.items() if k != "context"}))
+    agent.context = limit.get("context", 0)
     vector = vector_of(Long)
-    played = rollout(vector, transformers_agent(small_model(), settings(max_prompt_tokens=200)), SPECS)
+    played = rollout(vector, agent, SPECS, schedule=schedule)  # type: ignore[arg-type]
     vector.close()
-    assert [bool(trajectory.fault) for trajectory in played] == [False, True] * 3
-    assert "more than max_prompt_tokens=200" in played[1].fault
+    assert [trajectory.truncation_reason for trajectory in played] == ["environment", "context"] * 3
+    assert [len(trajectory.turns) for trajectory in played] == [3, 1] * 3
+    assert not any(trajectory.fault for trajectory in played)
+    assert all(t.truncated and not t.terminated and not t.final_prompt_ids for t in played[1::2])
+    long = played[1].truncation_detail
+    assert "more than max_prompt_tokens=200" in long or "more than the 197 that the model's context has room" in long
 
 
 def test_a_server_is_sent_texts_that_are_valid() -> None:

@@ -92,6 +92,38 @@ def test_all_seats_that_wait_for_a_policy_are_asked_in_one_batch() -> None:
     assert [len(batch) for batch in agent.batches] == [6, 6]
 
 
+class Forgetful(Scripted):
+    """Has no room for the prompt of the first seat's second question."""
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        decided = super().act(requests)
+        return [Decision("", too_long="too long") if r.turn else d for r, d in zip(requests, decided, strict=True)]
+
+    def final_prompt(self, request: Request) -> tuple[int, ...]:
+        return (8, request.turn)
+
+
+def test_a_seat_whose_prompt_does_not_fit_is_truncated_and_its_game_goes_on() -> None:
+    whole = kuhn().play(specs(3), {LEARNER: Scripted(LONG)})
+    cut = kuhn().play(specs(3), {LEARNER: Forgetful(LONG)})
+    assert [(t.truncation_reason, t.truncation_detail, t.final_prompt_ids) for t in cut[::2]] == [
+        ("context", "too long", (8, 1))
+    ] * 3
+    assert all(t.truncated and not t.terminated and not t.fault and (t.success, t.score) == (0, 0.0) for t in cut[::2])
+    assert [t.turns for t in cut[::2]] == [t.turns[:1] for t in whole[::2]]
+    assert [len(t.turns) for t in cut[1::2]] == [1, 1, 1] and all(t.terminated for t in cut[1::2])
+    assert kuhn(final_prompts=False).play(specs(1), {LEARNER: Forgetful(LONG)})[0].final_prompt_ids == ()
+
+
+def test_a_seat_without_room_for_its_first_prompt_has_a_trajectory_without_turns() -> None:
+    class Mute(Scripted):
+        def act(self, requests: Sequence[Request]) -> list[Decision]:
+            return [Decision("", too_long="too long")] * len(requests)
+
+    found = kuhn().play(specs(2), {LEARNER: Mute(LONG)})
+    assert [(t.truncation_reason, len(t.turns)) for t in found] == [("context", 0)] * 4
+
+
 def test_equal_seeds_begin_with_the_same_deal() -> None:
     twice = [GameSpec(i, 7, 0) for i in range(4)]
     found = kuhn().play(twice, {LEARNER: Scripted(CAUTIOUS)})

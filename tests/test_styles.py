@@ -1,5 +1,6 @@
 """Styles of prompting: what a model is shown and asked, the same behind a server and in this process."""
 
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -95,8 +96,11 @@ def test_history_limits_the_turns_that_are_shown(server: ChatServerForTests) -> 
 
 @pytest.mark.parametrize("style", ["react", "summary", "reflexion"])
 def test_rules_that_do_not_fit_are_refused_clearly(style: str, server: ChatServerForTests) -> None:
-    with pytest.raises(ConfigError, match=r"tokens with all earlier turns left out.*--prompt max_prompt_tokens=N"):
-        play(agent_in(server, style, max_prompt_tokens=10), 1)
+    [decision] = play(agent_in(server, style, max_prompt_tokens=10), 1)
+    assert not decision.fault
+    assert re.search(
+        r"tokens with all earlier turns left out.*--prompt max_prompt_tokens=N", decision.too_long, re.DOTALL
+    )
     assert not server.requests, "nothing was sent"
 
 

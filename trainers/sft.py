@@ -39,7 +39,7 @@ class DemonstrationAgent(Agent):
         """Return the solver's actions with the token ids of their completions."""
         end = int(self.student.model.tokenizer.eos_token_id)
         decisions = []
-        prompts = build_each(requests, self.student.final_prompt)
+        prompts = build_each(requests, self.student.next_prompt)
         for request, prompt, decision in zip(requests, prompts, self.expert.act(requests), strict=True):
             if isinstance(prompt, Decision):
                 decisions.append(prompt)

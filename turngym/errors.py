@@ -29,6 +29,20 @@ class NotFinite(TurngymError, ValueError):
         super().__init__(f"got {what}, which is not finite")
 
 
+class PromptTooLong(ConfigError):
+    """A prompt does not fit. It truncates its episode and no other, with the reason ``context``.
+
+    Args:
+        message: How long it is, what sets the limit, and the way out.
+        tokens: Tokens of the prompt.
+        limit: How many fit.
+    """
+
+    def __init__(self, message: str, tokens: int, limit: int) -> None:
+        super().__init__(message)
+        self.tokens, self.limit = tokens, limit
+
+
 class ExpertLost(ConfigError):
     """The solver knows no way on from where the episode is; elsewhere it may well know one."""
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias
 from turngym.agents.chat import ACTION, Ask, ChatModel, Message
 from turngym.agents.core import Request
 from turngym.agents.prompt_text import shown_text, system_text
-from turngym.errors import ConfigError, nearest
+from turngym.errors import ConfigError, PromptTooLong, nearest
 from turngym.registry import Registry
 from turngym.wrappers.wrapping import Wrapping
 
@@ -111,20 +111,22 @@ class Scene:
         return Message("user", self.shown if text is None else text, self.request.image)
 
     def fits(self, messages: Sequence[Message], limit: int | None = None) -> bool:
-        """Return whether a prompt keeps to a number of tokens, ``max_prompt_tokens`` unless given."""
-        return self.model.count(messages) <= (self.model.prompt.max_prompt_tokens if limit is None else limit)
+        """Return whether a prompt keeps to a number of tokens, those that the model may be shown unless given."""
+        return self.model.count(messages) <= (self.model.prompt_limit if limit is None else limit)
 
     def ask(self, messages: Sequence[Message], purpose: str = ACTION) -> Ask:
         """Return the call of the model.
 
         Raises:
-            ConfigError: It is longer than ``max_prompt_tokens``.
+            PromptTooLong: It is longer than a prompt may be.
         """
         if not self.fits(messages):
-            raise ConfigError(
-                f"a prompt for the {purpose} has {self.model.count(messages)} tokens with all earlier turns left out, "
-                f"more than max_prompt_tokens={self.model.prompt.max_prompt_tokens}: raise it with --prompt "
-                "max_prompt_tokens=N."
+            tokens, limit = self.model.count(messages), self.model.prompt_limit
+            raise PromptTooLong(
+                f"a prompt for the {purpose} has {tokens} tokens with all earlier turns left out, more than the "
+                f"{limit} that fit: raise that with --prompt max_prompt_tokens=N, up to the model's context.",
+                tokens,
+                limit,
             )
         return Ask(tuple(messages), self.request.episode, self.request.turn, purpose)
 

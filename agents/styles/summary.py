@@ -45,7 +45,7 @@ class Summary(Style):
 
     def turn(self, story: Story, scene: Scene) -> Script:
         """Ask for an action, and first for a summary where the prompt is too long without one."""
-        limit = scene.model.prompt.max_prompt_tokens
+        limit = scene.model.prompt_limit
         budget = min(self.budget or limit, limit)
         if len(story.turns) > self.keep and not scene.fits(_prompt(story, scene), budget):
             yield from self._shorten(story, scene)

@@ -60,7 +60,7 @@ class ModelVerifier:
             note = [f"(The first {first} turns are left out.)"] if first else []
             text = "\n\n".join([*note, *turns[first:], f"Seen at the end:\n{trajectory.final_observation}"])
             messages = [Message("system", _TASK), Message("user", f"Game: {trajectory.env_id}\n\n{text}")]
-            if self.model.count(messages) <= self.model.prompt.max_prompt_tokens:
+            if self.model.count(messages) <= self.model.prompt_limit:
                 break
         return messages
 

@@ -202,8 +202,8 @@ def watch(session: Session, screen: Screen, agent: Agent | None) -> None:
         turn = len(session.turns)
         request = Request(0, 0, turn, session.text, session.info, session.env.instructions)
         decision = Decision(session.hint()) if agent is None else agent.act([request])[0]
-        if decision.fault:
-            raise TurngymError(f"the agent gave no answer in turn {turn + 1}: {decision.fault}.")
+        if why := decision.fault or decision.too_long:
+            raise TurngymError(f"the agent gave no answer in turn {turn + 1}: {why.rstrip('.')}.")
         if decision.completion and decision.completion != decision.action:
             screen.completion(decision.completion)
         action = decision.action

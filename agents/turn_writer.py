@@ -1,0 +1,129 @@
+"""The one place where turns are written: for rollouts, self-play, tournaments and other frameworks alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from turngym.agents.core import Agent, Decision, Request, build_each
+from turngym.agents.trajectory import Trajectory, Turn
+from turngym.agents.usage import Usage
+
+
+class TurnWriter:
+    """Writes the trajectory of one agent in one episode: each decision, what it earned, and how the episode ended.
+
+    Args:
+        trajectory: What is written to.
+        agent: The seat that acts.
+
+    >>> from turngym.agents.trajectory import EpisodeSpec
+    >>> writer = TurnWriter(Trajectory(EpisodeSpec(0, seed=7)))
+    >>> writer.decided(Request(0, 0, 0, "a door", {"anchor": "room 1"}, ""), Decision("open"))
+    >>> writer.earned(1.0, {"action_is_valid": True})
+    >>> writer.end("outside", {"success": 1, "score": 1.0}, terminated=True)
+    >>> writer.trajectory.turns[0].action, writer.trajectory.reward_sum, writer.trajectory.success
+    ('open', 1.0, 1)
+    """
+
+    def __init__(self, trajectory: Trajectory, agent: str = "player_0") -> None:
+        self.trajectory = trajectory
+        self.agent = agent
+        self._open: Turn | None = None
+
+    @property
+    def num_turns(self) -> int:
+        """Turns that are complete, those before the branch included."""
+        return len(self.trajectory.earlier_turns) + len(self.trajectory.turns)
+
+    def decided(
+        self, request: Request, decision: Decision, *, latency: float = 0.0, joint: str = "", snapshot: bytes = b""
+    ) -> None:
+        """Begin a turn with what was seen and what was decided; :meth:`earned` completes it.
+
+        Args:
+            request: What the agent was shown.
+            decision: What it answered.
+            latency: Seconds that it took, for agents that do not count their own costs.
+            joint: What all seats together knew before.
+            snapshot: State of the environment before.
+        """
+        tokens = len(decision.prompt_ids), len(decision.completion_ids)
+        self._open = Turn(
+            observation=request.observation,
+            anchor=str(request.info.get("anchor", "")),
+            action=decision.action,
+            completion=decision.completion,
+            prompt_ids=decision.prompt_ids,
+            completion_ids=decision.completion_ids,
+            logprobs=decision.logprobs,
+            agent=self.agent,
+            joint=joint,
+            usage=decision.usage or Usage(*tokens, calls=1, latency=latency),
+            notes=decision.notes,
+            entropies=decision.entropies,
+            snapshot=snapshot,
+            progress=_progress(request.info),
+        )
+
+    def earned(self, reward: float, info: Mapping[str, Any]) -> None:
+        """Complete the turn that is open with its whole reward, and with the info table that came of it."""
+        turn, self._open = self._open, None
+        assert turn is not None
+        turn.reward = reward
+        turn.action_is_valid = bool(info["action_is_valid"])
+        turn.components = dict(info.get("reward_components", ()))
+        self.trajectory.turns.append(turn)
+
+    def end(
+        self, observation: str, info: Mapping[str, Any], *, terminated: bool = False, fault: str = "", joint: str = ""
+    ) -> None:
+        """Close the trajectory of an episode that its environment ended, or that broke.
+
+        Args:
+            observation: What was seen last.
+            info: The last info table.
+            terminated: Whether the rules ended it; it is truncated otherwise.
+            fault: What broke.
+            joint: What all seats together knew at the end.
+        """
+        closed = self.trajectory
+        closed.terminated = terminated
+        closed.success, closed.score = int(info["success"]), float(info["score"])
+        closed.final_joint = joint
+        self._close(observation, info, terminated, fault)
+
+    def end_without_room(self, request: Request, why: str) -> None:
+        """Close the trajectory of an episode whose next prompt does not fit, which counts as not solved.
+
+        Args:
+            request: What the agent was to be shown.
+            why: How long the prompt is, and the way out.
+        """
+        closed = self.trajectory
+        closed.success, closed.score = 0, 0.0
+        self._close(request.observation, request.info, False, "")
+        closed.truncation_reason, closed.truncation_detail = "context", why
+
+    def _close(self, observation: str, info: Mapping[str, Any], terminated: bool, fault: str) -> None:
+        closed = self.trajectory
+        closed.fault, closed.truncated = fault, not terminated
+        closed.truncation_reason = "" if terminated else "fault" if fault else "environment"
+        closed.progress, closed.final_observation = _progress(info), observation
+        closed.final_anchor = str(info.get("anchor", ""))
+
+    def keep_final_prompt(self, agent: Agent, request: Request) -> None:
+        """Keep the prompt that a truncated episode would go on with, for the critic; one that does not fit is left out.
+
+        One that cannot be built at all is a fault.
+        """
+        [prompt] = build_each([request], agent.final_prompt)
+        if isinstance(prompt, tuple):
+            self.trajectory.final_prompt_ids = prompt
+        elif prompt.fault:
+            self.trajectory.fault, self.trajectory.truncation_reason = prompt.fault, "fault"
+
+
+def _progress(info: Mapping[str, Any]) -> float:
+    return float(info.get("progress", math.nan))
