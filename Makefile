@@ -1,5 +1,6 @@
 # make quickstart        build .venv, install, train a small language model on Sokoban, open the report it writes
 # make test              build .venv, install what the tests need, run the core tests
+# make lint              ruff and mypy
 # make test-integration  tests with heavy or conflicting third-party packages
 # make vllm              build .venvs/vllm, where vLLM for CPUs is installed for its tests and benchmark
 # make peers             build .venvs/peers, where gem-llm and textarena are installed for their tests and benchmarks
@@ -12,7 +13,7 @@ PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
 INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
 
-.PHONY: quickstart test test-integration $(INTEGRATION:%=integration-%) peers vllm check format coverage clean
+.PHONY: quickstart test lint test-integration $(INTEGRATION:%=integration-%) peers vllm format coverage clean
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("turngym needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -33,10 +34,10 @@ $(VENV)/.dev$(TAG): pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
 quickstart: $(VENV)/.train$(TAG)
 	$(VENV)/bin/turngym train $(ARGS)
 
-test: $(VENV)/.dev$(TAG) check
+test: $(VENV)/.dev$(TAG)
 	$(PYTEST) -q -n $(JOBS) --dist loadfile
 
-check: $(VENV)/.dev$(TAG)
+lint: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
