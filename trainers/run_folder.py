@@ -10,12 +10,13 @@ from typing import Any
 
 from turngym.agents.evaluate import EvaluationResult, write_episodes
 from turngym.agents.trajectory import Trajectory
-from turngym.errors import CheckpointError, RunFolderExists
+from turngym.errors import CheckpointError, RunFolderExists, UnknownName
 from turngym.files import append_line, read_jsonl, write_atomic, write_json
 from turngym.folders import require_folder, require_kind
 from turngym.locks import LOCK_FILE, FolderLock
-from turngym.trainers.config import TrainConfig, config_from_json
+from turngym.trainers.config import TrainConfig
 from turngym.trainers.samples import Decode, sample_of
+from turngym.trainers.stored_config import config_from_store, config_to_store
 
 _RESERVED_BYTES = 256 * 1024
 
@@ -49,7 +50,7 @@ class RunFolder:
             RunFolderExists: There is something in it already, or it is a file.
         """
         _require_free(path)
-        write_json(path / "config.json", config.as_json())
+        write_json(path / "config.json", config_to_store(config))
         return cls(path)
 
     @classmethod
@@ -98,7 +99,9 @@ class RunFolder:
     def config(self) -> TrainConfig:
         """Return the settings of the run."""
         try:
-            return config_from_json(json.loads((self.path / "config.json").read_text("utf8")))
+            return config_from_store(json.loads((self.path / "config.json").read_text("utf8")))
+        except UnknownName:
+            raise
         except (ValueError, TypeError, KeyError) as error:
             raise CheckpointError(
                 f"{self.path / 'config.json'} is damaged ({error}): restore it, or start a new run."
