@@ -99,7 +99,7 @@ def test_entropy_and_divergence_enter_with_their_coefficients() -> None:
     inputs = inputs_of(
         [[1]], [0.0], [0.0], entropy=double([[2.0]]).requires_grad_(), reference_logprobs=double([[-0.5]])
     )
-    output = build("grpo", {"grpo": {"entropy_coef": 0.1, "kl_coef": 0.3, "kl_estimator": "k1"}}).loss(inputs)
+    output = build("grpo", {"grpo": {"entropy_coef": 0.1, "kl_coef": 0.3, "kl_estimator": "k1+"}}).loss(inputs)
     assert float(output.terms["entropy_bonus"].values.detach()) == pytest.approx(-0.2)
     assert float(output.terms["kl_penalty"].values.detach()) == pytest.approx(0.15)
     assert float(output.metrics["entropy"].values) == 2
@@ -212,10 +212,12 @@ def test_the_clipped_part_is_the_gradient_that_clipping_takes_away(
     # Both norms are below 1, so by default the gradient stays; divided by the raw norm it grows.
     metrics = {"loss/clip_fraction": 0.4}
     kept = algorithm.transform_gradients([double(policy)], {"clipping_bias": [probe]}, metrics)
-    close(kept[0], policy)
+    close(kept.values[0], policy)
+    assert kept.metrics == {"clipping_bias_norm": pytest.approx(norm, abs=1e-6), "clipping_bias_divisor": 1.0}
     raw, _, _ = toy(name, **config, normaliser="raw")
     grown = raw.transform_gradients([double(policy)], {"clipping_bias": [probe]}, metrics)
-    close(grown[0], [value / norm for value in policy], 1e-5)
+    assert grown.metrics["clipping_bias_divisor"] == pytest.approx(norm, abs=1e-6)
+    close(grown.values[0], [value / norm for value in policy], 1e-5)
 
 
 def test_the_geometric_mean_differentiated_exactly() -> None:
@@ -241,15 +243,16 @@ def test_a_long_clipped_part_shrinks_the_gradient_and_no_clipping_leaves_it() ->
 
     def corrected(fraction: float, normaliser: str = "at_least_one", trigger: float = 0.0) -> list[float]:
         changed = correct_gradients(gradients, bias, clip_fraction=fraction, normaliser=normaliser, trigger=trigger)
-        return [float(part) for part in changed]
+        assert changed.metrics["clipping_bias_norm"] == pytest.approx(5)
+        return [float(part) for part in changed.values]
 
     assert corrected(0.1) == pytest.approx([1.2, 1.6])
     assert corrected(0.1, trigger=0.2) == [6, 8]
     assert corrected(0.0, "raw") == [6, 8]
     tiny = correct_gradients(gradients, [double([0.5])], clip_fraction=0.1, normaliser="at_least_one", trigger=0.0)
-    assert [float(part) for part in tiny] == [6, 8]
+    assert [float(part) for part in tiny.values] == [6, 8]
     raw = correct_gradients(gradients, [double([0.5])], clip_fraction=0.1, normaliser="raw", trigger=0.0)
-    assert [float(part) for part in raw] == pytest.approx([12, 16])
+    assert [float(part) for part in raw.values] == pytest.approx([12, 16])
 
 
 def test_without_clipping_the_probe_is_zero() -> None:
@@ -275,6 +278,19 @@ def test_plain_reinforce_has_no_ratio_to_change() -> None:
 
 
 # EPO, section 6.3
+
+
+@pytest.mark.parametrize("name", ["grpo+epo", "grpo+turn_is+epo", "grpo+epo+s_ppo"])
+def test_epo_takes_the_place_of_the_base_methods_entropy_bonus(name: str) -> None:
+    """The entropy's whole weight is EPO's coefficient, .001, and not that plus the base's, ten times as large."""
+    algorithm = build(name, {"grpo": {"entropy_coef": 0.01}, "epo": {"coefficient": 0.001}})
+    inputs = inputs_of([[2]], [0.0, 0.0], [1.0, 1.0], entropy=double([[0.5, 1.5]]).requires_grad_())
+    output = algorithm.loss(inputs)
+    assert "entropy_bonus" not in output.terms and output.metrics["entropy"].values.sum() == 2.0
+    assert inputs.entropy is not None
+    whole = torch.stack([total(inputs, term) for term in output.terms.values()]).sum()
+    close(torch.autograd.grad(whole, inputs.entropy)[0].flatten(), [-0.0005, -0.0005])
+
 
 ENTROPIES = [0.2, 0.9, 2.0]
 EPO = {"kappa_low": 0.5, "kappa_high": 1.5, "alpha": 0.1, "coefficient": 0.001}

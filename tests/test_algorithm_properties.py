@@ -138,7 +138,7 @@ def test_gradients_pass_through_unchanged_unless_the_method_corrects_them(varian
     found = algorithm.transform_gradients(gradients, {"clipping_bias": probe}, {"clip_fraction": 0.5})
     name, _ = VARIANTS[variant]
     divisor = 2 if {"s_ppo", "st_ppo"} & set(name.split("+")) else 1
-    assert [gradient.tolist() for gradient in found] == [[3 / divisor, 4 / divisor], [0, 0]]
+    assert [gradient.tolist() for gradient in found.values] == [[3 / divisor, 4 / divisor], [0, 0]]
 
 
 # The credit

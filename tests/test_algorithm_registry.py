@@ -125,6 +125,15 @@ def test_a_setting_outside_of_its_range_is_refused(name: str, setting: str, valu
     assert message in str(caught.value)
 
 
+def test_an_estimator_whose_expected_gradient_is_zero_is_refused_in_the_loss() -> None:
+    with pytest.raises(
+        ConfigError, match=r"'k1' does nothing in a loss: the expectation of its gradient is 0\. Take k2"
+    ):
+        build("grpo", {"grpo": {"kl_coef": 0.1, "kl_estimator": "k1"}})
+    build("grpo", {"grpo": {"kl_coef": 0.1, "kl_estimator": "k1+"}})
+    build("grpo", {"grpo": {"kl_coef": 0.0, "kl_estimator": "k1"}})
+
+
 @pytest.mark.parametrize("name", ["grpo", "gigpo", "grpo+epo", "gigpo+st_ppo"])
 def test_a_group_of_one_is_a_configuration_error(name: str) -> None:
     base = name.partition("+")[0]

@@ -101,10 +101,12 @@ def batch_order(batch: properties.Batch, turn_ids: torch.Tensor) -> torch.Tensor
 def test_the_correction_divides_the_gradients_of_any_critic_method(base: str) -> None:
     gradients, probe = [torch.tensor([3.0, 4.0])], [torch.tensor([0.0, 2.0])]
     algorithm = build(f"{base}+s_ppo")
-    (found,) = algorithm.transform_gradients(gradients, {"clipping_bias": probe}, {"loss/clip_fraction": 0.5})
+    (found,), metrics = algorithm.transform_gradients(gradients, {"clipping_bias": probe}, {"loss/clip_fraction": 0.5})
     assert found.tolist() == [1.5, 2.0]
-    (same,) = algorithm.transform_gradients(gradients, {"clipping_bias": probe}, {"loss/clip_fraction": 0.0})
+    assert metrics == {"clipping_bias_norm": 2.0, "clipping_bias_divisor": 2.0}
+    (same,), metrics = algorithm.transform_gradients(gradients, {"clipping_bias": probe}, {"loss/clip_fraction": 0.0})
     assert same.tolist() == [3.0, 4.0]
+    assert metrics == {"clipping_bias_norm": 2.0, "clipping_bias_divisor": 1.0}
 
 
 @pytest.mark.parametrize("base", BASES)

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 import torch
 from small import play, small_model
-from torch import Tensor
 
 from turngym.errors import ConfigError, DivergenceError
 from turngym.files import append_line, read_jsonl, write_atomic
-from turngym.trainers.algorithm import Credit, LossInputs, LossOutput
+from turngym.trainers.algorithm import Credit, Gradients, LossInputs, LossOutput
 from turngym.trainers.algorithms.grpo import GRPO, GRPOConfig
 from turngym.trainers.diagnosis import ADVICE, diagnose, kind_of
 from turngym.trainers.finite import check_weights, screen_rewards
@@ -46,8 +45,8 @@ class BadLoss(GRPO):
 class BadGradient(GRPO):
     """Its gradient of one parameter is infinite while its loss is fine."""
 
-    def transform_gradients(self, gradients: Any, probes: Any, metrics: Any) -> list[Tensor]:
-        return [gradients[0], torch.full_like(gradients[1], math.inf), *gradients[2:]]
+    def transform_gradients(self, gradients: Any, probes: Any, metrics: Any) -> Gradients:
+        return Gradients([gradients[0], torch.full_like(gradients[1], math.inf), *gradients[2:]])
 
 
 def raised(kind: type[Any]) -> tuple[DivergenceError, Learner, Any]:

@@ -61,7 +61,8 @@ def config_of(algorithm: str) -> TrainConfig:
 def of_page(algorithm: str) -> set[str]:
     """The names on the pages of the parts of a method; ``<...>`` and the like stand for anything."""
     page = TRAINERS / "algorithms" / f"{algorithm}.md"
-    return set(re.findall(r"`((?:credit|loss|rollout)/[^`]+)`", page.read_text("utf8"))) if page.exists() else set()
+    text = page.read_text("utf8") if page.exists() else ""
+    return set(re.findall(r"`((?:credit|loss|rollout|train)/[^`]+)`", text))
 
 
 @pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
@@ -71,6 +72,7 @@ def test_every_method_logs_documented_names_and_the_same_ones(algorithm: str, tm
     patterns = [re.escape(name).replace("ENVIRONMENT/ROLE", ".*").replace("NAME", ".*") for name in pages]
     unknown = {n for n in logged - DOCUMENTED.keys() if not any(re.fullmatch(p, n) for p in patterns)}
     assert not unknown, f"write them into METRICS.md or {algorithm}.md"
+    assert {name for name in pages if name.startswith("train/")} <= logged
     needs = build(algorithm).needs
     shared = {name for name in DOCUMENTED if name.startswith(("policy/entropy_first", "policy/entropy_last"))}
     shared |= {"loss/policy", "loss/clip_fraction_token", "loss/clip_fraction_turn", "loss/approx_kl", "rollout/faults"}

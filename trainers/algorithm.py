@@ -120,6 +120,18 @@ class LossOutput:
     probes: Mapping[str, Term] = field(default_factory=dict)
 
 
+class Gradients(NamedTuple):
+    """What ``transform_gradients`` returns.
+
+    Args:
+        values: The gradient to apply to each parameter of the policy.
+        metrics: Numbers worth logging about how they came about, logged as ``train/NAME``.
+    """
+
+    values: Sequence[Tensor]
+    metrics: Mapping[str, float] = {}
+
+
 class Algorithm(ABC, Generic[ConfigT]):
     """One training method.
 
@@ -191,9 +203,9 @@ class Algorithm(ABC, Generic[ConfigT]):
 
     def transform_gradients(
         self, gradients: Sequence[Tensor], probes: Mapping[str, Sequence[Tensor]], metrics: Mapping[str, float]
-    ) -> Sequence[Tensor]:
+    ) -> Gradients:
         """Return the policy gradients to apply, given those of the loss and of each probe."""
-        return gradients
+        return Gradients(gradients)
 
     def trains_policy(self, iteration: int) -> bool:
         """Return whether the policy is updated in this iteration; False for critic pretraining."""

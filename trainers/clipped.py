@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 from turngym.errors import ConfigError
@@ -92,6 +92,11 @@ class ClippedConfig:
         within("entropy_coef", self.entropy_coef, 0)
         within("kl_coef", self.kl_coef, 0)
         one_of("kl_estimator", self.kl_estimator, get_args(F.KLEstimator))
+        if self.kl_coef > 0 and self.kl_estimator == "k1":
+            raise ConfigError(
+                "kl_estimator='k1' does nothing in a loss: the expectation of its gradient is 0. Take k2, k3 or k1+, "
+                "which has the value of k1 and the gradient of k2."
+            )
         within("invalid_penalty", self.invalid_penalty, 0)
 
 
@@ -126,6 +131,10 @@ class PolicyMethod(Algorithm[ConfigT]):
             ConfigError: The method has no importance ratio.
         """
 
+    def without_entropy_bonus(self) -> Self:
+        """Return the method without a reward for entropy in its loss, for modifiers that bring their own."""
+        return self
+
 
 class ClippedMethod(PolicyMethod[ClippedConfigT]):
     """Clipped policy loss, with entropy and divergence from a reference policy where they have a weight."""
@@ -154,6 +163,12 @@ class ClippedMethod(PolicyMethod[ClippedConfigT]):
         """Return the method with its importance ratio taken over something else."""
         changed = copy.copy(self)
         changed.ratio_level = level
+        return changed
+
+    def without_entropy_bonus(self) -> Self:
+        """Return the method with ``entropy_coef`` 0."""
+        changed = copy.copy(self)
+        changed.config = replace(self.config, entropy_coef=0.0)
         return changed
 
     def penalised_rewards(self, table: TurnTable) -> Tensor:

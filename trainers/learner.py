@@ -261,7 +261,8 @@ class Learner:
     def _apply(self, probes: Mapping[str, Sequence[Tensor]], metrics: dict[str, float]) -> None:
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.policy_parameters]
         changed = self.algorithm.transform_gradients(gradients, probes, metrics)
-        for parameter, gradient in zip(self.policy_parameters, changed, strict=True):
+        metrics.update({f"train/{name}": value for name, value in changed.metrics.items()})
+        for parameter, gradient in zip(self.policy_parameters, changed.values, strict=True):
             parameter.grad = gradient if self._trains_policy else None
         limit = self.config.max_grad_norm or float("inf")
         norm = torch.nn.utils.clip_grad_norm_(self.policy_parameters, limit)

@@ -9,7 +9,7 @@ from typing import Any, Self
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn
-from turngym.trainers.algorithm import Algorithm, ConfigT, Credit, LossInputs, LossOutput, Need, Rollout
+from turngym.trainers.algorithm import Algorithm, ConfigT, Credit, Gradients, LossInputs, LossOutput, Need, Rollout
 from turngym.trainers.clipped import PolicyMethod, RatioLevel, Surrogate
 from turngym.trainers.turn_table import TurnTable
 
@@ -76,6 +76,12 @@ class Modifier(PolicyMethod[ConfigT]):
         changed.base = self.base.with_ratio(level)
         return changed
 
+    def without_entropy_bonus(self) -> Self:
+        """Return the composition without a reward for entropy in its base."""
+        changed = copy.copy(self)
+        changed.base = self.base.without_entropy_bonus()
+        return changed
+
     def credit(self, table: TurnTable) -> Credit:
         """Assign credit as the base does."""
         return self.base.credit(table)
@@ -110,7 +116,7 @@ class Modifier(PolicyMethod[ConfigT]):
 
     def transform_gradients(
         self, gradients: Sequence[Tensor], probes: Mapping[str, Sequence[Tensor]], metrics: Mapping[str, float]
-    ) -> Sequence[Tensor]:
+    ) -> Gradients:
         """Return the gradients that the base makes of them."""
         return self.base.transform_gradients(gradients, probes, metrics)
 

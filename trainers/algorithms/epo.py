@@ -1,7 +1,7 @@
 """EPO: entropy-regularised policy optimisation (arXiv 2509.22576).
 
-A modifier that adds to the base method's loss, with ``H`` the entropy of the next-token distribution and ``Hbar`` the
-mean of its averages over all earlier iterations,
+A modifier that takes the place of the base method's entropy bonus. It adds to the loss, with ``H`` the entropy of the
+next-token distribution and ``Hbar`` the mean of its averages over all earlier iterations,
 
     -coefficient * (H - beta * alpha * P(H))
 
@@ -89,6 +89,7 @@ class EPO(Modifier[EPOConfig]):
 
     def __init__(self, config: EPOConfig, base: Algorithm[Any]) -> None:
         super().__init__(config, base)
+        self.base = self.base.without_entropy_bonus()
         self.history: list[float] = []
         self.turn_history: list[list[float]] = []
         self._iteration, self._num_iterations = 0, 1

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 from turngym.lazy import Tensor, torch
-from turngym.trainers.algorithm import LossInputs, LossOutput, Term
+from turngym.trainers.algorithm import Gradients, LossInputs, LossOutput, Term
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import one_of, within
 from turngym.trainers.modifier import Modifier, logged
@@ -43,8 +43,8 @@ SPPOConfigT = TypeVar("SPPOConfigT", bound=SPPOConfig)
 
 def correct_gradients(
     gradients: Sequence[Tensor], bias: Sequence[Tensor], *, clip_fraction: float, normaliser: str, trigger: float
-) -> Sequence[Tensor]:
-    """Return the gradients divided by the norm of the part that clipping took away.
+) -> Gradients:
+    """Return the gradients divided by the norm of the part that clipping took away, with that norm and the divisor.
 
     Args:
         gradients: Gradient of the loss for each parameter.
@@ -54,14 +54,15 @@ def correct_gradients(
         trigger: The gradients stay as they are unless the clip fraction is above it.
 
     >>> six, three = torch.tensor([6.0]), torch.tensor([3.0])
-    >>> correct_gradients([six], [three], clip_fraction=0.1, normaliser="raw", trigger=0.0)
+    >>> correct_gradients([six], [three], clip_fraction=0.1, normaliser="raw", trigger=0.0).values
     [tensor([2.])]
     """
-    if clip_fraction <= trigger or not bias:
-        return gradients
-    norm = torch.stack([part.norm() for part in bias]).norm()
-    divisor = norm + 1e-8 if normaliser == "raw" else norm.clamp_min(1.0)
-    return [gradient / divisor.to(gradient.dtype) for gradient in gradients]
+    norm = torch.stack([part.norm() for part in bias]).norm() if bias else torch.zeros(())
+    divisor = torch.ones_like(norm)
+    if clip_fraction > trigger:
+        divisor = norm + 1e-8 if normaliser == "raw" else norm.clamp_min(1.0)
+        gradients = [gradient / divisor.to(gradient.dtype) for gradient in gradients]
+    return Gradients(gradients, {f"{PROBE}_norm": float(norm), f"{PROBE}_divisor": float(divisor)})
 
 
 class ClippingCorrection(Modifier[SPPOConfigT]):
@@ -76,15 +77,17 @@ class ClippingCorrection(Modifier[SPPOConfigT]):
 
     def transform_gradients(
         self, gradients: Sequence[Tensor], probes: Mapping[str, Sequence[Tensor]], metrics: Mapping[str, float]
-    ) -> Sequence[Tensor]:
+    ) -> Gradients:
         """Return the gradients divided by the norm of the probe's."""
-        return correct_gradients(
-            self.base.transform_gradients(gradients, probes, metrics),
+        of_base = self.base.transform_gradients(gradients, probes, metrics)
+        corrected = correct_gradients(
+            of_base.values,
             probes[PROBE],
             clip_fraction=logged(metrics, "clip_fraction") or 0.0,
             normaliser=self.config.normaliser,
             trigger=self.config.trigger,
         )
+        return corrected._replace(metrics={**of_base.metrics, **corrected.metrics})
 
 
 @ALGORITHMS.register("s_ppo")
