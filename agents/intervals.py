@@ -1,6 +1,6 @@
 """Confidence intervals for evaluation: cluster bootstrap, Wilson interval, paired differences.
 
-How often these intervals hold the truth is measured by ``benchmarks/games/interval_coverage.py``.
+How often these intervals hold the truth is measured by ``benchmarks/studies/checks/interval_coverage.py``.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import gymnasium
 from gymnasium.envs.registration import load_env_creator, parse_env_id, registry
 
-from turngym.envs.settings import Declared
 from turngym.errors import ConfigError, TurngymError
 from turngym.plugins import (
     ENVIRONMENT,
@@ -230,6 +229,8 @@ def env_refusal(env_id: Any, options: Mapping[str, Any]) -> str:
         kind = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
     except (TurngymError, ImportError) as error:
         return f"the environment {str(env_id)[:80]!r} cannot be made here: {error}"
+    from turngym.envs.settings import Declared  # here, because it costs `import turngym` time
+
     if not (isinstance(kind, type) and issubclass(kind, Declared)):
         return f"{env_id} is not declared safe for files of others to ask for"
     reason = kind.refusal(options, spec.kwargs)

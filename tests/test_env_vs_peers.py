@@ -17,7 +17,7 @@ import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.textgames.words import words
 
 ROOT = Path(__file__).parent.parent
-SPEED = ROOT / "benchmarks" / "speed"
+SPEED = ROOT / "benchmarks" / "studies" / "speed"
 WORDS = {"5": list(words(5))}
 
 

@@ -10,7 +10,7 @@ import pytest
 import turngym
 from turngym.exports import lazy_names
 
-PACKAGES = ["turngym"]  # joined by turngym.envs, .agents, .trainers and .benchmarks
+PACKAGES = ["turngym", "turngym.envs"]  # joined by turngym.agents, .trainers and .benchmarks
 MOST_NAMES = 20
 
 

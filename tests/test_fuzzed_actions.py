@@ -1,6 +1,7 @@
 """Every registered environment answers actions made by a grammar and random Unicode.
 
-``benchmarks/games/fuzz_actions.py`` plays 100,000 of them; here are few, so that a new environment is covered too.
+``benchmarks/studies/checks/fuzz_actions.py`` plays 100,000 of them; here are few, so that a new
+environment is covered too.
 """
 
 import contextlib
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from turngym.benchmarks.games.fuzz_actions import (
+from turngym.benchmarks.studies.checks.fuzz_actions import (
     ActionGrammar,
     Fuzzed,
     is_here,

@@ -1,6 +1,6 @@
 """Mutated submissions and tournaments are answered, whatever was changed in them."""
 
-from turngym.benchmarks.games.fuzz_submissions import fuzz
+from turngym.benchmarks.studies.checks.fuzz_submissions import fuzz
 
 
 def test_mutated_folders_are_answered_and_never_raised() -> None:

@@ -13,7 +13,7 @@ import pytest
 from turngym.agents.intervals import cluster_bootstrap, share, tail, wilson
 
 ROOT = Path(__file__).parent.parent
-SCRIPT = ROOT / "benchmarks" / "games" / "interval_coverage.py"
+SCRIPT = ROOT / "benchmarks" / "studies" / "checks" / "interval_coverage.py"
 RESULT: dict[str, Any] = json.loads((ROOT / "benchmarks" / "results" / "interval_coverage.json").read_text("utf8"))
 
 

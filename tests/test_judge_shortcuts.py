@@ -1,11 +1,11 @@
-"""Policies that do not do the task earn little; ``benchmarks/games/judge_shortcuts.py`` plays more of them."""
+"""Policies that do not do the task earn little; ``benchmarks/studies/checks/judge_shortcuts.py`` plays more of them."""
 
 from typing import Any
 
 import gymnasium
 import pytest
 
-from turngym.benchmarks.games.judge_shortcuts import (
+from turngym.benchmarks.studies.checks.judge_shortcuts import (
     Played,
     Policy,
     at_random,

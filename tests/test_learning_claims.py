@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks" / "learning"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks" / "studies" / "learning"))
 
 import claims
 import curves

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks" / "learning"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks" / "studies" / "learning"))
 
 import verdicts
 import worlds

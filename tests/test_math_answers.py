@@ -14,7 +14,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.benchmarks.games.fuzz_answers import GOLDS, answers
+from turngym.benchmarks.studies.checks.fuzz_answers import GOLDS, answers
 from turngym.envs.tools import math_answers
 from turngym.envs.tools.math_answers import require_comparison, same_answer
 from turngym.envs.tools.math_exact import exact

@@ -16,7 +16,7 @@ from turngym.envs.registration import specs
 from turngym.errors import ConfigError, MissingExtra
 from turngym.wrappers.wrapping import wrapping
 
-_PROGRAM = Path(__file__).parent.parent / "benchmarks" / "games" / "fuzz_snapshots.py"
+_PROGRAM = Path(__file__).parent.parent / "benchmarks" / "studies" / "checks" / "fuzz_snapshots.py"
 _SPEC = importlib.util.spec_from_file_location("fuzz_snapshots", _PROGRAM)
 assert _SPEC is not None and _SPEC.loader is not None
 fuzzing = importlib.util.module_from_spec(_SPEC)

@@ -11,7 +11,7 @@ from turngym.envs.webshop.product import Goal, Product
 
 def load(name: str) -> ModuleType:
     """Return a script of the benchmarks as a module."""
-    path = Path(__file__).parent.parent / "benchmarks" / "speed" / f"{name}.py"
+    path = Path(__file__).parent.parent / "benchmarks" / "studies" / "speed" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"speed_of_{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

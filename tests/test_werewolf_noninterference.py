@@ -18,7 +18,7 @@ from turngym.envs.werewolf.redeal import Past, other_world
 
 
 def load() -> ModuleType:
-    path = Path(__file__).parent.parent / "benchmarks" / "games" / "werewolf_noninterference.py"
+    path = Path(__file__).parent.parent / "benchmarks" / "studies" / "checks" / "werewolf_noninterference.py"
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

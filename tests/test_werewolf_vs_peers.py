@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SPEED = ROOT / "benchmarks" / "speed"
+SPEED = ROOT / "benchmarks" / "studies" / "speed"
 
 
 def load(name: str) -> ModuleType:

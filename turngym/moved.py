@@ -10,9 +10,12 @@ import importlib
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader  # at run time it costs `import turngym` time
 
 MOVED: Mapping[str, str] = {}
 """Old dotted path -> new dotted path, of modules and packages."""
@@ -36,7 +39,7 @@ def current(path: str) -> str:
     return path
 
 
-class _MovedLoader(Loader):
+class _MovedLoader:
     """Hands out the module under its new path, so that a class exists once under both."""
 
     def __init__(self, path: str) -> None:
@@ -51,7 +54,7 @@ class _MovedLoader(Loader):
         module.__spec__ = self._spec  # the import system has set that of the old path
 
 
-class _MovedFinder(MetaPathFinder):
+class _MovedFinder:
     """Finds moved modules. It comes first: below a moved package, others would load a second copy of a module."""
 
     def find_spec(
@@ -67,7 +70,7 @@ class _MovedFinder(MetaPathFinder):
             DeprecationWarning,
             stacklevel=_level(),
         )
-        return ModuleSpec(fullname, _MovedLoader(found))
+        return ModuleSpec(fullname, cast("Loader", _MovedLoader(found)))
 
 
 def _level() -> int:

@@ -1,0 +1,84 @@
+"""A resumable queue of training runs: finished ones are kept, broken-off ones go on, at most two at a time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from turngym.benchmarks.machine import machine
+from turngym.files import write_json
+from turngym.trainers.checkpoint import all_checkpoints
+from turngym.trainers.report import headline
+from turngym.trainers.run_folder import RunFolder
+
+ROOT = Path(__file__).parents[3]
+RUNS = ROOT / "runs" / "benchmarks"
+RESULTS = ROOT / "benchmarks" / "results"
+AT_ONCE = min(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+"""How many runs go on side by side: two, or one where this process may use one core only."""
+
+
+def is_finished(folder: Path) -> bool:
+    """Return whether a run has been evaluated."""
+    return (folder / "done").exists()
+
+
+def run_one(name: str, arguments: Sequence[str]) -> Path:
+    """Run ``turngym train`` to its end; returns the run folder."""
+    folder = RUNS / name
+    if is_finished(folder):
+        return folder
+    command = [sys.executable, "-m", "turngym", "train", *arguments, "--run-dir", str(folder)]
+    if (folder / "warmup" / "done").exists() or all_checkpoints(folder / "checkpoints"):
+        command.append("--resume")
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    with (folder.parent / f"{name}.log").open("ab") as log:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=ROOT, check=True)
+    print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
+    return folder
+
+
+def run_all(arms: Mapping[str, Sequence[str]], at_once: int = AT_ONCE) -> dict[str, Path]:
+    """Run every arm, ``at_once`` of them side by side."""
+    with ThreadPoolExecutor(at_once) as pool:
+        return dict(zip(arms, pool.map(run_one, arms, arms.values()), strict=True))
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    """Return the figures of one run that a table shows."""
+    run = RunFolder(folder)
+    last = run.metrics()[-1]
+    return {
+        "headline": headline(run),
+        "evaluations": run.evaluations(),
+        "iterations": last["iteration"] + 1,
+        "environment_turns": last["turns_total"],
+        "training_seconds": last["time/seconds_total"],
+        "largest_logprob_gap": max(record["train/logprob_gap"] for record in run.metrics()),
+    }
+
+
+def mean_and_range(values: Sequence[float]) -> str:
+    """Return shares as percent: mean, smallest and largest."""
+    return f"{100 * statistics.fmean(values):5.1f} ({100 * min(values):.1f} to {100 * max(values):.1f})"
+
+
+def write_results(name: str, content: Mapping[str, Any]) -> Path:
+    """Write a result file with the machine described; ``script-part`` holds one part of a script's results."""
+    target = RESULTS / f"{name}.json"
+    script, _, part = name.partition("-")
+    command = f"python benchmarks/studies/learning/{script}.py {part}".strip()
+    write_json(target, {"machine": machine("torch"), "command": command, **content})
+    return target
