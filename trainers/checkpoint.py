@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from turngym.errors import CheckpointError
 from turngym.files import write_json
 from turngym.trainers.learner import Learner
+from turngym.trainers.sharing import distinct_tensors
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -44,17 +45,6 @@ def _modules(learner: Learner) -> dict[str, nn.Module]:
     return found
 
 
-def untied(module: nn.Module) -> dict[str, Tensor]:
-    """Return the module's tensors, each storage once: tied weights would be refused by the file format."""
-    seen: set[int] = set()
-    kept = {}
-    for name, tensor in module.state_dict().items():
-        if tensor.data_ptr() not in seen:
-            seen.add(tensor.data_ptr())
-            kept[name] = tensor.contiguous()
-    return kept
-
-
 def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mapping[str, Any], keep: int = 2) -> Path:
     """Write everything that the next iteration depends on, and drop all but the newest ``keep`` checkpoints.
 
@@ -71,6 +61,7 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
     state = {
         "iteration": iteration,
         "updates": learner.updates,
+        "policy_updates": learner.policy_updates,
         "algorithm": learner.algorithm.state(),
         "extra": dict(extra),
     }
@@ -86,8 +77,8 @@ def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     temporary.mkdir(parents=True)
     try:
-        for name, module in _modules(learner).items():
-            save_file(untied(module), temporary / f"{name}.safetensors")
+        for name, tensors in distinct_tensors(list(_modules(learner).items())).items():
+            save_file(tensors, temporary / f"{name}.safetensors")
         save_file(_optimizer_tensors(learner.optimizer), temporary / "optimizer.safetensors")
         write_json(temporary / "state.json", state)
         for file in temporary.iterdir():
@@ -119,6 +110,20 @@ def all_checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("[0-9]*") if path.is_dir())
 
 
+def _load_module(module: nn.Module, own: Collection[str], file: Path) -> None:
+    """Load the tensors that a module holds itself; those that it shares must be what they are."""
+    saved, here = load_file(file), module.state_dict()
+    if saved.keys() - here.keys() or set(own) - saved.keys():
+        raise CheckpointError(f"{file} belongs to another model: resume with the settings of that run.")
+    for name in saved.keys() - set(own):
+        if not torch.equal(saved[name].to(here[name]), here[name]):
+            raise CheckpointError(
+                f"{file} holds weights that this run shares with its frozen model, and they differ: its critic was "
+                "trained as a whole by an earlier version. Begin a new run, or resume with that version."
+            )
+    module.load_state_dict({name: saved[name] for name in own}, strict=False)
+
+
 def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
     """Bring a learner back to a checkpoint.
 
@@ -130,13 +135,12 @@ def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
     """
     try:
         state = json.loads((path / "state.json").read_text("utf8"))
-        for name, module in _modules(learner).items():
-            missing, unexpected = module.load_state_dict(load_file(path / f"{name}.safetensors"), strict=False)
-            needed = set(untied(module))
-            if unexpected or needed & set(missing):
-                raise CheckpointError(f"{path / name} belongs to another model: resume with the settings of that run.")
+        modules = _modules(learner)
+        for name, own in distinct_tensors(list(modules.items())).items():
+            _load_module(modules[name], own.keys(), path / f"{name}.safetensors")
         _load_optimizer(learner.optimizer, load_file(path / "optimizer.safetensors"))
         learner.updates = int(state["updates"])
+        learner.policy_updates = int(state.get("policy_updates", learner.updates))  # older checkpoints count all
         learner.algorithm.load_state(state["algorithm"])
         return int(state["iteration"]), dict(state["extra"])
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from turngym.trainers.functional import loss_weights
 from turngym.trainers.policy_statistics import PolicyStatistics, table_metrics
 from turngym.trainers.rows import Batch, MicroBatch, build_batch, build_rows, micro_batches
 from turngym.trainers.scoring import Critic, score
+from turngym.trainers.sharing import copy_sharing_frozen
 from turngym.trainers.turn_table import TurnTable, turn_table, usable
 from turngym.trainers.update_config import UpdateConfig
 
@@ -65,6 +65,9 @@ class Learner:
         self.seed = seed
         self.merge_rows = merge_rows
         self.updates = 0
+        """Updates so far, those in which only the critic was trained included."""
+        self.policy_updates = 0
+        """Updates of the policy so far, over which its step size warms up."""
         self.sampler: nn.Module | None = None
         """A copy of the policy that samples in its place while it is held back; None where the policy itself does."""
         self.advantages = torch.zeros(0)
@@ -74,7 +77,7 @@ class Learner:
         self.critic = Critic(model.network) if Need.VALUES in algorithm.needs else None
         self.reference = self._frozen_copy() if Need.REFERENCE_LOGPROBS in algorithm.needs else None
         policy = [p for p in self.network.parameters() if p.requires_grad]
-        critic: list[nn.Parameter] = list(self.critic.parameters()) if self.critic else []
+        critic = [p for p in self.critic.parameters() if p.requires_grad] if self.critic else []
         extra = [p for module in algorithm.modules().values() for p in module.parameters()]
         groups = [
             {"params": policy, "lr": config.learning_rate},
@@ -99,7 +102,7 @@ class Learner:
         return self.config.max_micro_batch_tokens or (2048 if self.network.device.type == "cpu" else 16_384)
 
     def _frozen_copy(self) -> nn.Module:
-        frozen: nn.Module = copy.deepcopy(self.network)
+        frozen: nn.Module = copy_sharing_frozen(self.network)
         return frozen.requires_grad_(False).eval()
 
     def hold_back_sampler(self) -> None:
@@ -274,9 +277,13 @@ class Learner:
         if not (math.isfinite(metrics["train/grad_norm"]) and math.isfinite(metrics.get("train/grad_norm_critic", 0))):
             raise bad_gradient(self.trained_modules)
         self.updates += 1
-        rise = min(1.0, self.updates / self.config.warmup_updates) if self.config.warmup_updates else 1.0
-        for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
-            group["lr"] = rate * rise
+        self.policy_updates += self._trains_policy
+        counts = (
+            self.policy_updates,
+            self.updates,
+        )  # of the parameter groups: the policy, and what is trained beside it
+        for group, rate, count in zip(self.optimizer.param_groups, self._rates, counts, strict=False):
+            group["lr"] = rate * (min(1.0, count / self.config.warmup_updates) if self.config.warmup_updates else 1.0)
         self.optimizer.step()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -10,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from turngym.agents.models import LanguageModel
 from turngym.errors import CheckpointError
-from turngym.trainers.checkpoint import untied
+from turngym.trainers.sharing import copy_sharing_frozen, distinct_tensors
 
 PREFIX = "past-"
 
@@ -39,7 +38,7 @@ class PastSelves:
         """Freeze a copy of the policy that begins an iteration, if one is due."""
         name = f"{PREFIX}{iteration:06d}"
         if self.keep and iteration % self.every == 0 and name not in self._models:
-            network = copy.deepcopy(model.network).requires_grad_(False).eval()
+            network = copy_sharing_frozen(model.network).requires_grad_(False).eval()
             self._add(name, LanguageModel(network, model.tokenizer, name))
 
     def _add(self, name: str, model: LanguageModel) -> None:
@@ -61,7 +60,7 @@ class PastSelves:
             target = folder / f"{name}.safetensors"
             if not target.exists():
                 temporary = target.with_suffix(".tmp")
-                save_file(untied(model.network), temporary)
+                save_file(distinct_tensors([(name, model.network)])[name], temporary)
                 temporary.replace(target)
         reachable = [path for path in _copies(folder) if _iteration(path) <= oldest_checkpoint]
         for path in reachable[: -self.keep]:
@@ -82,7 +81,7 @@ class PastSelves:
         if not self.keep:
             return
         for path in [path for path in _copies(folder) if _iteration(path) < iteration][-self.keep :]:
-            network = copy.deepcopy(model.network)
+            network = copy_sharing_frozen(model.network)
             try:
                 network.load_state_dict(load_file(path), strict=False)
             except (OSError, ValueError, RuntimeError, SafetensorError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from turngym.trainers.rows import Row
+from turngym.trainers.sharing import copy_sharing_frozen
 
 
 class Scores(NamedTuple):
@@ -82,16 +82,20 @@ def _as_float(x: Tensor) -> Tensor:
 class Critic(nn.Module):
     """A value network: the policy's transformer, copied, with one linear output that starts at 0.
 
+    Weights that are frozen in the policy are shared with it: beside low-rank adapters the critic has adapters of its
+    own on the same trunk. The output is in single precision at least, since an optimiser on 16-bit weights loses small
+    updates.
+
     Args:
         network: The policy whose transformer is copied.
     """
 
     def __init__(self, network: PreTrainedModel) -> None:
         super().__init__()
-        self.backbone: Any = copy.deepcopy(network.base_model)
-        self.backbone.requires_grad_(True)
+        self.backbone: Any = copy_sharing_frozen(network.base_model)
         width = int(network.config.get_text_config().hidden_size)
-        self.head = nn.Linear(width, 1, dtype=network.dtype, device=network.device)
+        precision = torch.promote_types(network.dtype, torch.float32)
+        self.head = nn.Linear(width, 1, dtype=precision, device=network.device)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
@@ -102,5 +106,5 @@ class Critic(nn.Module):
             input_ids=layout.ids, attention_mask=layout.mask, position_ids=layout.positions, use_cache=False
         ).last_hidden_state
         index = layout.reads.clamp(min=0)[..., None].expand(-1, -1, hidden.shape[-1])
-        values: Tensor = _as_float(self.head(hidden.gather(1, index)).squeeze(-1))
+        values: Tensor = self.head(hidden.gather(1, index).to(self.head.weight.dtype)).squeeze(-1)
         return values * (layout.reads >= 0)

@@ -14,7 +14,8 @@ class UpdateConfig:
     Args:
         learning_rate: Step size of the policy.
         critic_learning_rate: Step size of the critic, where there is one.
-        warmup_updates: Updates over which the step size rises from 0.
+        warmup_updates: Updates of the policy over which its step size rises from 0. The critic's rises over as many of
+            its own, which begin earlier where a method trains the critic first.
         momentum: Weight of the earlier gradients in AdamW's running mean. In games between seats 0 is better: momentum
             makes players run in circles around an equilibrium.
         weight_decay: AdamW's decay.
