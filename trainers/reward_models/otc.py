@@ -27,7 +27,8 @@ class OTCConfig(RewardConfig):
     most_calls: int = 4
     """The paper's smoothing constant c: the most calls of an episode."""
     form: str = "group"
-    """``group`` compares with the fewest calls among the correct episodes of the group, ``single`` with nothing."""
+    """``group`` compares with the fewest calls among the correct episodes of the group, ``single`` with nothing. The
+    group is all that an iteration plays of an instance: branches, continuations and greedy replays too."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,6 +57,7 @@ class OTC(RewardModel[OTCConfig]):
     name: ClassVar[str] = "otc"
     Config = OTCConfig
     replaces: ClassVar[bool] = True
+    compares_groups: ClassVar[bool] = True
 
     def calls(self, trajectory: Trajectory) -> int:
         """Return how many tool calls an episode made, those from before it branched off too."""

@@ -41,6 +41,8 @@ class RewardModel(ABC, Generic[ConfigT]):
     """Whether it must be fitted to recorded trajectories before it can score."""
     replaces: ClassVar[bool] = False
     """Whether its rewards take the place of the environment's; else they are added."""
+    compares_groups: ClassVar[bool] = False
+    """Whether the reward of an episode depends on the others of its group."""
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config
@@ -55,8 +57,9 @@ class RewardModel(ABC, Generic[ConfigT]):
         """Return for each trajectory a reward for each of its turns, before ``weight``; pure.
 
         Args:
-            trajectories: Ones without a fault and with a turn, all of an iteration together, so that members of a
-                group can be compared. Turns from before one branched off are in ``earlier_turns`` and get nothing.
+            trajectories: Ones without a fault and with a turn. Turns from before one branched off are in
+                ``earlier_turns`` and get nothing. Where the model compares groups, they are all episodes that an
+                iteration has played so far, branches, continuations and greedy replays included.
         """
 
     def score(self, trajectory: Trajectory) -> float:

@@ -42,6 +42,9 @@ class RewardedTask(Task):
         self.seed = seed
         self.recent: deque[tuple[int, list[Trajectory]]] = deque()
         self._metrics: dict[str, float] = {}
+        self._iteration = -1
+        self._given: list[tuple[Trajectory, Trajectory]] = []
+        """Each episode of the iteration as it was played and as it was rewarded, for models that compare groups."""
 
     @property
     def _fits(self) -> FittedReward[Any] | None:
@@ -67,7 +70,7 @@ class RewardedTask(Task):
         if not greedy and not attempt:
             self._refit(iteration)
         played = self.task.gather(model, iteration, attempt, greedy)
-        found = rewarded(self.model, played)
+        found = self._rewarded(iteration, played)
         if not greedy:
             self._note(iteration, played)
             self._metrics.update(_compared(self.model, played, found))
@@ -75,7 +78,24 @@ class RewardedTask(Task):
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
         """Go on from turns of episodes, with the model's rewards."""
-        return rewarded(self.model, self.task.branch(model, iteration, branches, first))
+        return self._rewarded(iteration, self.task.branch(model, iteration, branches, first))
+
+    def _rewarded(self, iteration: int, played: Sequence[Trajectory]) -> list[Trajectory]:
+        """Return episodes with the model's rewards; where it compares groups, those given before are rewarded again.
+
+        What an algorithm plays later belongs to the groups that it has begun: the rewards of the episodes that it holds
+        already are updated in place, so that one iteration has one yardstick.
+        """
+        if not self.model.compares_groups:
+            return rewarded(self.model, played)
+        before = self._given if iteration == self._iteration else []
+        found = rewarded(self.model, [*(one for one, _ in before), *played])
+        for (_, given), again in zip(before, found, strict=False):
+            for turn, other in zip(given.turns, again.turns, strict=True):
+                turn.reward, turn.components = other.reward, other.components
+        fresh = found[len(before) :]
+        self._iteration, self._given = iteration, [*before, *zip(played, fresh, strict=True)]
+        return fresh
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
         """Return the metrics of the task."""
