@@ -187,13 +187,12 @@ def load_vocabulary(source: str) -> TokenizerOnly:
     Raises:
         ModelError: There is no model, or its tokenizer has no chat template or no end token.
     """
-    _require_folder(source)
-    _require_hub(source)
+    require_model(source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source)
         config = AutoConfig.from_pretrained(source)
     except (OSError, ValueError, KeyError) as error:
-        raise _unloadable(source, error) from error
+        raise unloadable(source, error) from error
     _require_usable(tokenizer, source)
     try:
         generation = GenerationConfig.from_pretrained(source)
@@ -219,6 +218,16 @@ def _require_usable(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         raise ModelError(f"the tokenizer of {source} has no end token: set eos_token and save the folder again.")
 
 
+def require_model(source: str) -> None:
+    """Refuse a source that no model can be at, without loading anything.
+
+    Raises:
+        ModelError: It is a path without a folder, or a hub name while the hub cannot be reached.
+    """
+    _require_folder(source)
+    _require_hub(source)
+
+
 def _require_folder(source: str) -> None:
     """Refuse a path at which there is no folder; a hub name looks like none."""
     if Path(source).exists() and not Path(source).is_dir():
@@ -229,7 +238,8 @@ def _require_folder(source: str) -> None:
         raise ModelError(f"{source} is the folder of a training run: its model is hf:{Path(source, 'model')}.")
 
 
-def _unloadable(source: str, error: Exception) -> ModelError:
+def unloadable(source: str, error: Exception) -> ModelError:
+    """Return the error of a model that transformers cannot load."""
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return ModelError(
         f"{source} could not be loaded as a causal language model ({first}). Pass a folder with config.json, weights "
@@ -238,13 +248,12 @@ def _unloadable(source: str, error: Exception) -> ModelError:
 
 
 def _load(source: str, extra: dict[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    _require_folder(source)
-    _require_hub(source)
+    require_model(source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
         network = AutoModelForCausalLM.from_pretrained(source, dtype="auto", **extra)
     except (OSError, ValueError, KeyError) as error:
-        raise _unloadable(source, error) from error
+        raise unloadable(source, error) from error
     return network, tokenizer
 
 

@@ -18,6 +18,7 @@ from turngym.errors import CheckpointError, ConfigError, UnknownName
 from turngym.locks import FolderLock
 from turngym.trainers.algorithms import ALGORITHMS, build, parts
 from turngym.trainers.config import TrainConfig, config_from_json
+from turngym.trainers.presets import with_preset
 from turngym.trainers.run_folder import RunFolder
 
 TINY_WORDS = (
@@ -53,13 +54,15 @@ def other_value(kind: type[Any]) -> tuple[str, Any]:
 
 
 def test_nothing_on_the_command_line_is_the_quickstart() -> None:
-    assert parse_train([]) == (TrainConfig(), Path("runs/sokoban-gigpo-seed0"), False)
+    quickstart = with_preset(TrainConfig(), "quickstart")
+    assert parse_train([]) == (quickstart, Path("runs/sokoban-gigpo-seed0"), False)
 
 
 def test_help_shows_every_setting_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--algorithm", "grpo+epo", "--help"]) == 0
     shown = capsys.readouterr().out
-    wanted = [name for name in option_names(TrainConfig()) if name not in ("--algorithm-options", "--wrappers")]
+    hidden = ("--algorithm-options", "--wrappers", "--preset-reason")
+    wanted = [name for name in option_names(TrainConfig()) if name not in hidden]
     for part, kind in parts("grpo+epo"):
         wanted += option_names(kind(), f"--{part}.")
     for name in [*wanted, "--wrapper", "--run-dir", "--resume"]:
@@ -74,7 +77,7 @@ def test_help_shows_every_setting_with_its_default(capsys: pytest.CaptureFixture
 
 def test_every_kind_of_field_reaches_the_settings() -> None:
     words = (
-        "--seed 3 --max-seconds 1.5 --no-control --model some/model --rollout.schedule continuous "
+        "--preset quickstart --seed 3 --max-seconds 1.5 --no-control --model some/model --rollout.schedule continuous "
         "--rollout.prompt.instructions --rollout.prompt.mode conversation --update.learning-rate 1e-5 "
         "--embedded.layers 2 --warmup.epochs 0 --evaluation.every 0"
     )

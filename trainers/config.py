@@ -14,6 +14,7 @@ from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.vllm_config import VllmConfig
 from turngym.errors import ConfigError
 from turngym.trainers.guards import GuardConfig
+from turngym.trainers.presets import PresetName, require_preset
 from turngym.trainers.supervised_config import SupervisedConfig
 from turngym.trainers.update_config import UpdateConfig
 from turngym.wrappers.wrapping import wrapping
@@ -131,7 +132,9 @@ class SelfPlayConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training run; the defaults are the quickstart.
+    """A training run; the defaults are those of the preset ``quickstart``, made for the embedded model.
+
+    :func:`turngym.trainers.presets.with_preset` gives the settings that another model needs.
 
     Args:
         env: Id of the environment, or of a game between seats, which is then learnt by self-play.
@@ -143,6 +146,9 @@ class TrainConfig:
         reward_model: What else rewards turns, with its options: ``progrm``, ``spa:path=FOLDER``, ``milestones`` or
             ``otc:most_calls=8``; empty for the environment's rewards alone.
         model: ``embedded``, a model folder, a hub name, or a GGUF file.
+        preset: What the settings that depend on the model start from: ``quickstart``, ``small`` (up to 1B, one GPU),
+            ``lora`` or ``large``. The command line picks one by the model's size unless it is given.
+        preset_reason: Why that one was picked.
         iterations: Cycles of rollouts followed by updates.
         max_seconds: Stop training after that time, between iterations; 0 for no limit.
         max_environment_turns: Stop training after that many turns, between iterations; 0 for no limit.
@@ -171,6 +177,8 @@ class TrainConfig:
     algorithm_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reward_model: str = ""
     model: str = EMBEDDED
+    preset: PresetName = "quickstart"
+    preset_reason: str = field(default="", compare=False)
     iterations: int = 240
     max_seconds: float = 300.0
     max_environment_turns: int = 0
@@ -197,6 +205,7 @@ class TrainConfig:
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}.")
         if self.threads > _MOST_THREADS:
             raise ConfigError(f"threads must be at most {_MOST_THREADS}, got {self.threads}: take one for each core.")
+        require_preset(self.preset)
         wrapping(*self.wrappers)  # one that cannot be read is told at once
         if self.dtype not in ("float32", "bfloat16", "float16"):
             raise ConfigError(f"dtype must be float32, bfloat16 or float16, got {self.dtype!r}.")

@@ -23,6 +23,7 @@ from turngym.trainers.diagnosis import diagnose
 from turngym.trainers.making import make_task
 from turngym.trainers.metric_log import require_service
 from turngym.trainers.needs import require_packages
+from turngym.trainers.presets import preset_warning
 from turngym.trainers.report import write_report
 from turngym.trainers.run_folder import RunFolder
 from turngym.trainers.setup import (
@@ -138,6 +139,8 @@ class _Job:
 
     def run(self, algorithm: Any, resume: bool) -> JobResult:
         model = self.warm_start()
+        if warning := preset_warning(self.config, model.network.num_parameters()):
+            self.console.print(f"warning: {warning}", markup=False, soft_wrap=True)
         if self.config.lora_rank:
             torch.nn.Module.to(model.network, getattr(torch, self.config.dtype))
             model = add_adapters(model, self.config.lora_rank, self.config.seed, self.config.lora_alpha)

@@ -24,17 +24,21 @@ from turngym.benchmarks.commands.parsing import (
 from turngym.benchmarks.commands.prompt_options import template_text
 from turngym.benchmarks.commands.usage import read_words
 from turngym.envs.multiagent.registration import GAMES, is_game
-from turngym.errors import ConfigError, RunStopped, missing_extra
+from turngym.errors import ConfigError, RunStopped, TurngymError, missing_extra
 from turngym.interrupted import INTERRUPTED
+from turngym.output import print_json
 
 if TYPE_CHECKING:
     from turngym.trainers.config import TrainConfig
+    from turngym.trainers.presets import Choice
 
 USES_OWN_MODULES = True
 _STOPPED = 3
+_NO_OPTIONS = ("algorithm_options", "preset_reason")
 _OWN_LINES = """
         run_dir: Folder of the run; `runs/ENVIRONMENT-ALGORITHM-seedSEED` unless given.
         resume: Go on with the run in that folder, with the settings that it has.
+        json: Print the result as JSON.
 """
 _ENV = Annotated[
     str,
@@ -71,10 +75,13 @@ def main(argv: Sequence[str]) -> int:
 
     config, run_dir, resume = parse_train(argv)
     with _training_packages():
-        from turngym.benchmarks.commands.train_closing import evaluation_command, result_sentence
+        from turngym.benchmarks.commands.train_closing import evaluation_command, result_as_json, result_sentence
         from turngym.trainers.job import train
+        from turngym.trainers.presets import preset_sentence
         from turngym.trainers.run_folder import RunFolder
     console = Console(highlight=False)
+    if not resume:
+        console.print(preset_sentence(config), markup=False, soft_wrap=True)
     try:
         result = train(config, run_dir, resume)
     except RunStopped as error:
@@ -90,6 +97,9 @@ def main(argv: Sequence[str]) -> int:
         console.print(f"report: {result.report}", markup=False, soft_wrap=True)
         console.print(f"{result_sentence(folder)} Evaluate the model with:", markup=False, soft_wrap=True)
         console.print(f"  {evaluation_command(folder, folder.config())}", markup=False, soft_wrap=True)
+    if "--json" in argv:
+        print_json(result_as_json(RunFolder.open(result.path), result.finished))
+    if result.finished:
         return 0
     console.print(_way_on(result.path), markup=False, soft_wrap=True)
     return INTERRUPTED
@@ -102,8 +112,8 @@ def _way_on(run_dir: Path) -> str:
 def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
     """Return the settings, the run folder, and whether to resume.
 
-    The options depend on the algorithm and the defaults on the environment, so these are looked at first. With
-    ``--resume`` the settings of the run are the defaults, and nothing may differ from them.
+    The options depend on the algorithm, and the defaults on the environment and the model, so these are looked at
+    first. With ``--resume`` the settings of the run are the defaults, and nothing may differ from them.
 
     Raises:
         UnknownName: There is no such algorithm or environment.
@@ -113,6 +123,7 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
     """
     with _training_packages():
         from turngym.trainers.config import QUICKSTART_ENV, TrainConfig
+        from turngym.trainers.presets import with_preset
         from turngym.trainers.run_folder import RunFolder
     env = _given(argv, "env", "game")
     start = TrainConfig() if env in (None, QUICKSTART_ENV) else TrainConfig(env=env, env_options={})
@@ -124,10 +135,29 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
         config, _ = _parsed(argv, stored)
         _require_same(config, stored)
         return stored, _run_dir(argv, stored), True
-    config, run_dir = _parsed(argv, start)
+    config, run_dir = _parsed(argv, with_preset(start, *_choice(argv)))
     if not is_game(config.env):
         require_text_env(find_env(config.env, GAMES))
     return config, run_dir or default_run_dir(config), False
+
+
+def _choice(argv: Sequence[str]) -> Choice:
+    """Return the preset that is asked for, or the one for the model; a model that cannot be read is refused later."""
+    from turngym.trainers.config import EMBEDDED
+    from turngym.trainers.presets import PRESETS, Choice, preset_for
+
+    model, given = _given(argv, "model"), _given(argv, "preset")
+    for name in PRESETS:
+        if given == name:
+            return Choice(name, "it was asked for")
+    if model in (None, EMBEDDED):
+        return Choice("quickstart", "no other model than the embedded one was given")
+    from turngym.agents.model_size import parameter_count
+
+    try:
+        return preset_for(parameter_count(model), has_adapters=_given(argv, "lora-rank") not in (None, "0"))
+    except TurngymError:
+        return Choice("small", "the size of the model cannot be read")
 
 
 def default_run_dir(config: TrainConfig) -> Path:
@@ -160,7 +190,7 @@ def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path 
         if dataclasses.is_dataclass(hint):
             values[name] = strict(values[name], hint)
     chosen = {name: strict(getattr(found, name), kind) for name, kind in kinds.items()}
-    config = TrainConfig(**values, algorithm_options=_differences(chosen))
+    config = TrainConfig(**values, algorithm_options=_differences(chosen), preset_reason=start.preset_reason)
     build(config.algorithm, config.algorithm_options)
     return config, found.run_dir
 
@@ -178,15 +208,16 @@ def _default_arguments(start: TrainConfig, methods: Mapping[str, Any]) -> Any:
             kinds[field.name], values[field.name] = _ENV_OPTIONS, as_pairs(dict(value))
         elif field.name == "wrappers":
             kinds[field.name], values[field.name] = _WRAPPERS, value
-        elif field.name != "algorithm_options":
+        elif field.name not in _NO_OPTIONS:
             is_nested = dataclasses.is_dataclass(value)
             kinds[field.name] = relaxed(hints[field.name]) if is_nested else hints[field.name]
             values[field.name] = loosened(value)
     for name, method in methods.items():
         kind: Any = type(method)
         kinds[name], values[name] = relaxed(kind), loosened(method)
-    kinds |= {"run_dir": Path | None, "resume": tyro.conf.FlagCreatePairsOff[bool]}
-    values |= {"run_dir": None, "resume": False}
+    flag: Any = tyro.conf.FlagCreatePairsOff[bool]
+    kinds |= {"run_dir": Path | None, "resume": flag, "json": flag}
+    values |= {"run_dir": None, "resume": False, "json": False}
     doc = (type(start).__doc__ or "").rstrip().replace("``", "`") + _OWN_LINES
     doc = "Train a language model on an environment" + doc.partition("A training run")[2]
     made = dataclasses.make_dataclass("Arguments", list(kinds.items()), namespace={"__doc__": doc}, frozen=True)

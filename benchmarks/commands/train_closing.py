@@ -36,6 +36,24 @@ def result_sentence(folder: RunFolder) -> str:
     return f"{name} with the likeliest actions on {where}: {change} ({interval})."
 
 
+def result_as_json(folder: RunFolder, finished: bool) -> dict[str, Any]:
+    """Return what a run left behind, for programs.
+
+    Args:
+        folder: Its folder.
+        finished: Whether it came to its end.
+    """
+    config = folder.config()
+    return {
+        "run_dir": str(folder.path),
+        "finished": finished,
+        "preset": {"name": config.preset, "reason": config.preset_reason},
+        "iterations": len(folder.metrics()),
+        "evaluations": folder.evaluations(),
+        "evaluate": evaluation_command(folder, config) if finished else None,
+    }
+
+
 def evaluation_command(folder: RunFolder, config: TrainConfig) -> str:
     """Return the command that evaluates the model of a run, as a shell reads it.
 

@@ -29,7 +29,7 @@ PAGES = (ROOT / "trainers" / "algorithms", ROOT / "trainers" / "reward_models")
 NOT_HERE = {"otc": "the embedded model answers too few questions by searching for tool calls to matter"}
 """Pages without a curve -> the reason."""
 CURVES = RESULTS / "curves"
-COMMON = ("--seed", "0", "--no-control", "--max-seconds", "480")
+COMMON = ("--preset", "quickstart", "--seed", "0", "--no-control", "--max-seconds", "480")
 LIMITS = ("--max-environment-turns", "40000", "--evaluation.every", "10")
 COMMAND = re.compile(r"^    turngym train (.*)$", re.MULTILINE)
 

@@ -31,6 +31,7 @@ SETTINGS = (
     *("--rollout.format", "plain", "--rollout.max-new-tokens", "3"),
     *("--rollout.groups", "4", "--rollout.group-size", "4", "--update.minibatches", "2"),
     *("--evaluation.episodes", "20", "--evaluation.curve-episodes", "30", "--evaluation.every", "0"),
+    *("--preset", "quickstart"),
     *("--no-control", "--seed", "0", "--iterations", "3", "--max-seconds", "400", "--checkpoint-every", "1000"),
     *("--warmup.demonstrations", "30", "--warmup.epochs", "2", "--warmup.batch-size", "8"),
     *("--warmup.learning-rate", "0.00002"),

@@ -42,7 +42,10 @@ from warmups import folder_of, warm_up_all
 from turngym.files import write_atomic
 from turngym.trainers.curve import write_curves
 
-COMMON = ("--no-control", "--max-seconds", "480", "--rollout.format", "plain", "--rollout.groups", "16")
+COMMON = (
+    *("--preset", "quickstart", "--no-control", "--max-seconds", "480"),
+    *("--rollout.format", "plain", "--rollout.groups", "16"),
+)
 RATE = ("--update.learning-rate", "0.0006")
 CONVERSATION = ("--rollout.prompt.mode", "conversation")
 STEPS = "step_reward=0.6"
