@@ -3,6 +3,7 @@
 # make lint              ruff and mypy
 # make test-integration  tests with heavy or conflicting third-party packages
 # make vllm              build .venvs/vllm, where vLLM for CPUs is installed for its tests and benchmark
+# make docs              build the documentation site in site/ (docs-serve shows it, docs-pages writes generated pages anew)
 # make peers             build .venvs/peers, where gem-llm and textarena are installed for their tests and benchmarks
 PYTHON ?= python3
 VENV ?= .venv
@@ -13,7 +14,7 @@ PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
 INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
 
-.PHONY: quickstart test lint test-integration $(INTEGRATION:%=integration-%) peers vllm format coverage clean
+.PHONY: quickstart test lint test-integration $(INTEGRATION:%=integration-%) docs docs-serve docs-pages peers vllm format coverage clean
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("turngym needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -185,6 +186,25 @@ $(ALFWORLD_DONE): | $(VENV)/.dev$(TAG)
 		textworld==1.7.0 alfworld==0.4.2 jericho==3.3.1 fast-downward-textworld==20.6.4
 	touch $@
 
+# The documentation site: MkDocs reads the sources, and imports nothing of turngym.
+DOCS = .venvs/docs
+DOCS_DONE = $(DOCS)/.material-9.8.1-mkdocstrings-1.0.8
+$(DOCS_DONE):
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check mkdocs-material==9.8.1 "mkdocstrings[python]==1.0.8" \
+		mkdocs==1.6.1 mkdocstrings-python==2.0.11
+	touch $@
+
+docs: $(DOCS_DONE)
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+
+docs-serve: $(DOCS_DONE)
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs serve
+
+docs-pages: $(VENV)/.dev$(TAG)
+	$(VENV)/bin/python docs/generator/environments.py
+	$(VENV)/bin/python docs/generator/commands.py
+
 # One target for each environment; $(JOBS) of them side by side, the output of each in one piece.
 ISOLATED = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(1)/bin/python -m pytest -q -m integration
 
@@ -218,7 +238,7 @@ $(BROWSERGYM_DONE): | $(VENV)/.dev$(TAG)
 test-integration: $(VENV)/.dev$(TAG)
 	$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs $(JOBS) $(INTEGRATION:%=integration-%)
 
-integration-own: .venvs/smollm2 .venvs/ray
+integration-own: .venvs/smollm2 .venvs/ray $(DOCS_DONE)
 	$(PYTEST) -q -m integration
 
 integration-peers: $(PEERS_DONE)

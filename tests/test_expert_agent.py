@@ -22,26 +22,26 @@ class Fork(TextEnv[str]):
         super().__init__(env_id="Fork", max_turns=7)
         self.instructions = "Walk."
 
-    def begin(self, task: str | int | None) -> str:
+    def _begin(self, task: str | int | None) -> str:
         self.steps, self.is_marked = 0, bool(self.np_random.integers(2))
         return "marked" if self.is_marked else "plain"
 
-    def apply_action(self, action: str) -> Outcome[str]:
+    def _advance(self, action: str) -> Outcome[str]:
         if action != "walk":
             return Outcome("No.", action_is_valid=False)
         self.steps += 1
         return Outcome("On.", float(self.steps == 5), self.steps == 5, self.steps == 5)
 
-    def progress(self) -> float:
+    def _progress(self) -> float:
         return self.steps / 5
 
-    def anchor(self) -> str:
+    def _anchor(self) -> str:
         return str(self.steps)
 
-    def save_state(self) -> JSONValue:
+    def _state(self) -> JSONValue:
         return [self.steps, self.is_marked]
 
-    def load_state(self, state: JSONValue) -> None:
+    def _load(self, state: JSONValue) -> None:
         self.steps, self.is_marked = state
 
     def expert_action(self) -> str:

@@ -84,9 +84,9 @@ class Household(HomeEnv):
             )
         self._sizes = {"rooms": rooms, "receptacles": receptacles, "distractors": distractors, "subtasks": subtasks}
 
-    def begin(self, task: str | int | None) -> str:
+    def _begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._plan_drawn = self.draw(
+        self._plan_drawn = self._draw(
             lambda generator: draw_plan(generator, self._kinds, **self._sizes), lambda plan: plan.text
         )
         self._enter(House(build(self._plan_drawn), _HELP))

@@ -1,0 +1,233 @@
+"""Write a page for every family of environments: ``python docs/generator/environments.py [NAME ...]``.
+
+Facts come from the classes, from an episode that is played here, and from the measured figures in
+``benchmarks/results``. A test compares the pages in the repository with what this would write.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from families import SHELVES, Family, Words, families, options_text, words_of
+from stale import stale
+
+import turngym  # noqa: F401  (registers the environments)
+from turngym.agents.png import png
+from turngym.errors import ConfigError
+from turngym.files import write_atomic
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "environments"
+PLAYED_EXTRAS = {"", "webshop", "babyai", "search"}
+"""Extras whose environments are played here: they need neither a program of the system nor files of the user's."""
+NOT_PLAYED = {"GymnasiumText": 'turngym.make needs `inner="FrozenLake-v1"` or another id of Gymnasium.'}
+SEED = 1
+_MOST_TURNS = 6
+_LONGEST = 1_500
+_SMALLEST_PICTURE = 192
+
+
+@cache
+def figures() -> Mapping[str, Any]:
+    """Return the measured success of experts and of random play by id."""
+    found: Mapping[str, Any] = json.loads((ROOT / "benchmarks" / "results" / "experts.json").read_text("utf8"))
+    return found
+
+
+def is_played(family: Family) -> bool:
+    """Return whether the page shows an episode."""
+    return set(family.extras) <= PLAYED_EXTRAS and family.name not in NOT_PLAYED
+
+
+def page(family: Family) -> str:
+    """Return the page of a family as Markdown."""
+    words = words_of(family.kind())
+    parts = [f"# {family.title}", words.summary, *_needs(family), *_picture(family), words.description]
+    parts += ["## Ids", *_ids(family)]
+    if is_played(family):
+        env = _make(family)
+        env.reset(seed=SEED)  # the rules of some games depend on the role that a seat has drawn
+        parts += ["## Rules", "What the agent is told once, as `env.instructions`:", _fenced(env.instructions)]
+        parts += ["## Actions", *_actions(env)]
+        env.close()
+    if words.rewards:
+        parts += ["## Reward", words.rewards]
+    parts += ["## Options", *_options(words)]
+    if is_played(family):
+        parts += ["## Example", *_example(family)]
+    parts += ["## Measured", *_measured(family)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _make(family: Family, **options: Any) -> Any:
+    return gymnasium.make(next(iter(family.playable())), split="test", **options).unwrapped
+
+
+def _needs(family: Family) -> Iterator[str]:
+    if family.extras:
+        yield f'!!! note "To install"\n    `pip install "turngym[{",".join(family.extras)}]"`'
+    if family.is_game:
+        yield (
+            "A game between seats. Play one seat of it with `gymnasium.make`, all seats with "
+            "`turngym.envs.multiagent` or PettingZoo, and let players meet with `turngym tournament`."
+        )
+
+
+def _picture(family: Family) -> Iterator[str]:
+    if not is_played(family):
+        return
+    env = _make(family)
+    has_pictures = "rgb_array" in env.metadata["render_modes"]
+    env.close()
+    if not has_pictures:
+        return
+    env = _make(family, render_mode="rgb_array")
+    env.reset(seed=SEED)
+    image = env.render()
+    scale = max(1, -(-_SMALLEST_PICTURE // min(image.shape[:2])))
+    name = f"pictures/{family.slug}.png"
+    (PAGES / "pictures").mkdir(parents=True, exist_ok=True)
+    (PAGES / name).write_bytes(png(np.kron(image, np.ones((scale, scale, 1), np.uint8))))
+    env.close()
+    yield f"![The first picture of an episode]({name})"
+
+
+def _ids(family: Family) -> Iterator[str]:
+    lines = ["| id | options that it stands for | what it is |", "| --- | --- | --- |"]
+    for env_id, spec in family.playable().items():
+        stands_for = f"`{options_text(spec)}`" if spec.kwargs else ""
+        lines.append(f"| `{env_id}` | {stands_for} | {spec.summary} |")
+    yield "\n".join(lines)
+
+
+def _actions(env: Any) -> Iterator[str]:
+    _, info = env.reset(seed=SEED)
+    legal = info["legal_actions"]
+    if legal:
+        shown = ", ".join(f"`{action}`" for action in legal[:12])
+        more = f" and {len(legal) - 12} more" if len(legal) > 12 else ""
+        yield f'`info["legal_actions"]` lists the legal actions. At the start of the example below: {shown}{more}.'
+    else:
+        yield 'The legal actions are too many to list, so `info["legal_actions"]` is empty.'
+    yield (
+        "Any text is answered: one that is not understood or not legal takes a turn, and is marked by "
+        '`info["action_is_valid"]`.'
+    )
+
+
+def _options(words: Words) -> Iterator[str]:
+    yield 'Beside `split="train" | "dev" | "test"` and `render_mode`:'
+    lines = ["| option | default | meaning |", "| --- | --- | --- |"]
+    lines += [f"| `{each.name}` | `{each.default}` | {each.description} |".replace("\n", " ") for each in words.options]
+    yield "\n".join(lines)
+
+
+def _example(family: Family) -> Iterator[str]:
+    env_id = next(iter(family.playable()))
+    env = _make(family)
+    player = "the expert" if _has_expert(env) else "a random player"
+    yield f"The beginning of an episode of `{env_id}` (split `test`, seed {SEED}), played by {player}."
+    observation, info = env.reset(seed=SEED)
+    blocks = [_turn("observation", observation)]
+    generator, over, turn = np.random.default_rng(SEED), False, 0
+    while not over and turn < _MOST_TURNS:
+        legal = info["legal_actions"]
+        if player == "the expert":
+            action = env.expert_action()
+        else:
+            action = legal[int(generator.integers(len(legal)))] if legal else ""
+        observation, reward, terminated, truncated, info = env.step(action)
+        blocks += [_turn("action", action), _turn(f"reward {reward:g}", observation)]
+        over, turn = terminated or truncated, turn + 1
+    env.close()
+    ending = "terminated" if over else f"{turn} turns shown; the episode goes on"
+    success = f", success {info['success']}" if over else ""
+    yield _fenced("\n".join([*blocks, f"[{ending}{success}]"]))
+
+
+def _has_expert(env: Any) -> bool:
+    env.reset(seed=SEED)
+    try:
+        env.expert_action()
+    except ConfigError:
+        return False
+    return True
+
+
+def _turn(label: str, text: Any) -> str:
+    shown = str(text["text"] if isinstance(text, Mapping) else text)
+    return f"[{label}]\n{shown if len(shown) <= _LONGEST else shown[:_LONGEST] + ' (...)'}"
+
+
+def _fenced(text: str) -> str:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}text\n{text.rstrip()}\n{fence}"
+
+
+def _measured(family: Family) -> Iterator[str]:
+    rows = {each: figures()["games"][each] for each in family.playable() if each in figures()["games"]}
+    if not rows:
+        yield "Not in the table of experts; see the results of the suites in `benchmarks/results`."
+        return
+    lines = [
+        "| id | expert | random | turns of the expert | turn limit | random turns a second |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for env_id, row in rows.items():
+        expert, random = row["expert"], row["random"]
+        cells = [f"{each['success']:.1%} [{each['low']:.1%}, {each['high']:.1%}]" for each in (expert, random)]
+        speed = random["mean_turns"] / random["cpu_seconds_per_episode"]
+        lines.append(
+            f"| `{env_id}` | {cells[0]} | {cells[1]} | {expert['mean_turns']:.1f} | {expert['max_turns']} "
+            f"| {speed:,.0f} |"
+        )
+    yield "\n".join(lines)
+    yield (
+        f"Success on {figures()['episodes']} episodes of the split `test` with 95 % Wilson intervals; turns a second "
+        "of one core, resets included."
+    )
+
+
+def index(found: list[Family]) -> str:
+    """Return the table of contents."""
+    parts = ["# Environments", "Every page is generated from the class, an episode of it, and measured figures."]
+    for shelf, heading in SHELVES.items():
+        rows = [family for family in found if family.shelf == shelf]
+        lines = ["| page | ids | what it is |", "| --- | --- | --- |"]
+        for family in rows:
+            ids = ", ".join(f"`{each.removeprefix('turngym/')}`" for each in family.playable())
+            summary = words_of(family.kind()).summary
+            lines.append(f"| [{family.title}]({family.slug}.md) | {ids} | {summary} |")
+        parts += [f"## {heading}", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def main(words: list[str]) -> int:
+    """Write the pages of the families with these names, or all; with ``--check`` compare instead."""
+    names = [word for word in words if word != "--check"]
+    found = families()
+    known = {family.name for family in found}
+    if unknown := sorted(set(names) - known):
+        print(f"no family named {unknown[0]}; there are: {', '.join(sorted(known))}")
+        return 2
+    wanted = {PAGES / f"{family.slug}.md": family for family in found if not names or family.name in names}
+    texts = {path: page(family) for path, family in wanted.items()} | {PAGES / "index.md": index(found)}
+    if "--check" in words:
+        return stale(texts, "docs/generator/environments.py", PAGES)
+    PAGES.mkdir(parents=True, exist_ok=True)
+    for path, text in texts.items():
+        write_atomic(path, text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,161 @@
+"""The families of environments: which ids share a page, and what can be said about each without playing."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import docstring_parser
+
+from turngym.envs.registration import Spec, games, seat_id, specs
+
+SHELVES = {
+    "textgames": "Text games",
+    "tablegames": "Table games",
+    "werewolf": "Werewolf",
+    "tools": "Code and tools",
+    "search": "Search",
+    "webshop": "Web shop",
+    "website": "Web sites",
+    "web": "Pages in a browser",
+    "desktop": "Desktop",
+    "household": "Households",
+    "textworlds": "Text worlds",
+    "adapters": "Adapters",
+}
+"""Package below ``turngym.envs`` -> heading in the table of contents, in order."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One keyword of an environment."""
+
+    name: str
+    default: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Family:
+    """The ids that share a class, and so a page.
+
+    Args:
+        name: Name of the class, and of the page.
+        entry_point: ``"module:Class"``.
+        ids: Id -> its line in the registration table.
+        is_game: Whether it is a game between seats.
+    """
+
+    name: str
+    entry_point: str
+    ids: Mapping[str, Spec]
+    is_game: bool
+
+    @property
+    def shelf(self) -> str:
+        """The package below ``turngym.envs`` that it is in."""
+        return self.entry_point.split(".")[2]
+
+    @property
+    def title(self) -> str:
+        """The shortest of its names."""
+        names = [env_id.partition("/")[2].rpartition("-v")[0] for env_id in self.ids]
+        return min(names, key=lambda name: (len(name), name))
+
+    @property
+    def slug(self) -> str:
+        """File name of the page, without its ending."""
+        return self.title.lower()
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The extras that its ids need."""
+        return tuple(dict.fromkeys(extra for spec in self.ids.values() for extra in spec.extra.split(",") if extra))
+
+    def kind(self) -> type[Any]:
+        """Import the class."""
+        module, _, name = self.entry_point.partition(":")
+        found: type[Any] = getattr(importlib.import_module(module), name)
+        return found
+
+    def playable(self) -> Mapping[str, Spec]:
+        """Return the ids that ``gymnasium.make`` takes: of a game, those of one seat."""
+        return {seat_id(each): spec for each, spec in self.ids.items()} if self.is_game else self.ids
+
+
+def families() -> list[Family]:
+    """Return every family, in the order of the shelves and by name."""
+    between_seats = games()
+    single = {env_id: spec for env_id, spec in specs().items() if not spec.entry_point.endswith(":SeatEnv")}
+    found = []
+    for table, is_game in ((single, False), (between_seats, True)):
+        by_class: dict[str, dict[str, Spec]] = {}
+        for env_id, spec in sorted(table.items()):
+            by_class.setdefault(spec.entry_point, {})[env_id] = spec
+        found += [Family(point.partition(":")[2], point, ids, is_game) for point, ids in by_class.items()]
+    shelves = list(SHELVES)
+    return sorted(found, key=lambda family: (shelves.index(family.shelf), family.name))
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a class says about itself."""
+
+    summary: str
+    description: str
+    rewards: str
+    options: tuple[Option, ...]
+
+
+def words_of(kind: type) -> Words:
+    """Read the docstrings of a class and of its module, and the signature of its constructor."""
+    parsed = docstring_parser.parse(inspect.getdoc(kind) or "", style=docstring_parser.DocstringStyle.GOOGLE)
+    described = {each.arg_name: _tidy(each.description or "") for each in parsed.params}
+    description = _without_examples(parsed.long_description or "")
+    options = tuple(
+        Option(name, repr(given.default), described.get(name, ""))
+        for name, given in inspect.signature(kind).parameters.items()
+        if given.default is not inspect.Parameter.empty and name not in ("env_id", "render_mode", "split")
+    )
+    module = inspect.getdoc(inspect.getmodule(kind)) or ""
+    return Words(parsed.short_description or "", description, _about_rewards(module, description), options)
+
+
+def _tidy(text: str) -> str:
+    return _markup(" ".join(text.split()))
+
+
+def _markup(text: str) -> str:
+    """Turn the roles and double backticks of docstrings into Markdown.
+
+    >>> _markup("see :class:`turngym.envs.TextEnv` and ``x``")
+    'see `TextEnv` and `x`'
+    """
+    text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", text)
+    return text.replace("``", "`")
+
+
+def _without_examples(text: str) -> str:
+    paragraphs = [part for part in re.split(r"\n\s*\n", text) if not part.lstrip().startswith(">>>")]
+    return "\n\n".join(_tidy(part) for part in paragraphs)
+
+
+def _about_rewards(*texts: str) -> str:
+    """Return the sentences that speak of rewards."""
+    sentences = [
+        sentence
+        for text in texts
+        for sentence in re.split(r"(?<=[.:])\s+(?=[A-Z])", _tidy(_without_examples(text)))
+        if re.search(r"\breward|\bpays?\b|\bscores?\b", sentence, re.IGNORECASE)
+    ]
+    return " ".join(dict.fromkeys(sentences))
+
+
+def options_text(spec: Spec) -> str:
+    """Return the options that an id stands for, as they are written in ``gymnasium.make``."""
+    shown: Mapping[str, Any] = spec.kwargs
+    return ", ".join(f"{key}={value!r}" for key, value in shown.items())

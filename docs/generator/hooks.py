@@ -1,0 +1,141 @@
+"""Hooks of MkDocs: pages that lie beside the code become pages of the site, and the long menus are filled in.
+
+A link between such pages is kept, a picture that one shows is taken along, and a link to any other file of the
+repository becomes plain text.
+"""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[2]
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def _first(*candidates: str) -> str:
+    return next((each for each in candidates if (ROOT / each).exists()), candidates[0])
+
+
+PACKAGES = ("turngym", "turngym.envs", "turngym.wrappers", "turngym.agents", "turngym.trainers", "turngym.benchmarks")
+METHODS = "trainers/algorithms"
+REWARD_MODELS = "trainers/reward_models"
+INTEGRATIONS = _first("trainers/integrations", "trainers/plugins")
+SINGLE = {
+    "trainers/METRICS.md": "reference/metrics.md",
+    "benchmarks/template/plugins.md": "reference/plugins.md",
+    "SECURITY.md": "reference/security.md",
+    "CHANGELOG.md": "reference/changes.md",
+    "benchmarks/results/claims.md": "results/claims.md",
+    "benchmarks/results/worlds.md": "results/worlds.md",
+    "benchmarks/results/experts.md": "results/experts.md",
+}
+
+
+def pages() -> dict[str, str]:
+    """Return file of the repository -> page of the site."""
+    found = dict(SINGLE)
+    for folder, target in (
+        (METHODS, "methods"),
+        (REWARD_MODELS, "methods/reward-models"),
+        (INTEGRATIONS, "integrations"),
+    ):
+        for path in sorted((ROOT / folder).glob("*.md")):
+            name = "index.md" if path.name == "README.md" else path.name
+            found[f"{folder}/{path.name}"] = f"{target}/{name}"
+    return found
+
+
+def rewritten(source: str, target: str, text: str, known: dict[str, str], pictures: set[str]) -> str:
+    """Return a page with its links as they must be on the site; collect the pictures that it shows."""
+
+    def link(found: re.Match[str]) -> str:
+        mark, label, path, anchor = found.groups()
+        if "://" in path:
+            return found[0]
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        if place in known:
+            new = posixpath.relpath(known[place], posixpath.dirname(target) or ".")
+        elif mark and (ROOT / place).is_file():
+            pictures.add(place)
+            new = posixpath.relpath(f"assets/{posixpath.basename(place)}", posixpath.dirname(target) or ".")
+        else:
+            return f"{label} (`{place}`)" if label.strip("`") != place else f"`{place}`"
+        return f"{mark}[{label}]({new}{anchor or ''})"
+
+    return _LINK.sub(link, _with_space_before_lists(text))
+
+
+def _with_space_before_lists(text: str) -> str:
+    """Return the text with an empty line before every list, which Markdown in Python needs."""
+    lines: list[str] = []
+    is_code = False
+    for line in text.splitlines():
+        is_code ^= line.startswith("```")
+        starts = line.startswith("- ") and not is_code and bool(lines) and bool(lines[-1].strip())
+        if starts and not lines[-1].startswith(("- ", "  ")):
+            lines.append("")
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def api() -> str:
+    """Return the page of the public names of every package."""
+    parts = ["# Python API", "The public names, by package. Everything else may change without notice."]
+    for package in PACKAGES:
+        source = ROOT.joinpath("turngym", *package.split(".")[1:], "__init__.py").read_text("utf8")
+        listed = (
+            next(
+                node.value
+                for node in ast.parse(source).body
+                if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+            )
+            if "__all__" in source
+            else ast.List([])
+        )
+        names = [name for name in ast.literal_eval(listed) if not name.startswith("_")]
+        members = "\n".join(f"        - {name}" for name in names)
+        parts.append(f"## {package}\n\n::: {package}\n    options:\n      members:\n{members}")
+    return "\n\n".join(parts) + "\n"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages and pictures that lie beside the code."""
+    known = pages()
+    pictures: set[str] = set()
+    files.append(File.generated(config, "reference/api.md", content=api()))
+    for source, target in known.items():
+        text = rewritten(source, target, (ROOT / source).read_text("utf8"), known, pictures)
+        files.append(File.generated(config, target, content=text))
+    for place in sorted(pictures):
+        files.append(File.generated(config, f"assets/{posixpath.basename(place)}", content=(ROOT / place).read_bytes()))
+    return files
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Fill in the long menus."""
+    environments = sorted(
+        path.name for path in (ROOT / "docs" / "environments").glob("*.md") if path.name != "index.md"
+    )
+    targets = sorted(pages().values())
+    menus: dict[str, list[Any]] = {
+        "Environments": ["environments/index.md", *(f"environments/{name}" for name in environments)],
+        "Methods": [*_menu(targets, "methods/"), {"Reward models": _menu(targets, "methods/reward-models/")}],
+        "Integrations": _menu(targets, "integrations/"),
+    }
+    menus["Methods"].append({"Results": _menu(targets, "results/")})
+    for section in config.nav or []:
+        for name in section:
+            section[name] = menus.get(name, section[name])
+    return config
+
+
+def _menu(targets: list[str], folder: str) -> list[str]:
+    inside = [each for each in targets if each.startswith(folder) and "/" not in each[len(folder) :]]
+    return sorted(inside, key=lambda each: (not each.endswith("/index.md"), each))
