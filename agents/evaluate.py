@@ -213,10 +213,13 @@ def play_all(
         if not trajectory.fault:
             tell(trajectory)
 
-    trajectories = rollout(vector, agent, specs, schedule=schedule, on_episode=first_try, may_begin=may_begin)
+    trajectories = rollout(
+        vector, agent, specs, schedule=schedule, on_episode=first_try, may_begin=may_begin, final_prompts=False
+    )
     broken = [i for i, trajectory in enumerate(trajectories) if trajectory.fault]
     if broken:
-        again = rollout(vector, agent, [trajectories[i].spec for i in broken], schedule=schedule, on_episode=tell)
+        left = [trajectories[i].spec for i in broken]
+        again = rollout(vector, agent, left, schedule=schedule, on_episode=tell, final_prompts=False)
         for i, trajectory in zip(broken, again, strict=True):
             trajectories[i] = trajectory
     return trajectories

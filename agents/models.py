@@ -68,12 +68,20 @@ class LanguageModel:
         tokenizer: Its tokenizer, chat template included.
         name: Where it came from.
         generate: What generates for it while that is not its network.
+        longest: Longest sequence that ``generate`` takes; 0 where that is the network's own limit.
     """
 
     network: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     name: str
     generate: Generate | None = None
+    longest: int = 0
+
+    @property
+    def context(self) -> int:
+        """Longest sequence, prompt and completion, that the model is made for; 0 where its configuration is silent."""
+        of_network = getattr(self.network.config.get_text_config(), "max_position_embeddings", None)
+        return min([int(limit) for limit in (self.longest, of_network) if limit], default=0)
 
     @property
     def stop_ids(self) -> frozenset[int]:

@@ -17,6 +17,7 @@ from turngym.errors import ConfigError
 from turngym.seeding import stream, stream_seed
 from turngym.trainers.checkpoint import all_checkpoints
 from turngym.trainers.config import TrainConfig
+from turngym.trainers.context import require_turns
 from turngym.trainers.past_selves import PREFIX, PastSelves
 from turngym.trainers.run_folder import RunFolder
 from turngym.trainers.setup import policy_agent
@@ -34,13 +35,14 @@ class GameTask(Task):
     Args:
         config: Settings of the run; ``env`` is the game, ``env_options`` those of the game and of its tables.
         joint_views: Whether turns record what all seats together know.
+        final_prompts: Whether truncated trajectories keep the prompt that would have come next.
 
     Raises:
         UnknownName: There is no such game, or no player that the settings name.
         ConfigError: An option is out of its range.
     """
 
-    def __init__(self, config: TrainConfig, joint_views: bool = False) -> None:
+    def __init__(self, config: TrainConfig, joint_views: bool = False, final_prompts: bool = False) -> None:
         if config.wrappers:
             raise ConfigError(f"wrappers go around environments with one agent, and {config.env} is a game: leave out.")
         self.config = config
@@ -52,6 +54,7 @@ class GameTask(Task):
             settings.num_envs or settings.groups * settings.group_size,
             env_id=config.env,
             joint_views=joint_views,
+            final_prompts=final_prompts,
             **of_table,
         )
         self.past = PastSelves(config.self_play.num_past, config.self_play.freeze_every)
@@ -73,7 +76,9 @@ class GameTask(Task):
     def _games_of(self, agent: Agent, count: int, purpose: str) -> list[Trajectory]:
         """Let one agent play all seats of some games."""
         specs = [GameSpec(i, stream_seed(purpose, self.config.seed, i) % 2**31, i) for i in range(count)]
-        return [t for t in self.tables.play(specs, {LEARNER: agent}) if not t.fault]
+        played = self.tables.play(specs, {LEARNER: agent})
+        require_turns(played)
+        return [t for t in played if not t.fault]
 
     def _demonstrator(self) -> PlayerAgent:
         return PlayerAgent(self.tables.vector.tables, self.config.self_play.demonstrator, self.config.seed)

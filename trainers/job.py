@@ -239,6 +239,8 @@ class _Job:
                     self.watch(trainer.model, record)
                 success, speed = record["rollout/success"], record["time/turns_per_second"]
                 note = f"success {100 * success:.0f} %, {speed:.0f} turns/s"
+                if record["rollout/context"]:
+                    note += f", {100 * record['rollout/context']:.0f} % cut by long prompts"
                 if "eval/success" in record:
                     progress.console.print(
                         f"iteration {record['iteration'] + 1}: dev success {100 * record['eval/success']:.0f} %, {note}"

@@ -12,6 +12,7 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import DivergenceError
 from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.seeding import stream
+from turngym.trainers import context
 from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need, Term
 from turngym.trainers.finite import bad_gradient, bad_loss, check_advantages, check_weights, located
 from turngym.trainers.functional import loss_weights
@@ -19,7 +20,7 @@ from turngym.trainers.policy_statistics import PolicyStatistics, table_metrics
 from turngym.trainers.rows import Batch, MicroBatch, build_batch, build_rows, micro_batches
 from turngym.trainers.scoring import Critic, score
 from turngym.trainers.sharing import copy_sharing_frozen
-from turngym.trainers.turn_table import TurnTable, turn_table, usable
+from turngym.trainers.turn_table import TurnTable, turn_table
 from turngym.trainers.update_config import UpdateConfig
 
 __all__ = ["Learner", "UpdateConfig"]
@@ -113,10 +114,10 @@ class Learner:
 
     def update(self, trajectories: Sequence[Trajectory], iteration: int) -> dict[str, float]:
         """Assign credit to the trajectories of one iteration and update the weights; returns metrics."""
-        kept = usable(trajectories)
-        table = turn_table(kept)
+        kept = context.kept(trajectories, self.config.on_context)
+        table = context.masked(turn_table(kept), kept, self.config.on_context)
         self.advantages = torch.zeros(0)
-        if not len(table.token_turn):
+        if not table.has_loss:
             return {"train/updates": float(self.updates), "train/rows": 0.0}
         rows = build_rows(kept, with_final_prompts=self.critic is not None, merge=self.merge_rows)
         batch = build_batch(rows)
@@ -161,6 +162,7 @@ class Learner:
         first = table.first_tokens()
         turn_value[table.token_turn[first]] = token_value[first]
         final_value = torch.zeros(table.num_episodes, dtype=torch.float64)
+        final_value[table.episode[table.truncated]] = turn_value[table.truncated]  # where no prompt comes after it
         final = (batch.turn < 0) & (batch.episode >= 0)
         final_value[batch.episode[final]] = values[final]
         return table.with_values(turn_value, token_value, final_value)

@@ -34,5 +34,10 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None) -> T
 def _plain_task(config: TrainConfig, algorithm: Algorithm[Any] | None) -> Task:
     needs = frozenset[Need]() if algorithm is None else algorithm.needs
     if is_game(config.env):
-        return GameTask(config, joint_views=Need.JOINT_VIEWS in needs)
-    return EnvTask(config, snapshots=Need.SNAPSHOTS in needs, entropies=Need.SAMPLED_ENTROPIES in needs)
+        return GameTask(config, joint_views=Need.JOINT_VIEWS in needs, final_prompts=Need.VALUES in needs)
+    return EnvTask(
+        config,
+        snapshots=Need.SNAPSHOTS in needs,
+        entropies=Need.SAMPLED_ENTROPIES in needs,
+        final_prompts=Need.VALUES in needs,
+    )

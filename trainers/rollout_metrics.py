@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from turngym.agents.trajectory import Trajectory
+from turngym.trainers.context import did_not_fit
 
 
 def branch_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
@@ -40,6 +41,8 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "rollout/faults": float(len(trajectories) - len(whole)),
         "rollout/success": sum(trajectory.success == 1 for trajectory in whole) / count,
         "rollout/truncated": sum(trajectory.truncated for trajectory in whole) / count,
+        "rollout/context": sum(did_not_fit(trajectory) for trajectory in whole) / count,
+        "rollout/context_first": float(sum(did_not_fit(each) and not each.turns for each in whole)),
         "rollout/reward_sum": math.fsum(rewards) / max(len(rewards), 1),
         "rollout/turns": len(turns) / count,
         "rollout/invalid_actions": sum(not turn.action_is_valid for turn in turns) / max(len(turns), 1),

@@ -56,12 +56,15 @@ def _texts(turn: Turn, before: tuple[int, ...], decode: Decode) -> dict[str, Any
     return {**found, "prompt_continues": True} if continues else found
 
 
-def advantages_by_turn(trajectories: Sequence[Trajectory], flat: Sequence[float]) -> list[list[list[float]] | None]:
+def advantages_by_turn(
+    trajectories: Sequence[Trajectory], flat: Sequence[float], trained: Sequence[Trajectory] | None = None
+) -> list[list[list[float]] | None]:
     """Return for each trajectory, turn by turn, the advantage of each sampled token.
 
     Args:
         trajectories: All trajectories of an iteration.
         flat: Advantages in the order of their turn table.
+        trained: Those of the trajectories that are in the table; every usable one unless given.
 
     Returns:
         None for a trajectory that was not trained on, and for all of them where ``flat`` is empty.
@@ -72,7 +75,8 @@ def advantages_by_turn(trajectories: Sequence[Trajectory], flat: Sequence[float]
     >>> advantages_by_turn([broken, one], [0.5, -0.5])
     [None, [[0.5, -0.5], []]]
     """
-    used = {id(trajectory) for trajectory in usable(trajectories)} if len(flat) else set()
+    in_table = usable(trajectories) if trained is None else trained
+    used = {id(trajectory) for trajectory in in_table} if len(flat) else set()
     found: list[list[list[float]] | None] = []
     start = 0
     for trajectory in trajectories:

@@ -13,6 +13,7 @@ from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, torch
 from turngym.seeding import stream, stream_seed
+from turngym.trainers.context import require_turns
 from turngym.trainers.rows import Read, Row, build_batch, build_rows, micro_batches
 from turngym.trainers.scoring import score
 from turngym.trainers.supervised_config import SupervisedConfig as SupervisedConfig
@@ -62,12 +63,13 @@ def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed:
     The same seed gives the same ones.
 
     Raises:
-        ConfigError: The environment broke in every episode.
+        ConfigError: The environment broke in every episode, or no first prompt fits.
     """
     specs = [EpisodeSpec(i, stream_seed("demonstration", seed, i) % 2**31, i) for i in range(count)]
     played = rollout(vector, DemonstrationAgent(student), specs)
     if played and all(trajectory.fault for trajectory in played):
         raise ConfigError(f"the environment broke in each of {counted(count, 'demonstration')}: {played[0].fault}")
+    require_turns(played)
     return [t for t in played if not t.fault and all(turn.action != GIVEN_UP for turn in t.turns)]
 
 

@@ -119,10 +119,14 @@ class EnvTask(Task):
         config: Settings of the run.
         snapshots: Whether turns keep the environment's state, so that episodes can branch off.
         entropies: Whether turns keep the entropies of what their tokens were sampled from.
+        final_prompts: Whether truncated episodes keep the prompt that would have come next.
     """
 
-    def __init__(self, config: TrainConfig, snapshots: bool = False, entropies: bool = False) -> None:
+    def __init__(
+        self, config: TrainConfig, snapshots: bool = False, entropies: bool = False, final_prompts: bool = False
+    ) -> None:
         self.config = config
+        self.final_prompts = final_prompts
         self.snapshots = snapshots
         self.entropies = entropies
         self.vector = training_vector(config)
@@ -157,7 +161,14 @@ class EnvTask(Task):
     def _play(self, agent: ModelAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
         agent.sampling = replace(agent.sampling, entropies=self.entropies)
         try:
-            return rollout(self.vector, agent, specs, schedule=self.config.rollout.schedule, snapshots=self.snapshots)
+            return rollout(
+                self.vector,
+                agent,
+                specs,
+                schedule=self.config.rollout.schedule,
+                snapshots=self.snapshots,
+                final_prompts=self.final_prompts,
+            )
         except SnapshotUnsupported as error:
             raise ConfigError(
                 f"{self.config.algorithm} goes on from the middle of episodes, and {self.config.env} cannot save its "

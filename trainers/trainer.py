@@ -18,6 +18,7 @@ from turngym.errors import DivergenceError, RunStopped, TurngymError
 from turngym.trainers.algorithm import Rollout
 from turngym.trainers.checkpoint import all_checkpoints, keep_newest, load_checkpoint, save_checkpoint
 from turngym.trainers.config import TrainConfig
+from turngym.trainers.context import context_metrics, kept, require_turns
 from turngym.trainers.diagnosis import DISK, Diagnosis, diagnose, kind_of
 from turngym.trainers.finite import check_weights, screen_rewards
 from turngym.trainers.guards import Watchdog
@@ -242,6 +243,7 @@ class Trainer:
         self.seconds_total += done - start
         record: dict[str, Any] = {"iteration": self.iteration, "turns_total": self.turns_total}
         record.update(rollout_metrics(played.sampled))
+        record.update(context_metrics(trajectories, self.config.update.on_context))
         record.update(branch_metrics(played.branched))
         record.update(self.task.metrics())
         record.update(metrics)
@@ -252,7 +254,8 @@ class Trainer:
         every = self.config.evaluation.every
         if every and (self.iteration % every == 0 or self._has_reached_limit()):
             record.update(self.evaluate())
-            beside = advantages_by_turn(trajectories, self.learner.advantages.tolist())[:_SAMPLES]
+            used = kept(trajectories, self.config.update.on_context)
+            beside = advantages_by_turn(trajectories, self.learner.advantages.tolist(), used)[:_SAMPLES]
             name = f"iteration-{self.iteration:06d}"
             self.folder.write_samples(name, trajectories[:_SAMPLES], self.model.text_of, beside)
         return record
@@ -278,6 +281,7 @@ class Trainer:
             for turn in (turn for trajectory in found for turn in trajectory.turns):
                 turn.policy_version = version
             screen_rewards(found, self.config.guards.bad_reward)
+            require_turns(found)
             return found
 
         return gather

@@ -35,7 +35,8 @@ class TurnTable:
         token_logprob: The sampler's log-probability of each token.
         turn_value: Critic at the last prompt token of each turn; None without a critic.
         token_value: Critic at the position before each sampled token; None without a critic.
-        final_value: Critic after the last turn of each episode: 0 if it terminated; None without a critic.
+        final_value: Critic after the last turn of each episode: 0 if it terminated, and the value of its last turn if
+            there is no prompt to read after it; None without a critic.
         role: Role of the seat that acted, an index of ``role_names``.
         role_names: Environment and role as ``environment/role``, the same text in every batch.
         joint: What all seats together knew before each turn; empty text where one agent is alone.
@@ -50,6 +51,7 @@ class TurnTable:
         earlier_reward: Rewards that each episode got before its first turn here.
         action_text: The action of each turn.
         final_anchor_text: The text of the anchor state after each episode's last turn.
+        masked: Turns that are in every statistic and not in the loss; empty where there are none.
     """
 
     episode: Int[Tensor, "turn"]
@@ -81,6 +83,7 @@ class TurnTable:
     earlier_reward: Float[Tensor, "episode"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.float64))
     action_text: tuple[str, ...] = ()
     final_anchor_text: tuple[str, ...] = ()
+    masked: Bool[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
 
     @property
     def num_turns(self) -> int:
@@ -91,6 +94,11 @@ class TurnTable:
     def num_episodes(self) -> int:
         """How many episodes the table holds."""
         return int(self.episode[-1]) + 1 if self.num_turns else 0
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether a sampled token of the table enters the loss."""
+        return bool((~self.masked[self.token_turn]).any() if len(self.masked) else len(self.token_turn))
 
     @property
     def turns_per_episode(self) -> Int[Tensor, "episode"]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from turngym.errors import ConfigError
+
+OnContext: TypeAlias = Literal["train", "mask", "drop"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,9 @@ class UpdateConfig:
         minibatches: Updates a pass; distinct sequences are dealt out at random.
         max_micro_batch_tokens: Padded tokens that go through the network together; memory and speed, not maths.
             0 chooses: 2048 on a CPU, whose caches larger ones overflow, else 16384.
+        on_context: What is done with an episode whose next prompt did not fit: ``train`` takes it like every truncated
+            episode, ``mask`` leaves it in the statistics of its group and out of the loss, ``drop`` leaves it out of
+            both, so that its group shrinks.
     """
 
     learning_rate: float = 3e-4
@@ -35,6 +41,7 @@ class UpdateConfig:
     epochs: int = 1
     minibatches: int = 1
     max_micro_batch_tokens: int = 0
+    on_context: OnContext = "train"
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "critic_learning_rate"):
@@ -45,3 +52,5 @@ class UpdateConfig:
         for name, least in (("epochs", 1), ("minibatches", 1), ("max_micro_batch_tokens", 0)):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
+        if self.on_context not in ("train", "mask", "drop"):
+            raise ConfigError(f"on_context must be train, mask or drop, got {self.on_context!r}.")

@@ -59,11 +59,11 @@ def vllm_rollouts(model: LanguageModel, source: str, config: VllmConfig) -> Iter
     """
     sampler = VllmSampler(source, config, model.stop_ids)
     follower = Follower(sampler, model)
-    model.generate = follower.generate
+    model.generate, model.longest = follower.generate, sampler.max_model_len
     try:
         yield follower
     finally:
-        model.generate = None
+        model.generate, model.longest = None, 0
         sampler.close()
 
 

@@ -45,6 +45,7 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
         format=settings.format,
         seed=settings.seed,
         iteration=iteration,
+        context=model.context,
     )
 
 

@@ -33,6 +33,7 @@ def vllm_agent(sampler: VllmSampler, vocabulary: Vocabulary, settings: AgentSett
         format=settings.format,
         seed=settings.seed,
         iteration=iteration,
+        context=sampler.max_model_len,
     )
 
 

@@ -17,7 +17,8 @@ NORMALISATIONS = ("token", "turn", "turn_sum", "trajectory", "trajectory_sum", "
 def loss_weights(table: TurnTable, normalisation: str) -> Float[Tensor, "token"]:
     """Return the weight of each sampled token of the table, in table order, float64.
 
-    Turns without a token, and episodes and groups without one, are not counted. All weights sum to 1, save those of
+    Tokens of turns that are masked weigh nothing, and what is left is averaged as if they were not there. Turns without
+    a token, and episodes and groups without one, are not counted. All weights sum to 1, save those of
     ``turn_sum`` and ``trajectory_sum``, which sum to the mean number of tokens of a turn and of a trajectory.
 
     Args:
@@ -29,7 +30,16 @@ def loss_weights(table: TurnTable, normalisation: str) -> Float[Tensor, "token"]
     """
     if normalisation not in NORMALISATIONS:
         raise ConfigError(f"no normalisation named {normalisation!r}. {nearest(normalisation, NORMALISATIONS)}")
-    turn = table.token_turn
+    if len(table.masked):
+        weights = torch.zeros(len(table.token_turn), dtype=torch.float64)
+        in_loss = ~table.masked[table.token_turn]
+        weights[in_loss] = _weights(table, table.token_turn[in_loss], normalisation)
+        return weights
+    return _weights(table, table.token_turn, normalisation)
+
+
+def _weights(table: TurnTable, turn: Tensor, normalisation: str) -> Tensor:
+    """Return the weights of some tokens, given the turn of each."""
     episode, group = table.episode[turn], table.group[turn]
     each = torch.ones(len(turn), dtype=torch.float64)
     if normalisation == "token":
