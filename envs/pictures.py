@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from gymnasium.spaces import Box, Dict
 from numpy.typing import NDArray
 
 from turngym.envs.core import TextEnv
+from turngym.envs.hooks import RenamedAttribute
 from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError
 
@@ -24,7 +26,7 @@ class PictureEnv(TextEnv[Any]):
     text alone; the picture is painted again from the state. The picture shows the board as it is now, also where the
     text tells only what is new, and never a hidden fact. ``render_mode="rgb_array"`` gives the same picture.
 
-    A subclass implements ``_image`` and calls ``_set_frame`` in its ``__init__``, once the options are checked.
+    A subclass implements ``render_image`` and calls ``set_frame`` in its ``__init__``, once the options are checked.
 
     Args:
         max_turns: Turns after which an unfinished episode is truncated.
@@ -38,6 +40,8 @@ class PictureEnv(TextEnv[Any]):
     """
 
     __slots__ = ("_frame", "image")
+    old_hooks: ClassVar[Mapping[str, str]] = {"_image": "render_image"}
+    _set_frame = RenamedAttribute("set_frame")
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012  (as declared)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -65,10 +69,10 @@ class PictureEnv(TextEnv[Any]):
             self.step = self._step_and_paint  # type: ignore[method-assign]
 
     @abstractmethod
-    def _image(self) -> NDArray[np.uint8]:
-        """Return a new picture of what the agent can know now, uint8 [H, W, 3], of the size given to ``_set_frame``."""
+    def render_image(self) -> NDArray[np.uint8]:
+        """Return a new picture of what the agent can know now, uint8 [H, W, 3], of the size given to ``set_frame``."""
 
-    def _set_frame(self, height: int, width: int) -> None:
+    def set_frame(self, height: int, width: int) -> None:
         """Fix the size of every picture, in pixels: it follows from the options and is the same for all instances."""
         if not (0 < height <= _LARGEST_SIDE and 0 < width <= _LARGEST_SIDE):
             raise ConfigError(f"a picture has 1 to {_LARGEST_SIDE} pixels a side, got {height} x {width}.")
@@ -78,7 +82,7 @@ class PictureEnv(TextEnv[Any]):
             self.observation_space = Dict(text=Unicode(), image=box)
 
     def _with_image(self, text: str) -> dict[str, Any]:
-        return {"text": text, "image": self._image()}
+        return {"text": text, "image": self.render_image()}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin a new episode; see :meth:`TextEnv.reset`."""
@@ -99,4 +103,4 @@ class PictureEnv(TextEnv[Any]):
         """Return the picture as text or as an array, black before the first reset; None without a render mode."""
         if self.render_mode != "rgb_array":
             return super().render()
-        return np.zeros((*self._frame, 3), np.uint8) if self._observation is None else self._image()
+        return np.zeros((*self._frame, 3), np.uint8) if self._observation is None else self.render_image()

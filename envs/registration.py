@@ -119,12 +119,18 @@ def _register(env_id: str, spec: Spec) -> None:
     )
 
 
-def register_env(env_id: str, entry_point: str, *, summary: str, options: Mapping[str, Any] | None = None) -> None:
+def register_env(
+    env_id: str,
+    entry_point: str | type[gymnasium.Env[Any, Any]],
+    *,
+    summary: str,
+    options: Mapping[str, Any] | None = None,
+) -> None:
     """Register an environment of your own as turngym registers its own; the same again changes nothing.
 
     Args:
         env_id: Its id, with a namespace of your own: ``"locks/Picker-v0"``.
-        entry_point: ``"module:Class"`` of a :class:`turngym.envs.TextEnv`, imported on first ``make``.
+        entry_point: A :class:`turngym.envs.TextEnv`, or ``"module:Class"`` of one, imported on first ``make``.
         summary: One sentence for ``turngym list``.
         options: Options that the id stands for.
 
@@ -135,6 +141,8 @@ def register_env(env_id: str, entry_point: str, *, summary: str, options: Mappin
     Traceback (most recent call last):
     turngym.errors.ConfigError: the namespace turngym is for what comes with it, got 'turngym/Picker-v0': take your own.
     """
+    if isinstance(entry_point, type):
+        entry_point = f"{entry_point.__module__}:{entry_point.__qualname__}"
     _require_own(env_id, entry_point, summary)
     spec = Spec(entry_point, dict(options or {}), summary)
     if _added.get(env_id) != spec:

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from turngym.envs.core import Outcome, TextEnv, split_of
+from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.instances import split_of
 from turngym.envs.multiagent.hosted import HostedTable
 from turngym.envs.multiagent.players import PLAYERS, Player, make_player
 from turngym.envs.multiagent.registration import GAMES, game_class, game_refusal, make_game
@@ -153,7 +154,7 @@ class SeatEnv(TextEnv[str]):
 
     # The rules.
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         for _ in range(_MAX_DRAWS):
             seed = int(self.np_random.integers(2**62))
@@ -183,7 +184,7 @@ class SeatEnv(TextEnv[str]):
         self._hosted.play_on()
         return not self.table.is_over
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         hosted, seat = self._hosted, self._seat
         answer = hosted.answer(seat, action)
         hosted.play_on()
@@ -196,22 +197,22 @@ class SeatEnv(TextEnv[str]):
             answer.is_valid,
         )
 
-    def _refuse_long(self, action: str) -> Outcome[str]:
-        return self._advance(action)  # the table refuses it, asks again, and takes the default action in the end
+    def refuse_long_action(self, action: str) -> Outcome[str]:
+        return self.apply_action(action)  # the table refuses it, asks again, and takes the default action in the end
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self.game.anchor(self._seat)
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self.view.legal_actions
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return self.game.progress(self._seat)
 
-    def _score(self) -> float:
+    def score(self) -> float:
         return self.game.score(self._seat) if self.table.is_over else 0.0
 
-    def _picture(self) -> str:
+    def render_text(self) -> str:
         return "\n".join([*self.view.lines, self.view.observation.rpartition("\n")[2]])
 
     def expert_action(self) -> str:
@@ -233,10 +234,10 @@ class SeatEnv(TextEnv[str]):
             return False
         return self.table.swap_hidden(self._seat, self.np_random)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"hosted": self._hosted.state(), "seat": self._seat, "seed": self._seed}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         seat, seed = state["seat"], state["seed"]
         if seat not in self.game.everyone or not isinstance(seed, int):
             raise ValueError(f"seat {seat!r}, seed {seed!r}")

@@ -10,7 +10,7 @@ from turngym.types import JSONValue
 
 
 class CannotBegin(Sound):
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         raise KeyError("no such cave")
 
 
@@ -20,10 +20,10 @@ class CannotBeMade(Sound):
 
 
 class BreaksOff(Sound):
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         if self.turn == 2:
             raise IndexError("no more caves")
-        return super()._advance(action)
+        return super().apply_action(action)
 
 
 class Silent(Sound):
@@ -51,7 +51,7 @@ class NumberOfNumPy(Sound):
 
 
 class NumbersAsActions(Sound):
-    def _legal_actions(self) -> Any:
+    def legal_actions(self) -> Any:
         return (1, 2)
 
 
@@ -61,12 +61,12 @@ class EarlySuccess(Sound):
 
 
 class TooMuchProgress(Sound):
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return 1.5
 
 
 class InfiniteScore(Sound):
-    def _score(self) -> float:
+    def score(self) -> float:
         return float("inf")
 
 
@@ -76,14 +76,14 @@ class TellsOfFaults(Sound):
 
 
 class SpeaksNumbers(Sound):
-    def _begin(self, task: str | int | None) -> Any:
-        super()._begin(task)
+    def begin(self, task: str | int | None) -> Any:
+        super().begin(task)
         return 64
 
 
 class NoReward(Sound):
-    def _advance(self, action: str) -> Outcome[str]:
-        return super()._advance(action)._replace(reward=float("nan"))
+    def apply_action(self, action: str) -> Outcome[str]:
+        return super().apply_action(action)._replace(reward=float("nan"))
 
 
 class BothFlags(Sound):
@@ -108,13 +108,13 @@ class NeverEnds(Sound):
 
 
 class LiesAboutLegality(Sound):
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return ("jump",)
 
 
 class LegalAfterTheEnd(Sound):
     def _info(self) -> dict[str, Any]:
-        return {**super()._info(), "legal_actions": self._legal_actions()}
+        return {**super()._info(), "legal_actions": self.legal_actions()}
 
 
 class StepsOn(Sound):
@@ -145,14 +145,14 @@ class ClosesOnlyWhenUsed(Sound):
 
 
 class Picky(Sound):
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         action.encode("utf-16")  # a lone surrogate cannot be encoded
-        return super()._advance(action)
+        return super().apply_action(action)
 
 
 class TrustsDigits(Sound):
-    def _advance(self, action: str) -> Outcome[str]:
-        return super()._advance(f"open {int(action)}" if action[-1:].isnumeric() and " " not in action else action)
+    def apply_action(self, action: str) -> Outcome[str]:
+        return super().apply_action(f"open {int(action)}" if action[-1:].isnumeric() and " " not in action else action)
 
 
 class RestlessExpert(Sound):
@@ -194,23 +194,23 @@ class BelievesItsInfo(Sound):
         self.last = super()._info()
         return self.last
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         seen = self.last.get("anchor", "nothing")
-        outcome = super()._advance(action)
+        outcome = super().apply_action(action)
         return outcome._replace(observation=f"{outcome.observation}, before: {seen}")
 
-    def _state(self) -> JSONValue:
-        return [super()._state(), self.last]
+    def save_state(self) -> JSONValue:
+        return [super().save_state(), self.last]
 
-    def _load(self, state: JSONValue) -> None:
-        super()._load(state[0])
+    def load_state(self, state: JSONValue) -> None:
+        super().load_state(state[0])
         self.last = state[1]
 
 
 FAULTS: list[tuple[Any, str, str]] = [
-    (CannotBegin, "plays", "KeyError: 'no such cave' in _begin, line"),
+    (CannotBegin, "plays", "KeyError: 'no such cave' in begin, line"),
     (CannotBeMade, "plays", "making it raised OSError: the cave is closed"),
-    (BreaksOff, "plays", "IndexError: no more caves in _advance"),
+    (BreaksOff, "plays", "IndexError: no more caves in apply_action"),
     (Silent, "instructions-given", "a text that is not empty"),
     (MissesAKey, "info-complete", "info lacks score"),
     (AddsAKey, "info-complete", "got also place"),

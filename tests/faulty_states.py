@@ -12,8 +12,8 @@ from turngym.types import JSONValue
 
 
 class NamesNothing(Sound):
-    def _begin(self, task: str | int | None) -> str:
-        text = super()._begin(task)
+    def begin(self, task: str | int | None) -> str:
+        text = super().begin(task)
         self.instance = ""
         return text
 
@@ -22,8 +22,8 @@ class NamesNothing(Sound):
 
 
 class NamesTooCoarsely(Sound):
-    def _begin(self, task: str | int | None) -> str:
-        super()._begin(task)
+    def begin(self, task: str | int | None) -> str:
+        super().begin(task)
         self.instance = f"coin in cave {self.place % 2}"
         return f"64 boxes, wind {self._noise()}"
 
@@ -32,7 +32,7 @@ class NamesTooCoarsely(Sound):
 
 
 class SavesASet(Sound):
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {self.place, self.low, self.high}
 
 
@@ -44,19 +44,19 @@ class Pickles(Sound):
 class SavesTheHour(Sound):
     saved = 0
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         self.saved += 1
         return [self.place, self.low, self.high, self.saved]
 
-    def _load(self, state: JSONValue) -> None:
-        super()._load(state[:3])
+    def load_state(self, state: JSONValue) -> None:
+        super().load_state(state[:3])
 
 
 class KeepsAGenerator(Sound):
     """Has a generator of its own and does not save it."""
 
-    def _begin(self, task: str | int | None) -> str:
-        text = super()._begin(task)
+    def begin(self, task: str | int | None) -> str:
+        text = super().begin(task)
         self.own = np.random.default_rng(int(self.np_random.integers(2**32)))
         return text
 
@@ -72,73 +72,73 @@ class ForgetsTheGenerator(Sound):
 
 
 class ForgetsInASnapshot(Sound):
-    def _load(self, state: JSONValue) -> None:
-        super()._load([state[0], 0, 63])
+    def load_state(self, state: JSONValue) -> None:
+        super().load_state([state[0], 0, 63])
 
 
 class MovesTheCoin(Sound):
-    def _load(self, state: JSONValue) -> None:
-        super()._load(state)
+    def load_state(self, state: JSONValue) -> None:
+        super().load_state(state)
         self.place = min(self.high, self.place + 1)
 
 
 class RestoresOnlyUsedCopies(Sound):
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         if "place" not in vars(self):
             raise RuntimeError("reset() first")
-        super()._load(state)
+        super().load_state(state)
 
 
 class TellsAtOnce(Sound):
-    def _begin(self, task: str | int | None) -> str:
-        return f"{super()._begin(task)}, box {(self.place * 5 + 3) % 64} is special"
+    def begin(self, task: str | int | None) -> str:
+        return f"{super().begin(task)}, box {(self.place * 5 + 3) % 64} is special"
 
 
 class TellsWhenAsked(Sound):
-    def _advance(self, action: str) -> Outcome[str]:
-        outcome = super()._advance(action)
+    def apply_action(self, action: str) -> Outcome[str]:
+        outcome = super().apply_action(action)
         if outcome.action_is_valid:
             return outcome
         return outcome._replace(observation=f"{outcome.observation}, it is not {self.place + 1}")
 
 
 class TellsInTheAnchor(Sound):
-    def _anchor(self) -> str:
-        return f"{super()._anchor()}, {self.place}"
+    def anchor(self) -> str:
+        return f"{super().anchor()}, {self.place}"
 
 
 class TellsInTheList(Sound):
-    def _legal_actions(self) -> tuple[str, ...]:
-        return tuple(sorted(super()._legal_actions(), key=lambda action: action != f"open {self.place}"))
+    def legal_actions(self) -> tuple[str, ...]:
+        return tuple(sorted(super().legal_actions(), key=lambda action: action != f"open {self.place}"))
 
 
 class TellsInProgress(Sound):
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return self.place / 64
 
 
 class TellsTheTurn(Sound):
-    def _anchor(self) -> str:
-        return f"{super()._anchor()}, turn {self.turn}"
+    def anchor(self) -> str:
+        return f"{super().anchor()}, turn {self.turn}"
 
 
 class CountsTurns(Sound):
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.left = 20
-        return super()._begin(task)
+        return super().begin(task)
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         self.left -= 1
-        return super()._advance(action)
+        return super().apply_action(action)
 
-    def _anchor(self) -> str:
-        return f"{super()._anchor()}, {self.left} left"
+    def anchor(self) -> str:
+        return f"{super().anchor()}, {self.left} left"
 
-    def _state(self) -> JSONValue:
-        return [super()._state(), self.left]
+    def save_state(self) -> JSONValue:
+        return [super().save_state(), self.left]
 
-    def _load(self, state: JSONValue) -> None:
-        super()._load(state[0])
+    def load_state(self, state: JSONValue) -> None:
+        super().load_state(state[0])
         self.left = state[1]
 
 
@@ -148,15 +148,15 @@ class UnstableTasks(Sound):
 
 
 class SharesSplits(Sound):
-    def _begin(self, task: str | int | None) -> str:
-        super()._begin(task)
+    def begin(self, task: str | int | None) -> str:
+        super().begin(task)
         self.place = int(self.np_random.integers(4))
         self.instance = f"coin in {self.place}"
         return "64 boxes"
 
 
 class Mute(Sound):
-    def _picture(self) -> Any:
+    def render_text(self) -> Any:
         return None
 
 
@@ -174,17 +174,17 @@ class Painted(Sound, PictureEnv):
         self, *, split: str = "train", env_id: str = "", render_mode: str | None = None, image: bool = True
     ) -> None:
         PictureEnv.__init__(self, max_turns=9, split=split, env_id=env_id, render_mode=render_mode, image=image)
-        self._set_frame(4, 64)
+        self.set_frame(4, 64)
 
-    def _image(self) -> Any:
+    def render_image(self) -> Any:
         picture = np.zeros((4, 64, 3), np.uint8)
         picture[:, self.low : self.high + 1] = 255
         return picture
 
 
 class PaintsTheCoin(Painted):
-    def _image(self) -> Any:
-        picture = super()._image()
+    def render_image(self) -> Any:
+        picture = super().render_image()
         picture[0, self.place] = 7
         return picture
 
@@ -192,10 +192,10 @@ class PaintsTheCoin(Painted):
 class PaintsOver(Painted):
     """Paints every picture into one array."""
 
-    def _image(self) -> Any:
+    def render_image(self) -> Any:
         if "canvas" not in vars(self):
             self.canvas = np.zeros((4, 64, 3), np.uint8)
-        self.canvas[:] = super()._image()
+        self.canvas[:] = super().render_image()
         return self.canvas
 
 

@@ -42,21 +42,21 @@ class UsesTheClasses(Sound):
 
 
 class ShowsTheTime(Sound):
-    def _begin(self, task: str | int | None) -> str:
-        return f"{super()._begin(task)} at {time.time()}"
+    def begin(self, task: str | int | None) -> str:
+        return f"{super().begin(task)} at {time.time()}"
 
 
 class ShowsTheDate(Sound):
-    def _begin(self, task: str | int | None) -> str:
-        return f"{super()._begin(task)} on {datetime.date.today()}"
+    def begin(self, task: str | int | None) -> str:
+        return f"{super().begin(task)} on {datetime.date.today()}"
 
 
 class SharesAList(Sound):
     turns: list[int] = []  # noqa: RUF012
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.turns.clear()
-        return super()._begin(task)
+        return super().begin(task)
 
     def _noise(self) -> int:
         self.turns.append(0)
@@ -66,9 +66,9 @@ class SharesAList(Sound):
 class CountsCopies(Sound):
     played = 0
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         CountsCopies.played += 1
-        return f"{super()._begin(task)}, episode {CountsCopies.played}"
+        return f"{super().begin(task)}, episode {CountsCopies.played}"
 
 
 class DrawsEntropy(Sound):
@@ -77,9 +77,9 @@ class DrawsEntropy(Sound):
 
 
 class SeedsNothing(Sound):
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.own = np.random.default_rng()
-        return super()._begin(task)
+        return super().begin(task)
 
     def _noise(self) -> int:
         return int(self.own.integers(10**6))
@@ -108,41 +108,41 @@ class ObeysTheFirstSeed(Sound):
 class RemembersTheLastEpisode(Sound):
     episodes = 0
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.episodes += 1
-        return super()._begin(task) + " again" * (self.episodes > 1)
+        return super().begin(task) + " again" * (self.episodes > 1)
 
 
 class KeepsItsNotes(Sound):
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         if "notes" not in vars(self):
             self.notes: list[str] = []
-        return super()._begin(task)
+        return super().begin(task)
 
-    def _advance(self, action: str) -> Any:
-        outcome = super()._advance(action)
+    def apply_action(self, action: str) -> Any:
+        outcome = super().apply_action(action)
         self.notes.append(outcome.observation)
         return outcome._replace(observation=f"{outcome.observation}, note {len(self.notes)}")
 
 
 class ListsASet(Sound):
-    def _begin(self, task: str | int | None) -> str:
-        return f"{super()._begin(task)}: {' '.join(set(WORDS))}"
+    def begin(self, task: str | int | None) -> str:
+        return f"{super().begin(task)}: {' '.join(set(WORDS))}"
 
 
 class HashesAText(Sound):
-    def _begin(self, task: str | int | None) -> str:
-        return f"{super()._begin(task)}, room {hash('a room') % 1000}"
+    def begin(self, task: str | int | None) -> str:
+        return f"{super().begin(task)}, room {hash('a room') % 1000}"
 
 
 class ShowsItsProcess(Sound):
-    def _begin(self, task: str | int | None) -> str:
-        return f"{super()._begin(task)}, process {os.getpid()}"
+    def begin(self, task: str | int | None) -> str:
+        return f"{super().begin(task)}, process {os.getpid()}"
 
 
 class ReadsAVariable(Sound):
-    def _begin(self, task: str | int | None) -> str:
-        return f"{super()._begin(task)}, level {os.environ.get('TOY_LEVEL', '1')}"
+    def begin(self, task: str | int | None) -> str:
+        return f"{super().begin(task)}, level {os.environ.get('TOY_LEVEL', '1')}"
 
 
 class SavesAPlaceInATable(Sound):
@@ -150,51 +150,51 @@ class SavesAPlaceInATable(Sound):
 
     table: list[Any] = []  # noqa: RUF012
 
-    def _state(self) -> JSONValue:
-        state = super()._state()
+    def save_state(self) -> JSONValue:
+        state = super().save_state()
         if state not in self.table:
             self.table.append(state)
         return self.table.index(state)
 
-    def _load(self, state: JSONValue) -> None:
-        super()._load(self.table[state])
+    def load_state(self, state: JSONValue) -> None:
+        super().load_state(self.table[state])
 
 
 class LeavesTemporaryFiles(Sound):
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         number, self.path = tempfile.mkstemp(prefix="cave")
         os.close(number)
-        return super()._begin(task)
+        return super().begin(task)
 
 
 class LeavesFiles(Sound):
     kept: list[int] = []  # noqa: RUF012
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.kept.append(os.open(os.devnull, os.O_RDONLY))
-        return super()._begin(task)
+        return super().begin(task)
 
 
 class LeavesChildren(Sound):
     kept: list[Any] = []  # noqa: RUF012
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         if "child" not in vars(self):
             self.child = subprocess.Popen(["sleep", "600"])
             self.kept.append(self.child)
-        return super()._begin(task)
+        return super().begin(task)
 
 
 class LeavesThreads(Sound):
     kept: list[Any] = []  # noqa: RUF012
     gate = threading.Event()
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         if "thread" not in vars(self):
             self.thread = threading.Thread(target=self.gate.wait, name="the cave's own", daemon=True)
             self.thread.start()
             self.kept.append(self.thread)
-        return super()._begin(task)
+        return super().begin(task)
 
 
 def tidy() -> None:

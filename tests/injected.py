@@ -36,8 +36,8 @@ class Injected(Counter):
                 return False
         return True
 
-    def _advance(self, action: str) -> Outcome[str]:
-        outcome = super()._advance(action)
+    def apply_action(self, action: str) -> Outcome[str]:
+        outcome = super().apply_action(action)
         if not self._strikes():
             return outcome
         if self.fault == "raise":

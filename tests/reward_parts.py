@@ -8,6 +8,6 @@ class Parts(TextWrapper):
 
     name = "parts"
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, played: Played) -> tuple[float, bool]:
         played.info["reward_components"] = {"paid": played.reward, "cost": -0.1}
         return played.reward - 0.1, False

@@ -28,11 +28,11 @@ class Served(TextEnv[str]):
         self.finite_instances, self.start = 1, start
         self.instructions = "Count."
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.instance, self.count = "the only one", self.start
         return f"{self.count} {int(self.np_random.integers(10**6))}"
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         self.count += 1
         if action == "break":
             raise ValueError("broken\nin two")
@@ -43,13 +43,13 @@ class Served(TextEnv[str]):
             assert self.gate.wait(60)
         return Outcome(str(self.count), float(self.count), terminated=action == "end", success=action == "end")
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return str(self.count)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return self.count
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self.count = state
 
     def close(self) -> None:
@@ -59,12 +59,12 @@ class Served(TextEnv[str]):
 class Waiting(Served):
     """The same, and in coroutines too; ``nap`` waits a second, ``sleep`` until the gate opens."""
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         if action == "nap":
             time.sleep(1.0)
         if action == "sleep":
             assert self.gate.wait(60)
-        return super()._advance(action)
+        return super().apply_action(action)
 
     async def async_reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -29,15 +29,15 @@ class Sound(TextEnv[str]):
     ) -> None:
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
 
-    def _begin(self, task: str | int | None) -> str:
-        self.place = self._draw(lambda generator: int(generator.integers(BOXES)), lambda place: f"coin in {place}")
+    def begin(self, task: str | int | None) -> str:
+        self.place = self.draw(lambda generator: int(generator.integers(BOXES)), lambda place: f"coin in {place}")
         self.low, self.high = 0, BOXES - 1
         return f"{BOXES} boxes"
 
     def _noise(self) -> int:
         return int(self.np_random.integers(100))
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         match = OPEN.fullmatch(action)
         box = int(match[1]) if match else BOXES
         if box >= BOXES:
@@ -49,19 +49,19 @@ class Sound(TextEnv[str]):
         self.high = max(self.low, min(self.high, BOXES - 1))
         return Outcome(f"{'right' if box < self.place else 'left'}, wind {self._noise()}")
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return f"{self.low} to {self.high}"
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return tuple(f"open {box}" for box in range(BOXES))
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return 1 - (self.high - self.low) / BOXES
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return [self.place, self.low, self.high]
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self.place, self.low, self.high = state
 
     def resample_hidden(self) -> bool:
@@ -79,42 +79,42 @@ class Sound(TextEnv[str]):
 class SortsItsSet(Sound):
     """Holds a set and shows it in order."""
 
-    def _begin(self, task: str | int | None) -> str:
-        return super()._begin(task) + " of " + " ".join(sorted({"oak", "elm", "ash", "fir", "yew"}))
+    def begin(self, task: str | int | None) -> str:
+        return super().begin(task) + " of " + " ".join(sorted({"oak", "elm", "ash", "fir", "yew"}))
 
 
 class TimesItself(Sound):
     """Measures how long it takes and shows nothing of it."""
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.began = time.time()
-        return super()._begin(task)
+        return super().begin(task)
 
 
 class ReadsAVariableInVain(Sound):
     """Looks at an environment variable that changes nothing."""
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.label = os.environ.get("TOY_LABEL", "")
-        return super()._begin(task)
+        return super().begin(task)
 
 
 class SavesItsGenerator(Sound):
     """Has a generator of its own, seeded from the task's and saved with the state."""
 
-    def _begin(self, task: str | int | None) -> str:
-        text = super()._begin(task)
+    def begin(self, task: str | int | None) -> str:
+        text = super().begin(task)
         self.own = np.random.default_rng(int(self.np_random.integers(2**32)))
         return text
 
     def _noise(self) -> int:
         return int(self.own.integers(100))
 
-    def _state(self) -> JSONValue:
-        return [super()._state(), self.own.bit_generator.state]
+    def save_state(self) -> JSONValue:
+        return [super().save_state(), self.own.bit_generator.state]
 
-    def _load(self, state: JSONValue) -> None:
-        super()._load(state[0])
+    def load_state(self, state: JSONValue) -> None:
+        super().load_state(state[0])
         self.own = np.random.default_rng()
         self.own.bit_generator.state = state[1]
 
@@ -122,7 +122,7 @@ class SavesItsGenerator(Sound):
 class LeavesNothing(Sound):
     """Holds a process, a thread, a file and a folder, and lets go of all of them."""
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.close()
         self.gate = threading.Event()
         self.thread = threading.Thread(target=self.gate.wait)
@@ -130,7 +130,7 @@ class LeavesNothing(Sound):
         self.folder = tempfile.TemporaryDirectory()
         self.file = open(os.path.join(self.folder.name, "notes"), "w")  # noqa: SIM115
         self.child = subprocess.Popen(["sleep", "600"])
-        return super()._begin(task)
+        return super().begin(task)
 
     def close(self) -> None:
         if "child" in vars(self):
@@ -148,44 +148,44 @@ class KeepsOneServer(Sound):
 
     server: subprocess.Popen[bytes] | None = None
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         if KeepsOneServer.server is None:
             program = "import sys; sys.stdin.read()"  # ends with the process that started it
             KeepsOneServer.server = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
-        return super()._begin(task)
+        return super().begin(task)
 
 
 class DrawsAndPutsBack(Sound):
     """Uses the global generator and leaves it as it was."""
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         state = random.getstate()
         random.seed(0)
         random.random()
         random.setstate(state)
-        return super()._begin(task)
+        return super().begin(task)
 
 
 class CountsStrikes(Sound):
     """Tells in the anchor how many answers were no action: no counter of turns."""
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.strikes = 0
-        return super()._begin(task)
+        return super().begin(task)
 
-    def _advance(self, action: str) -> Outcome[str]:
-        outcome = super()._advance(action)
+    def apply_action(self, action: str) -> Outcome[str]:
+        outcome = super().apply_action(action)
         self.strikes += not outcome.action_is_valid
         return outcome
 
-    def _anchor(self) -> str:
-        return f"{super()._anchor()}, strike {self.strikes}"
+    def anchor(self) -> str:
+        return f"{super().anchor()}, strike {self.strikes}"
 
-    def _state(self) -> JSONValue:
-        return [super()._state(), self.strikes]
+    def save_state(self) -> JSONValue:
+        return [super().save_state(), self.strikes]
 
-    def _load(self, state: JSONValue) -> None:
-        super()._load(state[0])
+    def load_state(self, state: JSONValue) -> None:
+        super().load_state(state[0])
         self.strikes = state[1]
 
 
@@ -196,15 +196,15 @@ class OneTask(Sound):
         super().__init__(split=split, env_id=env_id, render_mode=render_mode)
         self.finite_instances = 1
 
-    def _begin(self, task: str | int | None) -> str:
-        text = super()._begin(task)
+    def begin(self, task: str | int | None) -> str:
+        text = super().begin(task)
         self.place, self.instance = 5, "coin in 5"
         return text
 
     def resample_hidden(self) -> bool:
         return False
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return ()
 
 
@@ -219,8 +219,8 @@ class Optional(Sound):
             raise ValueError(f"no prize {prize}")
         self.prize = prize
 
-    def _begin(self, task: str | int | None) -> str:
-        return f"{super()._begin(task)}, find the {self.prize}"
+    def begin(self, task: str | int | None) -> str:
+        return f"{super().begin(task)}, find the {self.prize}"
 
 
 HARMLESS: list[Any] = [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import turngym  # noqa: F401  (registers the environments)
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textworlds import babyai_levels
 from turngym.envs.textworlds.babyai import ACTIONS, NOTHING_HAPPENS, UNKNOWN_ACTION, BabyAI
 from turngym.envs.textworlds.babyai_levels import levels, make_level, own_limit, parts_done
@@ -104,7 +104,7 @@ def test_what_is_not_in_view_changes_no_word() -> None:
                     level.grid.set(column, row, swap.grid.get(column, row))
         env._known.clear()
         env._see()
-        assert env._text == text and env._anchor() == info["anchor"]
+        assert env._text == text and env.anchor() == info["anchor"]
 
 
 def test_the_map_of_the_anchor_is_right_wherever_the_agent_went() -> None:

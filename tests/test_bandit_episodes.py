@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.bandit import BernoulliBandit, GaussianBandit
 from turngym.envs.textgames.bandit_players import bonus
 from turngym.envs.textgames.bandit_scenarios import SCENARIOS
@@ -109,7 +109,7 @@ def test_the_anchor_is_the_same_whatever_the_order() -> None:
         env.reset(seed=seed)
         for action in ("blue", "green", "blue", "blue", "green"):
             env.step(action)
-            anchors.setdefault((tuple(env.counts), tuple(env.sums)), set()).add(env._anchor())
+            anchors.setdefault((tuple(env.counts), tuple(env.sums)), set()).add(env.anchor())
     assert all(len(texts) == 1 for texts in anchors.values())
     assert len({text for texts in anchors.values() for text in texts}) == len(anchors)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.blackjack import ACTIONS, Blackjack
 from turngym.envs.textgames.blackjack_rules import outcomes
 from turngym.envs.textgames.blackjack_solver import WINS, game_value

@@ -156,10 +156,10 @@ class Unsaved(Counter):
 class DiesWhenRestored(Counter):
     """An environment that takes its process along when the count is brought back to 1."""
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         if state["count"] == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        super()._load(state)
+        super().load_state(state)
 
 
 def test_an_environment_without_snapshots_is_told_by_its_error() -> None:

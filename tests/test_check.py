@@ -251,7 +251,7 @@ def test_an_error_is_told_with_the_authors_own_line() -> None:
     try:
         faulty_envs.CannotBegin().reset(seed=0)
     except KeyError as error:
-        assert raised(error).startswith("KeyError: 'no such cave' in _begin, line ")
+        assert raised(error).startswith("KeyError: 'no such cave' in begin, line ")
         assert raised(error).endswith(" of faulty_envs.py")
     assert raised(ValueError("alone")) == "ValueError: alone"
 

@@ -20,8 +20,8 @@ class Patient(Sound):
     def __init__(self, **options: Any) -> None:
         super().__init__(max_turns=250, **options)
 
-    def _advance(self, action: str) -> Outcome[str]:
-        found = super()._advance(action)
+    def apply_action(self, action: str) -> Outcome[str]:
+        found = super().apply_action(action)
         if found.terminated:
             self.low, self.high = 0, 63
         return Outcome(found.observation, action_is_valid=found.action_is_valid)
@@ -34,8 +34,8 @@ class Patient(Sound):
 class TellsLate(Patient):
     """Tells in its last turns."""
 
-    def _anchor(self) -> str:
-        return super()._anchor() + (f", {self.place}" if self.turn > 240 else "")
+    def anchor(self) -> str:
+        return super().anchor() + (f", {self.place}" if self.turn > 240 else "")
 
 
 class Open(Patient):

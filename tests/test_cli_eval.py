@@ -250,13 +250,13 @@ def test_a_wrong_word_is_explained(words: list[str], message: str, capsys: pytes
 def test_the_ruleset_hash_follows_the_behaviour(monkeypatch: pytest.MonkeyPatch) -> None:
     before = ruleset_hash(GUESS, {})
     assert ruleset_hash(GUESS, {}) == before != ruleset_hash(GUESS, {"step_reward": -0.1})
-    original = GuessTheNumber._advance
+    original = GuessTheNumber.apply_action
 
     def in_capitals(self: GuessTheNumber, action: str) -> Any:
         outcome = original(self, action)
         return type(outcome)(outcome.observation.upper(), outcome.reward, outcome.terminated, outcome.success)
 
-    monkeypatch.setattr(GuessTheNumber, "_advance", in_capitals)
+    monkeypatch.setattr(GuessTheNumber, "apply_action", in_capitals)
     assert ruleset_hash(GUESS, {}) != before
 
 

@@ -34,9 +34,9 @@ from turngym.envs.textgames.guess_the_number import GuessTheNumber
 
 class Talkative(GuessTheNumber):
     episodes = 0
-    def _begin(self, task):
+    def begin(self, task):
         Talkative.episodes += 1
-        return f"{super()._begin(task)}, episode {Talkative.episodes}"
+        return f"{super().begin(task)}, episode {Talkative.episodes}"
 
 gymnasium.register("broken/Talkative-v0", Talkative, order_enforce=False, disable_env_checker=True,
                    kwargs={"env_id": "broken/Talkative-v0"})

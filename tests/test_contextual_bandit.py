@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.bandit_contextual import ContextualBandit
 from turngym.envs.textgames.bandit_metrics import fit_regret_curve
 from turngym.envs.textgames.bandit_players import LinUCB
@@ -194,7 +194,7 @@ def test_the_anchor_tells_states_apart_and_forgets_the_order() -> None:
         for title in order:
             arm = env.names.index(title)
             env._record(len(env.pulls), arm, env._reward(0, arm))
-        anchors[order] = env._anchor()
+        anchors[order] = env.anchor()
     first, second, third = anchors.values()
     assert first == second != third
 

@@ -22,26 +22,26 @@ class Fork(TextEnv[str]):
         super().__init__(env_id="Fork", max_turns=7)
         self.instructions = "Walk."
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.steps, self.is_marked = 0, bool(self.np_random.integers(2))
         return "marked" if self.is_marked else "plain"
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         if action != "walk":
             return Outcome("No.", action_is_valid=False)
         self.steps += 1
         return Outcome("On.", float(self.steps == 5), self.steps == 5, self.steps == 5)
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return self.steps / 5
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return str(self.steps)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return [self.steps, self.is_marked]
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self.steps, self.is_marked = state
 
     def expert_action(self) -> str:

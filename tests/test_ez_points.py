@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.ez_points import EZPoints
 from turngym.envs.textgames.points_formula import evaluate, tokenize
 from turngym.errors import ConfigError

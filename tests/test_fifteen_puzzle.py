@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.fifteen_puzzle import FifteenPuzzle
 from turngym.envs.textgames.fifteen_puzzle_rules import MOVES, board_text, is_solvable, solved, total_distance
 
@@ -58,7 +58,7 @@ def test_expert_finds_back_when_the_agent_leaves_its_way() -> None:
     env = FifteenPuzzle(scramble=8, max_turns=40)
     env.reset(seed=1)
     for _ in range(4):
-        wrong = [move for move in env._legal_actions() if move != env.expert_action()]
+        wrong = [move for move in env.legal_actions() if move != env.expert_action()]
         env.step(wrong[0])
     over = False
     while not over:
@@ -73,7 +73,7 @@ def test_text_and_distance_follow_the_board(size: int) -> None:
     env = FifteenPuzzle(size=size, scramble=6, max_turns=80)
     env.reset(seed=3)
     for turn in range(60):
-        legal = env._legal_actions()
+        legal = env.legal_actions()
         observation, _, terminated, _, info = env.step(legal[turn % len(legal)])
         assert observation == board_text(env._board, size) == info["anchor"]
         assert env._distance == total_distance(env._board, size) and env._board.index(0) == env._gap
@@ -90,7 +90,7 @@ def test_moves_name_the_direction_of_the_tile() -> None:
 def test_a_move_without_a_tile_changes_nothing_and_is_understood() -> None:
     env = placed(FifteenPuzzle(**EIGHT, step_reward=-0.5), 1, 2, 3, 4, 5, 6, 7, 0, 8)
     before = env._text
-    assert "up" not in env._legal_actions()
+    assert "up" not in env.legal_actions()
     observation, reward, terminated, _, info = env.step("up")
     assert (observation, reward, terminated) == (before, -0.5, False) and info["action_is_valid"]
 
@@ -130,7 +130,7 @@ def test_legal_actions_are_the_moves_that_slide_a_tile() -> None:
     for seed in range(20):
         env.reset(seed=seed)
         for move in MOVES:
-            board, legal = list(env._board), env._legal_actions()
+            board, legal = list(env._board), env.legal_actions()
             env.step(move)
             assert (env._board != board) == (move in legal)
 

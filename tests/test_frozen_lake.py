@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.frozen_lake import FrozenLake
 from turngym.envs.textgames.frozen_lake_rules import (
     MOVES,
@@ -221,9 +221,9 @@ def test_goal_ends_the_episode_with_success() -> None:
 
 def test_legal_actions_stay_on_firm_ice_and_are_all_on_slippery_ice() -> None:
     env = placed(FrozenLake(3), LAKE, 0)
-    assert env._legal_actions() == ("right", "down")
+    assert env.legal_actions() == ("right", "down")
     assert env.step("up")[4]["action_is_valid"], "a move against the edge is understood"
-    assert set(placed(FrozenLake(3, slippery=True), LAKE, 0)._legal_actions()) == set(MOVES)
+    assert set(placed(FrozenLake(3, slippery=True), LAKE, 0).legal_actions()) == set(MOVES)
 
 
 def test_progress_is_the_share_of_the_way() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames import game_2048_rules as rules
 from turngym.envs.textgames.game_2048 import Game2048
 from turngym.envs.textgames.game_2048_rules import (
@@ -178,7 +178,7 @@ def test_same_moves_meet_the_same_tiles_whatever_else_was_asked() -> None:
     env, other = Game2048(**EASY), Game2048(**EASY)
     assert env.reset(seed=5)[0] == other.reset(seed=5)[0]
     for turn in range(40):
-        legal = env._legal_actions()
+        legal = env.legal_actions()
         other.step("nonsense")
         other.expert_action()
         assert env.step(legal[turn % len(legal)])[0] == other.step(legal[turn % len(legal)])[0]
@@ -215,7 +215,7 @@ def test_a_full_board_without_a_move_ends_it_without_success() -> None:
 def test_a_move_that_changes_nothing_brings_no_tile() -> None:
     env = placed(Game2048(3, 256, step_reward=-0.5), 1, 0, 0, 2, 0, 0, 0, 0, 0)
     before = env._text
-    assert env._legal_actions() == ("down", "right")
+    assert env.legal_actions() == ("down", "right")
     observation, reward, _, _, info = env.step("left")
     assert (observation, reward) == (before, -0.5) and info["action_is_valid"]
     assert env.step("down")[0].count(".") == 6
@@ -234,8 +234,8 @@ def test_score_is_the_sum_of_all_made_tiles() -> None:
     fours = sum(2 for tile in env._board if tile == 2)
     while env._running:
         board = env._board
-        after, _ = push(survey(board, 4), env._legal_actions()[0])
-        env.step(env._legal_actions()[0])
+        after, _ = push(survey(board, 4), env.legal_actions()[0])
+        env.step(env.legal_actions()[0])
         fours += sum(2 for one, other in zip(after, env._board, strict=True) if other - one == 2)
     # A tile 2 ** e made of twos scored (e - 1) * 2 ** e on the way; a four that came as one saved 4.
     expected = sum((tile - 1) << tile for tile in env._board if tile) - 2 * fours
@@ -250,7 +250,7 @@ def test_hidden_tiles_change_and_the_past_stays() -> None:
         twin.reset(seed=seed)
         before, instance = env._info(), env.instance
         assert env.resample_hidden() and env._info() == before and env.instance != instance
-        move = env._legal_actions()[0]
+        move = env.legal_actions()[0]
         changed += env.step(move)[0] != twin.step(move)[0]
     assert changed > 5
 
@@ -259,7 +259,7 @@ def test_a_branch_from_a_snapshot_equals_the_original() -> None:
     env, branch = Game2048(), Game2048()
     env.reset(seed=4)
     for _ in range(10):
-        env.step(env._legal_actions()[0])
+        env.step(env.legal_actions()[0])
     env.resample_hidden()
     assert branch.restore(env.snapshot()) == (env._observation, env._info())
     for move in ("up", "up", "left", "what?", "down", "right") * 3:

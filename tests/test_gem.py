@@ -146,11 +146,11 @@ def test_observations_hold_only_what_is_new_and_anchors_count_no_turns() -> None
     one, two = info["legal_actions"][:2]
     texts = [env.step(action)[0] for action in (one, two)]
     assert one[7:-1].split() != two[7:-1].split() and str([int(n) for n in one[7:-1].split()]) not in texts[1]
-    anchor = env.snapshot() and env._anchor()
+    anchor = env.snapshot() and env.anchor()
     env.reset(seed=3)
     env.step(two)
     env.step(one)
-    assert env._anchor() == anchor and "turn" not in anchor
+    assert env.anchor() == anchor and "turn" not in anchor
 
 
 @pytest.mark.parametrize("game", ["FifteenPuzzle-v0-easy", "Game2048-v0-easy", "Game2048-v0-random", "Sokoban-v0-easy"])

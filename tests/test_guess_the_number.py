@@ -31,7 +31,7 @@ def test_narrowing_keeps_exactly_the_numbers_that_fit() -> None:
                         fits = {said}
                         break
                     fits = {n for n in fits if n != said and (n > said) == (hidden > said)}
-                assert env._anchor() == f"from {min(fits)} to {max(fits)}"
+                assert env.anchor() == f"from {min(fits)} to {max(fits)}"
 
 
 @pytest.mark.parametrize(("low", "high"), [(1, 2), (0, 6), (5, 104), (1, 127), (1, 128)])
@@ -114,7 +114,7 @@ def test_legal_actions_are_listed_for_short_ranges_only() -> None:
 
 def test_progress_grows_with_every_answer_and_ends_at_one() -> None:
     env = hiding(GuessTheNumber(1, 100), 77)
-    shares = [env._progress()]
+    shares = [env.progress()]
     terminated = False
     while not terminated:
         _, _, terminated, _, info = env.step(env.expert_action())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.hangman import Hangman
 from turngym.envs.textgames.hangman_rules import best_guess, fits, revealed
 from turngym.envs.textgames.words import words

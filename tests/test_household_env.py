@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turngym.envs.core import split_of
 from turngym.envs.household.env import TURNS_A_SUBTASK, Household
 from turngym.envs.household.furniture import FITS, LAMP, LAMP_PLACES, NEEDS, RECEPTACLES, ROOMS, THINGS
 from turngym.envs.household.generator import Plan, ask, build, draw_plan
@@ -15,6 +14,7 @@ from turngym.envs.household.goals import is_reached
 from turngym.envs.household.pddl import names_of, read_problem, write_problem
 from turngym.envs.household.rules import House
 from turngym.envs.household.world import KINDS, LOOK, TWO, Goal
+from turngym.envs.instances import split_of
 from turngym.errors import ConfigError
 
 HARD: dict[str, Any] = {"rooms": 3, "receptacles": 24, "distractors": 30, "subtasks": 2, "max_turns": 100}
@@ -141,7 +141,7 @@ def test_what_was_not_seen_may_lie_elsewhere_and_what_was_seen_may_not() -> None
         }
         assert all(before["contents"][number] == after["contents"][number] for number in before["seen"])
         assert sorted(chain(*before["contents"])) == sorted(chain(*after["contents"]))
-        assert env._anchor() == anchor and env._legal_actions() == (info["legal_actions"] or env._legal_actions())
+        assert env.anchor() == anchor and env.legal_actions() == (info["legal_actions"] or env.legal_actions())
         assert info["success"] >= 0 or not all(is_reached(env.house, goal) for goal in env.house.world.goals)
     assert moved > 20
 

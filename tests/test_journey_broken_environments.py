@@ -22,53 +22,53 @@ class Sound(TextEnv[str]):
     instructions = "Say go twice."
     def __init__(self, *, max_turns=4, split="train", env_id="", render_mode=None):
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-    def _begin(self, task):
-        self.number = self._draw(lambda generator: int(generator.integers(1000)), str)
+    def begin(self, task):
+        self.number = self.draw(lambda generator: int(generator.integers(1000)), str)
         self.said = 0
         return f"Task {self.number}."
-    def _advance(self, action):
+    def apply_action(self, action):
         self.said += 1
         return Outcome("Going.", 0.5, self.said == 2, self.said == 2)
-    def _anchor(self): return f"{self.number} {self.said}"
-    def _legal_actions(self): return ("go",)
-    def _state(self): return [self.number, self.said]
-    def _load(self, state): self.number, self.said = state
+    def anchor(self): return f"{self.number} {self.said}"
+    def legal_actions(self): return ("go",)
+    def save_state(self): return [self.number, self.said]
+    def load_state(self, state): self.number, self.said = state
     def expert_action(self): return "go"
 
 class Making(Sound):
     def __init__(self, **options): raise ValueError("no board")
 class Reset(Sound):
-    def _begin(self, task): raise ValueError("no board")
+    def begin(self, task): raise ValueError("no board")
 class Step(Sound):
-    def _advance(self, action): raise ValueError("no board")
+    def apply_action(self, action): raise ValueError("no board")
 class OddStep(Sound):
-    def _advance(self, action): return super()._advance(action) if self.number % 2 else 1 / 0
+    def apply_action(self, action): return super().apply_action(action) if self.number % 2 else 1 / 0
 class Closing(Sound):
     def close(self): raise ValueError("no board")
 class Printing(Sound):
-    def _advance(self, action):
+    def apply_action(self, action):
         print("printed")
         os.write(1, b"written\\n")
-        return super()._advance(action)
+        return super().apply_action(action)
 class Leaving(Sound):
-    def _advance(self, action): sys.exit(7)
+    def apply_action(self, action): sys.exit(7)
 class Dying(Sound):
-    def _advance(self, action): os._exit(7)
+    def apply_action(self, action): os._exit(7)
 class DyingAtReset(Sound):
-    def _begin(self, task): os._exit(7)
+    def begin(self, task): os._exit(7)
 class NotANumber(Sound):
-    def _advance(self, action): return Outcome("Going.", float("nan"))
+    def apply_action(self, action): return Outcome("Going.", float("nan"))
 class NoOutcome(Sound):
-    def _advance(self, action): return "Going."
+    def apply_action(self, action): return "Going."
 class NoObservation(Sound):
-    def _begin(self, task): super()._begin(task)
+    def begin(self, task): super().begin(task)
 
 class Go(Agent):
     def act(self, requests): return [Decision("go") for _ in requests]
 '''
 RAISED = ("error: ", "ValueError: no board")
-NO_OUTCOME = "_advance() of broken.py:NoOutcome must return an Outcome, got str."
-NO_OBSERVATION = "_begin() of broken.py:NoObservation returned None: it must return the first observation."
+NO_OUTCOME = "apply_action() of broken.py:NoOutcome must return an Outcome, got str."
+NO_OBSERVATION = "begin() of broken.py:NoObservation returned None: it must return the first observation."
 NEVER_PLAYED = {
     "Making": RAISED,
     "Reset": ("error: broken/Reset-v0 cannot begin an episode: exception: ValueError: no board.",),
@@ -164,7 +164,7 @@ def test_play_says_what_broke(name: str, says: tuple[str, ...], folder: Path) ->
     ("name", "seen"),
     [
         ("Making", "making it raised ValueError: no board in __init__, line"),
-        ("Step", "playing raised ValueError: no board in _advance, line"),
+        ("Step", "playing raised ValueError: no board in apply_action, line"),
         ("NotANumber", "the reward must be a finite float, got nan"),
         ("Closing", "close() before any reset raised ValueError: no board in close, line"),
     ],

@@ -23,7 +23,7 @@ from turngym.envs.textgames.guess_the_number import GuessTheNumber
 
 
 class Pausing(GuessTheNumber):
-    def _advance(self, action):
+    def apply_action(self, action):
         split, path, lines = os.environ.get("PAUSE", "none none 0").split()
         waiting, path = Path("waiting"), Path(path)
         if split == self.split and path.exists() and not waiting.exists():
@@ -31,7 +31,7 @@ class Pausing(GuessTheNumber):
                 waiting.touch()
                 while not Path("go").exists():
                     time.sleep(0.01)
-        return super()._advance(action)
+        return super().apply_action(action)
 '''
 PAUSING_PLAYER = '''
 """A player that waits once where a test wants to interrupt it."""

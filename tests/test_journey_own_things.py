@@ -34,7 +34,7 @@ class Bonus(TextWrapper):
     def __init__(self, env, amount=1.0):
         super().__init__(env)
         self.amount = amount
-    def _turn(self, played): return played.reward + self.amount, False
+    def on_step(self, played): return played.reward + self.amount, False
 
 class Longest:
     def score(self, trajectory): return float(len(trajectory.turns))

@@ -20,11 +20,11 @@ class Talkative(GuessTheNumber):
     def __init__(self, **options):
         print("made by Python")
         super().__init__(**options)
-    def _advance(self, action):
+    def apply_action(self, action):
         print("stepped by Python")
         os.write(1, b"stepped by compiled code\\n")
         subprocess.run(["echo", "stepped by a child"])
-        return super()._advance(action)
+        return super().apply_action(action)
 
 gymnasium.register("talkative/Guess-v0", entry_point=Talkative, order_enforce=False, disable_env_checker=True)
 """

@@ -99,7 +99,7 @@ def test_environments(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
             env.reset(seed=0)
         return env.step(text)
 
-    legal = [action.partition(" ")[0] for action in env._legal_actions()[:3]]
+    legal = [action.partition(" ")[0] for action in env.legal_actions()[:3]]
     for piece in dict.fromkeys([*delimiters(env.instructions), *[f"{word} " for word in legal], *PIECES]):
         assert growth(step, piece) <= MOST, piece
         assert growth(step, " ", piece) <= MOST, piece

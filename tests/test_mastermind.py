@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.mastermind import Mastermind
 from turngym.envs.textgames.mastermind_rules import Kind, all_codes, fits
 
@@ -96,10 +96,10 @@ def test_another_hidden_code_shows_nowhere(actions: list[str], seed: int) -> Non
     for action in actions:
         if env.step(action)[2]:
             return
-    before, hidden, expert, image = env._info(), env._hidden, env.expert_action(), env._image()
+    before, hidden, expert, image = env._info(), env._hidden, env.expert_action(), env.render_image()
     changed = env.resample_hidden()
     assert changed == (env._hidden != hidden) == (sum(fits(code, env._rows) for code in CLASSIC) > 1)
-    assert env._info() == before and env.expert_action() == expert and np.array_equal(env._image(), image)
+    assert env._info() == before and env.expert_action() == expert and np.array_equal(env.render_image(), image)
     assert fits(env._hidden, env._rows) and env.instance.startswith(env._hidden)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.maze import Maze
 from turngym.envs.textgames.maze_rules import MOVES, distances, doors, offsets, rooms
 

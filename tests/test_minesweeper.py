@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.minesweeper import Minesweeper
 from turngym.envs.textgames.minesweeper_rules import Grid
 
@@ -194,10 +194,10 @@ def test_legal_actions_are_listed_in_one_order_whatever_was_flagged() -> None:
     for seed in range(5):
         env.reset(seed=seed)
         for index in (0, -1, 0, -1, 3, -2, -2):
-            legal = env._legal_actions()
+            legal = env.legal_actions()
             env.step([action for action in legal if action.startswith("flag")][index])
-            assert env._legal_actions() == tuple(env._listed()) == copy.restore(env.snapshot())[1]["legal_actions"]
-        assert len(env._legal_actions()) == 2 * (25 - len(env._numbers)) - env._flagged.bit_count()
+            assert env.legal_actions() == tuple(env._listed()) == copy.restore(env.snapshot())[1]["legal_actions"]
+        assert len(env.legal_actions()) == 2 * (25 - len(env._numbers)) - env._flagged.bit_count()
 
 
 def test_hidden_mines_move_and_every_number_stays() -> None:
@@ -222,7 +222,7 @@ def test_expert_guesses_when_nothing_is_certain() -> None:
     over = False
     while not over:
         advice = env.expert_action()
-        assert advice in env._legal_actions()
+        assert advice in env.legal_actions()
         _, _, terminated, truncated, _ = env.step(advice)
         over = terminated or truncated
 
@@ -231,14 +231,14 @@ def test_expert_guesses_when_nothing_is_certain() -> None:
 def test_a_branch_from_a_snapshot_equals_the_original(seed: int) -> None:
     env, branch = Minesweeper(), Minesweeper()
     env.reset(seed=seed)
-    env.step(env._legal_actions()[-1])
+    env.step(env.legal_actions()[-1])
     env.step(env.expert_action())
     assert branch.restore(env.snapshot()) == (env._observation, env._info())
     for _ in range(4):
         action = env.expert_action()
         assert env.step(action) == branch.step(action)
     while env._running:
-        assert env.step(env._legal_actions()[0]) == branch.step(branch._legal_actions()[0])
+        assert env.step(env.legal_actions()[0]) == branch.step(branch.legal_actions()[0])
     assert env.snapshot() == branch.snapshot()
     assert branch.restore(env.snapshot()) == (env._observation, env._info())
 
@@ -271,7 +271,7 @@ def test_any_text_is_accepted(actions: list[str]) -> None:
     env = Minesweeper()
     env.reset(seed=1)
     for action in actions:
-        is_legal = action in env._legal_actions()
+        is_legal = action in env.legal_actions()
         _, _, terminated, _, info = env.step(action)
         assert info["action_is_valid"] or not is_legal
         assert 0 <= info["progress"] <= 1

@@ -21,11 +21,11 @@ class Busy(Served):
 
     over: ClassVar[threading.Event] = threading.Event()
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         end = time.monotonic() + 20  # for a server that would wait for it
         while action == "hang" and not self.over.is_set() and time.monotonic() < end:
             pass
-        return super()._advance(action)
+        return super().apply_action(action)
 
     async def async_reset(self, **options: object) -> object:
         return self.reset(**options)  # type: ignore[arg-type]

@@ -38,31 +38,31 @@ class Counter(PictureEnv):
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, **shown)
         self.painted = 0
         self.instructions = "Say anything three times."
-        self._set_frame(side, side)
+        self.set_frame(side, side)
         self._side = side
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self._count = 0
         self.instance = str(self.np_random.integers(99))
         return "0"
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         self._count += 1
         return Outcome(str(self._count), terminated=self._count == 3)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return str(self._count)
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         self.painted += 1
         picture = np.zeros((self._side, self._side, 3), np.uint8)
         picture[: self._count] = 255
         return picture
 
-    def _state(self) -> int:
+    def save_state(self) -> int:
         return self._count
 
-    def _load(self, state: Any) -> None:
+    def load_state(self, state: Any) -> None:
         self._count = int(state)
 
 

@@ -75,7 +75,7 @@ def test_a_fault_pays_nothing_and_is_logged(monkeypatch: pytest.MonkeyPatch) -> 
     def break_down(self: Any, action: str) -> Any:
         raise OSError("gone")
 
-    monkeypatch.setattr(NumberLine, "_advance", break_down)
+    monkeypatch.setattr(NumberLine, "apply_action", break_down)
     tiny = example("tiny_model")
     instance = TurngymInstance(tiny.tiny_model(tiny.talks(8), steps=0)[1])
     row = openrlhf_rows("turngym/NumberLine-v0", range(1))[0]

@@ -86,7 +86,7 @@ def test_a_fault_ends_the_trajectory_and_is_named(monkeypatch: pytest.MonkeyPatc
     def break_down(self: Any, action: str) -> Any:
         raise OSError("gone")
 
-    monkeypatch.setattr(NumberLine, "_advance", break_down)
+    monkeypatch.setattr(NumberLine, "apply_action", break_down)
     row = rows("turngym/NumberLine-v0", [3])[0]
     env = made(row)
     env.init(row["prompt"])

@@ -88,7 +88,7 @@ def test_a_fault_has_no_return_and_no_token_that_counts(monkeypatch: pytest.Monk
         raise OSError("gone")
 
     trainer = StubTrainer()
-    monkeypatch.setattr(NumberLine, "_advance", break_down)
+    monkeypatch.setattr(NumberLine, "apply_action", break_down)
     played = Rollout(generate=written(trainer, "<action>+</action>"), max_new_tokens=16)
     columns = played([*prompts(WALK, [3]), *prompts("turngym/TowerOfHanoi-v0", [0])], trainer)
     assert return_reward(**columns)[0] is None and return_reward(**columns)[1] == 0.0

@@ -193,7 +193,7 @@ def test_an_episode_without_room_for_a_further_turn_is_cut_and_truncated() -> No
     assert output.response_mask[-1] == 1
 
 
-@pytest.mark.parametrize("method", ["_advance", "_begin"])
+@pytest.mark.parametrize("method", ["apply_action", "begin"])
 def test_after_a_fault_no_token_counts_and_the_batch_goes_on(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from turngym.envs.textgames.number_line import NumberLine
 

@@ -68,7 +68,7 @@ def test_the_wrapper_tells_the_labels_while_the_episode_is_played(labelled: Path
             seen.append(info["progress"])
         wanted = [*(turn.progress for turn in each.turns), each.progress]
         assert seen[-1] == pytest.approx(wanted[-1]) and seen[0] == 0.0
-        most = max(len(recipe) for recipe in env._episode["recipes"])  # type: ignore[attr-defined]
+        most = max(len(recipe) for recipe in env.state["recipes"])  # type: ignore[attr-defined]
         assert seen[:-1] == pytest.approx([min(value, most / (most + 1)) for value in wanted[:-1]])
         told[each.instance] = seen
     assert len(told) >= 6
@@ -108,7 +108,7 @@ def test_a_branch_goes_on_with_the_progress_that_was_made(labelled: Path) -> Non
     seed = next(
         each.spec.seed
         for each in read_trajectories(labelled / "expert")
-        if env.reset(seed=each.spec.seed)[1]["progress"] == 0 and env._episode["recipes"]  # type: ignore[attr-defined]
+        if env.reset(seed=each.spec.seed)[1]["progress"] == 0 and env.state["recipes"]  # type: ignore[attr-defined]
     )
     _, info = env.reset(seed=seed)
     env.step(expert(env))

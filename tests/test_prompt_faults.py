@@ -40,26 +40,26 @@ class Odd(TextEnv[str]):
         self._is_odd = bool((seed or 0) % 2)
         return super().reset(seed=seed, options=options)
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.instance = f"room \ud801 {self._is_odd}"
         return "a wall"
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         return Outcome(self.shown if self._is_odd else "a door")
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self.shown if self._is_odd else "a door"
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return (f"up{self.shown[-1]}",)
 
     def expert_action(self) -> str:
         return "up"
 
-    def _state(self) -> bool:
+    def save_state(self) -> bool:
         return self._is_odd
 
-    def _load(self, state: Any) -> None:
+    def load_state(self, state: Any) -> None:
         self._is_odd = state
 
 

@@ -129,8 +129,8 @@ def odd_kind() -> type[toy_envs.Counter]:
     class Odd(toy_envs.Counter):
         """Gives the reward that the action names."""
 
-        def _advance(self, action: str) -> Outcome[str]:
-            outcome = super()._advance("down")
+        def apply_action(self, action: str) -> Outcome[str]:
+            outcome = super().apply_action("down")
             return outcome._replace(reward=float(action))
 
     return Odd

@@ -206,7 +206,7 @@ def test_minilm_finds_what_shares_no_word_with_the_query() -> None:
 @pytest.mark.skipif(not FACTS.is_dir(), reason="the prepared question sets are not here")
 def test_minilm_and_words_together_find_no_less_than_each_alone_on_real_facts() -> None:
     env = SearchQA("strategyqa", str(FACTS), "facts", split="train", engine="fts5")
-    questions = [question for question in (env._items or ())[:60] if question.gold]
+    questions = [question for question in (env.items or ())[:60] if question.gold]
     gold = {name for question in questions for name in question.gold}
     assert isinstance(env._retriever, LocalRetriever)
     documents = [document for place, document in enumerate(env._retriever.documents) if document.id in gold]

@@ -9,7 +9,7 @@ from gymnasium.utils.env_checker import check_env
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.check import check
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.multiagent import GAMES, TableVector
 from turngym.envs.multiagent.records import transcript_text
 from turngym.envs.registration import seat_id, specs
@@ -121,7 +121,7 @@ def test_the_same_game_is_played_in_a_vector_of_tables() -> None:
     vector.begin(0, env._seed)
     for number in range(100):
         [request] = vector.pending()
-        assert (request.observation, request.anchor) == (env.view.observation, env._anchor())
+        assert (request.observation, request.anchor) == (env.view.observation, env.anchor())
         text = act(env, number)
         _, reward, terminated, *_ = env.step(text)
         vector.submit([(request.request_id, text)])

@@ -41,7 +41,7 @@ def test_damaged_snapshots_are_refused_or_leave_a_working_environment(env_id: st
 class Brittle(Counter):
     """Takes anything, and finds out too late."""
 
-    def _load(self, state: Any) -> None:
+    def load_state(self, state: Any) -> None:
         self.count = state["count"]
         for kind in (OverflowError, RecursionError, RuntimeError, AssertionError, EOFError):
             if state["count"] == kind.__name__:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.sokoban import Sokoban
 from turngym.envs.textgames.sokoban_rules import MOVES, parse_board
 from turngym.envs.textgames.sokoban_solver import solve
@@ -113,7 +113,7 @@ def test_any_text_is_accepted(actions: list[str]) -> None:
     env = Sokoban(max_turns=100)
     env.reset(seed=1)
     for action in actions:
-        anchor = env._anchor()
+        anchor = env.anchor()
         known = action.strip().lower() in MOVES
         observation, _, terminated, _, info = env.step(action)
         assert info["action_is_valid"] == known

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.sudoku import FEWEST_CLUES, Sudoku, moves
 from turngym.envs.textgames.sudoku_rules import free_values, grid_text, parse_grid, solutions
 
@@ -90,7 +90,7 @@ def test_moves_against_the_rules_are_answered_with_the_rule(action: str, reason:
 
 def test_a_wrong_value_stays_and_earns_no_progress() -> None:
     env = starting(Sudoku(4, fill_reward=8))
-    assert "2 2 4" in env._legal_actions() and "1 2 4" in env._legal_actions()
+    assert "2 2 4" in env.legal_actions() and "1 2 4" in env.legal_actions()
     _, reward, terminated, _, info = env.step("1 2 4")
     assert (reward, info["progress"], info["action_is_valid"]) == (0, 0, True)
     assert terminated, "row 1, column 4 needs the 4"
@@ -214,7 +214,7 @@ def test_a_branch_from_a_snapshot_equals_the_original(wrong: str) -> None:
     env.reset(seed=4)
     env.step(env.expert_action())
     before = env.snapshot()
-    for name in env._legal_actions():
+    for name in env.legal_actions():
         if env._solution[moves(9).all[name][0]] != int(name[-1]) and not env.step(name)[2]:
             break
         env.restore(before)
@@ -252,7 +252,7 @@ def test_picture_tells_clues_from_filled_cells() -> None:
 def test_picture_has_lines_between_boxes(size: int, across: list[int], down: list[int]) -> None:
     env = Sudoku(size)
     env.reset(seed=0)
-    picture = env._image()
+    picture = env.render_image()
     is_black = (picture == picture[20 * size // 2 if size == 4 else down[0], 5]).all(axis=2)
     assert [line for line in range(20 * size) if is_black[line].all()] == sorted(x + d for x in down for d in (-1, 0))
     assert [line for line in range(20 * size) if is_black[:, line].all()] == sorted(

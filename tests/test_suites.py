@@ -12,7 +12,8 @@ from turngym.agents.backends.random import RandomAgent
 from turngym.agents.evaluate import EvaluationResult
 from turngym.agents.intervals import Estimate
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry, SuiteResult, equal_weight_mean, evaluate_suite
-from turngym.envs.core import TextEnv, split_of
+from turngym.envs.core import TextEnv
+from turngym.envs.instances import split_of
 from turngym.envs.textgames import SPECS
 from turngym.errors import ConfigError, UnknownName
 from turngym.seeding import stream

@@ -7,7 +7,7 @@ import pytest
 from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.backends.random import RandomAgent
 from turngym.benchmarks.suites import SUITES, evaluate_suite
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.tools.code_repair import faulty_task
 from turngym.envs.tools.faults import faults
 

@@ -73,7 +73,7 @@ def test_expert_solves_within_the_smallest_turn_limit(discs: int, start: str) ->
     env = TowerOfHanoi(discs, start, max_turns=2**discs - 1)
     for seed in range(200 if discs < 8 else 20):
         env.reset(seed=seed)
-        terminated, progress = False, env._progress()
+        terminated, progress = False, env.progress()
         while not terminated:
             _, _, terminated, truncated, info = env.step(env.expert_action())
             assert not truncated and info["progress"] > progress
@@ -131,7 +131,7 @@ def test_legal_actions_are_the_moves_that_the_rules_allow(count: int) -> None:
             for source, target in product(range(3), repeat=2)
             if not isinstance(transition(discs, source, target), str)
         ]
-        assert placed(env, discs)._legal_actions() == tuple(allowed)
+        assert placed(env, discs).legal_actions() == tuple(allowed)
 
 
 def test_rewards_and_end() -> None:
@@ -157,7 +157,7 @@ def test_any_text_is_accepted_and_discs_stay_ordered(actions: list[str]) -> None
     env = TowerOfHanoi(3, max_turns=100)
     env.reset(seed=1)
     for action in actions:
-        legal = env._legal_actions()
+        legal = env.legal_actions()
         _, _, terminated, _, info = env.step(action)
         assert info["action_is_valid"] or action not in legal
         pegs = [[int(disc) for disc in line.split()[1:]] for line in info["anchor"].split("\n")]

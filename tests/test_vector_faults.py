@@ -313,7 +313,7 @@ def test_a_maker_that_fails_is_reported_when_the_vector_is_made() -> None:
 
 def test_an_answer_that_cannot_travel_is_a_fault() -> None:
     class Unpicklable(toy_envs.Counter):
-        def _anchor(self) -> Any:
+        def anchor(self) -> Any:
             return (lambda: 0) if self.count == 1 else "text"
 
     with make_vec(env_fns=[Unpicklable] * 2, backend="process", num_workers=1) as vector:

@@ -100,11 +100,11 @@ class Unlucky(Counter):
 
     resets = 0
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.resets += 1
         if self.resets == 2:
             raise OSError("no room")
-        return super()._begin(task)
+        return super().begin(task)
 
 
 def test_a_reset_that_breaks_leaves_no_episode_behind() -> None:
@@ -134,12 +134,12 @@ class Stumbling(Counter):
 
     resets = 0
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.resets += 1
         drawn = int(self.np_random.integers(1_000_000))
         if self.resets == 2:
             raise OSError(f"no room after {drawn}")
-        return f"{super()._begin(task)} {drawn}"
+        return f"{super().begin(task)} {drawn}"
 
 
 @pytest.mark.parametrize("backend", ["thread", "asyncio", "process"])

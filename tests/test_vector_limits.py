@@ -21,10 +21,10 @@ Make = Callable[..., TextVectorEnv]
 class Tenacious(toy_envs.Faulty):
     """Hangs again when the episode is repeated in another process, once it is told to."""
 
-    def _advance(self, action: str) -> Any:
+    def apply_action(self, action: str) -> Any:
         if action.startswith("later ") and Path(action[6:]).exists():
             time.sleep(600)
-        return super()._advance(action)
+        return super().apply_action(action)
 
 
 @pytest.fixture

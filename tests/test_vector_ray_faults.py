@@ -96,11 +96,11 @@ def test_a_killed_actor_costs_no_episode(make: Make) -> None:
 
 def test_an_operation_that_takes_its_actor_down_twice_is_a_fault(make: Make) -> None:
     class Patricide(toy_envs.Counter):
-        def _advance(self, action: str) -> Any:
+        def apply_action(self, action: str) -> Any:
             if action == "patricide":
                 os.kill(actor_of(os.getpid()), signal.SIGKILL)
                 time.sleep(600)
-            return super()._advance(action)
+            return super().apply_action(action)
 
     vector, whole = make(3, None, env_fns=[Patricide] * 3), twin(make, 3, None, env_fns=[Patricide] * 3)
     broken = play(vector, 4, {(1, 1): "patricide"})

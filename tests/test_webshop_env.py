@@ -167,7 +167,7 @@ def test_the_text_records_nothing_of_the_browser_and_cannot_be_painted(env: WebS
     with pytest.raises(ConfigError, match="cannot render"):
         WebShop(render_mode="rgb_array")
     with pytest.raises(ConfigError, match="in a browser only"):
-        env._image()
+        env.render_image()
 
 
 def test_the_wish_is_on_every_page_or_on_the_first_only() -> None:

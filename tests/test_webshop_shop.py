@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.webshop.catalogue import Catalogue, from_folder, procedural
 from turngym.envs.webshop.files import nouns_of
 from turngym.envs.webshop.generator import generate_products, goals_of

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames.wordle import Wordle
 from turngym.envs.textgames.wordle_rules import fits
 from turngym.envs.textgames.words import words, words_of_split
@@ -103,10 +103,10 @@ def test_another_hidden_word_shows_nowhere(actions: list[int | str], seed: int, 
     for action in actions:
         if env.step(action if isinstance(action, str) else FIVE[action])[2]:
             return
-    before, hidden, expert, image = env._info(), env._hidden, env.expert_action(), env._image()
+    before, hidden, expert, image = env._info(), env._hidden, env.expert_action(), env.render_image()
     changed = env.resample_hidden()
     assert changed == (env._hidden != hidden) == (sum(fits(word, env._rows) for word in FIVE) > 1)
-    assert env._info() == before and env.expert_action() == expert and np.array_equal(env._image(), image)
+    assert env._info() == before and env.expert_action() == expert and np.array_equal(env.render_image(), image)
     assert fits(env._hidden, env._rows) and env.instance == env._hidden
 
 
@@ -188,7 +188,7 @@ def test_picture_of_a_long_game_shows_the_last_guesses() -> None:
     other = hiding(Wordle(max_turns=12), "speed")
     for _ in range(10):
         other.step("house")
-    assert env._image().shape == (200, 100, 3) and np.array_equal(env._image(), other._image())
+    assert env.render_image().shape == (200, 100, 3) and np.array_equal(env.render_image(), other.render_image())
 
 
 def test_instructions_name_length_limit_and_rule() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.textgames import words as module
 from turngym.envs.textgames.hangman import Hangman
 from turngym.envs.textgames.wordle import Wordle

@@ -29,15 +29,15 @@ class Tally(TextWrapper):
     def __init__(self, env: gymnasium.Env[Any, str], step: int = 1) -> None:
         super().__init__(env)
         self.step_size = step
-        self._lasting = {"all": 0}
+        self.lasting = {"all": 0}
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"turns": 0}
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
-        self._episode["turns"] += self.step_size
-        self._lasting["all"] += self.step_size
-        return float(self._episode["turns"]), False
+    def on_step(self, played: Played) -> tuple[float, bool]:
+        self.state["turns"] += self.step_size
+        self.lasting["all"] += self.step_size
+        return float(self.state["turns"]), False
 
 
 def test_a_snapshot_holds_what_is_of_the_episode_and_what_lasts() -> None:
@@ -53,7 +53,7 @@ def test_a_snapshot_holds_what_is_of_the_episode_and_what_lasts() -> None:
     other = Tally(counter())
     other.restore(snapshot)
     assert other.snapshot() == snapshot and other.step("down")[1] == 2.0
-    assert other._lasting == {"all": 3} and env._lasting == {"all": 2}  # nothing is shared
+    assert other.lasting == {"all": 3} and env.lasting == {"all": 2}  # nothing is shared
 
 
 @pytest.mark.parametrize(

@@ -64,14 +64,14 @@ def test_an_interrupted_episode_is_not_counted() -> None:
     for _ in range(5):
         env.reset(seed=0)
         env.step("down")
-    assert env.level_reached == 0 and env._lasting["results"] == []
+    assert env.level_reached == 0 and env.lasting["results"] == []
 
 
 def test_the_caller_can_choose_a_level_which_is_not_counted() -> None:
     env = climbing()
     assert [episode(env, "up", options={"level": 2}) for _ in range(3)] == [2, 2, 2]
     assert env.level_reached == 0
-    assert episode(env, "up", options={"level": 0}) == 0 and env._lasting["results"] == [1]
+    assert episode(env, "up", options={"level": 0}) == 0 and env.lasting["results"] == [1]
     for level in (3, -1, "1", True):
         with pytest.raises(ConfigError, match=r"whole number in \[0, 2\]"):
             env.reset(options={"level": level})

@@ -24,7 +24,7 @@ class Walk(toy_envs.Counter):
 
     costs: ClassVar[dict[str, float]] = {"up": -0.3, "down": -0.1, "stop": 0.0}
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         self.count = max(0, self.count + {"up": 1, "down": -1}.get(action, 0))
         is_over = action == "stop" or self.count >= self.goal
         return Outcome(f"{self.count}", self.costs[action] + float(self.count >= self.goal), is_over, is_over)

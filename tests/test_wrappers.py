@@ -78,13 +78,13 @@ def test_a_reset_clears_what_an_episode_left_behind(name: str) -> None:
     env = made("toy/Counter-v0", name)
     assert isinstance(env, TextWrapper)
     env.reset(seed=3)
-    fresh = repr(env._episode)
+    fresh = repr(env.state)
     for actions in (["down"], ["nonsense", "up", "up", "up"]):
         env.reset(seed=4)
         for action in actions:
             env.step(f"<action>{action}</action>" if name == "parse_action" else action)
         env.reset(seed=3)
-        assert repr(env._episode) == fresh
+        assert repr(env.state) == fresh
 
 
 @pytest.mark.parametrize("name", NAMES)

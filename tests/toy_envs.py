@@ -38,7 +38,7 @@ class Counter(TextEnv[str]):
         self.bonus = 0
         self.finite_instances = 1000
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.count = int(task or 0)
         self.instance = str(self._noise())
         return f"count {self.count}, instance {self.instance}"
@@ -46,26 +46,26 @@ class Counter(TextEnv[str]):
     def _noise(self) -> int:
         return int(self.np_random.integers(1000))
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         change = {"up": 1, "down": -1}.get(action)
         self.count += (change or 0) + self.bonus
         solved = self.count >= self.goal
         text = f"count {self.count}, noise {self._noise()}"
         return Outcome(text, float(solved), solved, solved, change is not None)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return f"{self.count} of {self.goal}"
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return ("up", "down")
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return min(1.0, max(0.0, self.count / self.goal))
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"count": self.count}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self.count = state["count"]
 
     def add(self, amount: int) -> int:
@@ -103,12 +103,12 @@ class Faulty(Counter):
         super().__init__(goal, max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         self.marker, self.reset_fault, self.delay, self.close_fault = marker, reset_fault, delay, close_fault
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         if self.marker and take_mark(Path(self.marker)):
             breakdown(self.reset_fault)
-        return super()._begin(task)
+        return super().begin(task)
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         time.sleep(self.delay)
         if action.startswith("once "):
             _, kind, path = action.split(" ", 2)
@@ -116,7 +116,7 @@ class Faulty(Counter):
                 Path(path).touch()
                 breakdown(kind)
         breakdown(action)
-        return super()._advance(action)
+        return super().apply_action(action)
 
     def close(self) -> None:
         breakdown(self.close_fault)

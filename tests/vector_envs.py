@@ -97,11 +97,11 @@ class Picky(Counter):
         super().__init__(goal=1)
         self.episodes, self.is_picky = 0, is_picky
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.episodes += 1
         if self.is_picky and self.episodes == 2:
             raise ConfigError("no second episode")
-        return super()._begin(task)
+        return super().begin(task)
 
 
 class Interrupting(Counter):

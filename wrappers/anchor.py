@@ -112,19 +112,19 @@ class Anchor(TextWrapper):
         for option, value, known in (("mode", mode, MODES), ("source", source, SOURCES)):
             if value not in known:
                 raise ConfigError(f"the wrapper anchor has no {option} {value!r}. {nearest(str(value), known)}")
-        self._require("threshold", threshold, 1e-9, 1)
+        self.require("threshold", threshold, 1e-9, 1)
         self.mode = mode
         self.source = source
         self.threshold = threshold
         self.numbers = numbers
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"firsts": [], "now": 0}
 
-    def _started(self, begun: Begun) -> None:
+    def on_reset(self, begun: Begun) -> None:
         self._assign(begun.observation, begun.info)
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, played: Played) -> tuple[float, bool]:
         self._assign(played.observation, played.info)
         return played.reward, False
 
@@ -132,18 +132,18 @@ class Anchor(TextWrapper):
         """Find the cluster of the state that was reached."""
         if self.mode != "similarity":
             return
-        text, firsts = self._text(observation, info), self._episode["firsts"]
+        text, firsts = self._text(observation, info), self.state["firsts"]
         found = similar(text, firsts, self.threshold)
         if found is None:
             firsts.append(text)
-        self._episode["now"] = len(firsts) - 1 if found is None else found
+        self.state["now"] = len(firsts) - 1 if found is None else found
 
     def _text(self, observation: Any, info: dict[str, Any]) -> str:
         return text_of(observation) if self.source == "observation" else str(info["anchor"])
 
-    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
+    def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
         if self.mode == "similarity":
-            info["anchor"] = self._episode["firsts"][self._episode["now"]]
+            info["anchor"] = self.state["firsts"][self.state["now"]]
         else:
             text = self._text(observation, info)
             info["anchor"] = normalised(text, numbers=self.numbers) if self.mode == "normalised" else text

@@ -43,18 +43,18 @@ class Choices(TextWrapper):
     def __init__(self, env: gymnasium.Env[Any, str]) -> None:
         super().__init__(env)
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"legal": []}
 
-    def _started(self, begun: Begun) -> None:
-        self._episode["legal"] = list(begun.info["legal_actions"])
+    def on_reset(self, begun: Begun) -> None:
+        self.state["legal"] = list(begun.info["legal_actions"])
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
-        self._episode["legal"] = list(played.info["legal_actions"])
+    def on_step(self, played: Played) -> tuple[float, bool]:
+        self.state["legal"] = list(played.info["legal_actions"])
         return played.reward, False
 
-    def _passed(self, action: str) -> str:
-        legal, text = self._episode["legal"], action.strip()
+    def transform_action(self, action: str) -> str:
+        legal, text = self.state["legal"], action.strip()
         if not legal:
             return action
         is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(len(legal)))
@@ -62,19 +62,19 @@ class Choices(TextWrapper):
             return str(legal[int(text) - 1])
         return f"(no choice: answer with a number from 1 to {len(legal)})"
 
-    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
-        legal = self._episode["legal"]
+    def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
+        legal = self.state["legal"]
         if not info["legal_actions"]:
             return observation
         info["legal_actions"] = tuple(str(number) for number in range(1, len(legal) + 1))
         lines = [f"{number}: {action}" for number, action in enumerate(legal, 1)]
         return with_text(observation, "\n".join([text_of(observation), *lines]))
 
-    def _sentence(self) -> str:
+    def extra_instructions(self) -> str:
         return "The actions that can be taken are listed under numbers: answer with the number of one."
 
-    def _completion(self, action: str) -> str:
-        legal = self._episode["legal"]
+    def completion(self, action: str) -> str:
+        legal = self.state["legal"]
         if not legal:
             return action
         if action not in legal:

@@ -1,9 +1,9 @@
 """The base of every wrapper: what a wrapper remembers is declared, cleared by a reset and kept in snapshots.
 
-A wrapper keeps what it remembers of an episode in ``self._episode``, a dict of values that JSON can hold, which
-``_fresh`` declares. Every reset makes it anew, so nothing of an earlier episode can show. What shall outlast an
-episode, such as a running mean, is in ``self._lasting``. Snapshots hold both. In a vector, a slot whose environment
-breaks begins anew and loses what lasted there; slots that only shared its worker go on with theirs.
+A wrapper keeps what it remembers of an episode in ``self.state``, a dict of values that JSON can hold, which
+``initial_state`` declares. Every reset makes it anew, so nothing of an earlier episode remains. What outlasts an
+episode, such as a running mean, is in ``self.lasting``. Snapshots hold both. In a vector, a slot whose environment
+breaks starts anew and loses what lasted there; slots that only shared its worker keep theirs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
+from turngym.envs.hooks import RenamedAttribute, RenamedHooks
 from turngym.envs.settings import Declared
 from turngym.errors import ConfigError, EpisodeOver, error_text, nearest
 from turngym.types import JSONValue
@@ -54,12 +55,13 @@ class Played(NamedTuple):
 _NEEDED = ("env_id", "instructions", "settings", "snapshot")
 
 
-class TextWrapper(Passing, RecordConstructorArgs, Declared):
+class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
     """An environment around a :class:`turngym.envs.core.TextEnv` that changes one thing and keeps its promises.
 
-    Subclasses set ``name``, register under it, and override the hooks that they need: ``_fresh``, ``_task``,
-    ``_started``, ``_passed``, ``_turn``, ``_shown``, ``_restored``, ``_sentence`` and ``_completion``. A wrapper that
-    keeps something over resets sets ``_lasting`` in ``__init__``.
+    Subclasses set ``name``, register under it, and override the hooks that they need: ``initial_state``,
+    ``transform_reset``, ``on_reset``, ``transform_action``, ``on_step``, ``transform_observation``, ``on_restore``,
+    ``extra_instructions`` and ``completion``. A wrapper that keeps something over resets sets ``lasting`` in
+    ``__init__``.
 
     Args:
         env: An environment whose actions are text, wrapped or not.
@@ -67,6 +69,21 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
     Raises:
         ConfigError: An option does not exist, or the environment is none of turngym.
     """
+
+    old_hooks: ClassVar[Mapping[str, str]] = {
+        "_fresh": "initial_state",
+        "_task": "transform_reset",
+        "_started": "on_reset",
+        "_passed": "transform_action",
+        "_turn": "on_step",
+        "_shown": "transform_observation",
+        "_restored": "on_restore",
+        "_sentence": "extra_instructions",
+        "_completion": "completion",
+    }
+    _episode = RenamedAttribute("state")
+    _lasting = RenamedAttribute("lasting")
+    _require = RenamedAttribute("require")
 
     name: ClassVar[str] = ""
     """The name that the wrapper is registered under."""
@@ -101,44 +118,44 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
                 f"the wrapper {self.name} needs an environment of turngym, but {env} has no {missing[0]!r}: "
                 "adapt it with turngym.envs.adapters first."
             )
-        self._episode: dict[str, Any] = self._fresh()
-        self._lasting: dict[str, Any] = {}
+        self.state: dict[str, Any] = self.initial_state()
+        self.lasting: dict[str, Any] = {}
         self._is_running = False
         self._has_cut = False
 
-    # What a wrapper may do, given by the subclass.
+    # The hooks, overridden by subclasses.
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         """Return what is remembered of an episode that begins: names and first values, JSON only, no option read."""
         return {}
 
-    def _task(self, seed: int | None, options: dict[str, Any] | None) -> Reset:
-        """Return the seed and the options that the reset goes on with; the last episode is still in ``_episode``."""
+    def transform_reset(self, seed: int | None, options: dict[str, Any] | None) -> Reset:
+        """Return the seed and the options that the reset goes on with; the last episode is still in ``state``."""
         return seed, options
 
-    def _started(self, begun: Begun) -> None:
+    def on_reset(self, begun: Begun) -> None:
         """Take note of a reset."""
 
-    def _passed(self, action: str) -> str:
+    def transform_action(self, action: str) -> str:
         """Return what is passed on for an action text."""
         return action
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, played: Played) -> tuple[float, bool]:
         """Take note of a turn; return the reward, and whether to cut the episode off here unless it is over."""
         return played.reward, False
 
-    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
-        """Return the observation to show, a function of ``_episode``; entries of ``info`` may be replaced."""
+    def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
+        """Return the observation to show, a function of ``state``; entries of ``info`` may be replaced."""
         return observation
 
-    def _restored(self) -> None:
-        """Take note that ``_episode`` and ``_lasting`` have been replaced by those of a snapshot."""
+    def on_restore(self) -> None:
+        """Called when ``state`` and ``lasting`` have been replaced by those of a snapshot."""
 
-    def _sentence(self) -> str:
+    def extra_instructions(self) -> str:
         """Return what is added to the instructions; empty for nothing."""
         return ""
 
-    def _completion(self, action: str) -> str:
+    def completion(self, action: str) -> str:
         """Return what must be passed to ``step`` for the environment inside to get ``action``."""
         return action
 
@@ -146,13 +163,13 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin a new episode, as :meth:`turngym.envs.core.TextEnv.reset` does."""
-        inner_seed, inner_options = self._task(seed, options)
+        inner_seed, inner_options = self.transform_reset(seed, options)
         observation, info = self.env.reset(seed=inner_seed, options=inner_options)
-        self._episode = self._fresh()
+        self.state = self.initial_state()
         self._has_cut = False
         self._is_running = True
-        self._started(Begun(observation, info, seed, options or {}))
-        return self._shown(observation, info), info
+        self.on_reset(Begun(observation, info, seed, options or {}))
+        return self.transform_observation(observation, info), info
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one turn, as :meth:`turngym.envs.core.TextEnv.step` does.
@@ -165,16 +182,16 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
             raise EpisodeOver(f"step() of {self.env_id} when no episode is running: call reset() first.")
         if not isinstance(action, str):
             raise TypeError(f"an action of {self.env_id} is text, got {type(action).__name__}: pass a str.")
-        observation, reward, terminated, truncated, info = self.env.step(self._passed(action))
+        observation, reward, terminated, truncated, info = self.env.step(self.transform_action(action))
         played = Played(action, observation, float(reward), terminated, truncated, info)
-        reward, is_cut = self._turn(played)
+        reward, is_cut = self.on_step(played)
         # Gymnasium's TimeLimit cuts an episode off without a word in its info
         is_untold = truncated and info["success"] < 0 and not self.is_transparent
         if is_untold or (is_cut and not played.is_over):
             truncated = self._has_cut = True
             _mark_cut(info)
         self._is_running = not (terminated or truncated)
-        return self._shown(observation, info), float(reward), terminated, truncated, info
+        return self.transform_observation(observation, info), float(reward), terminated, truncated, info
 
     def snapshot(self) -> bytes:
         """Return the exact state of the environment and of everything around it, as JSON.
@@ -188,8 +205,8 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
             "format": FORMAT,
             "env_id": self.env_id,
             "settings": {"wrapper": self._checked},
-            "state": self._episode,
-            "lasting": self._lasting,
+            "state": self.state,
+            "lasting": self.lasting,
             "is_running": self._is_running,
             "has_cut": self._has_cut,
         }
@@ -205,13 +222,13 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
             ConfigError: The bytes are no snapshot, or one of another environment or other wrappers.
         """
         content = parsed(snapshot)
-        before = self._episode, self._lasting, self._is_running, self._has_cut
+        before = self.state, self.lasting, self._is_running, self._has_cut
         try:
             return self._adopt(content)
         except ConfigError:
             raise
         except Exception as error:  # the boundary: whatever a damaged state leads to, it is refused
-            self._episode, self._lasting, self._is_running, self._has_cut = before
+            self.state, self.lasting, self._is_running, self._has_cut = before
             raise ConfigError(
                 f"restore() of {self.env_id} got a damaged snapshot ({error_text(error)}): take a new one."
             ) from error
@@ -220,12 +237,12 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
         """Take over what a snapshot holds, from the inside to the outside."""
         self._require_whole(content)
         observation, info = self._adopt_inside(content["inner"])
-        self._episode, self._lasting = content["state"], content["lasting"]
+        self.state, self.lasting = content["state"], content["lasting"]
         self._is_running, self._has_cut = content["is_running"], content["has_cut"]
         if self._has_cut:
             _mark_cut(info)
-        self._restored()
-        return self._shown(observation, info), info
+        self.on_restore()
+        return self.transform_observation(observation, info), info
 
     def _adopt_inside(self, content: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         if isinstance(self.env, TextWrapper):
@@ -240,7 +257,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
                 f"this snapshot of {content.get('env_id')} was taken under the wrappers {told(found)}, not under "
                 f"{told(own)}: wrap the environment as it was wrapped then."
             )
-        parts: dict[str, dict[str, Any]] = {"state": self._fresh(), "lasting": self._lasting}
+        parts: dict[str, dict[str, Any]] = {"state": self.initial_state(), "lasting": self.lasting}
         is_whole = has_shape(content, {**parts, "is_running": False, "has_cut": False, "inner": {}})
         if not is_whole or not all(has_shape(content[key], part) for key, part in parts.items()):
             raise ConfigError(f"restore() of {self.env_id} got a damaged snapshot: take a new one.")
@@ -253,7 +270,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
     @property
     def has_lasting(self) -> bool:
         """Whether this wrapper, or one inside of it, keeps something over resets."""
-        return any(layer._lasting for layer in layers_of(self))
+        return any(layer.lasting for layer in layers_of(self))
 
     @property
     def wrappers(self) -> list[dict[str, JSONValue]]:
@@ -264,16 +281,16 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
     @property
     def instructions(self) -> str:
         """Rules and answer format, and what this wrapper adds to them."""
-        inner, own = super().instructions, self._sentence()
+        inner, own = super().instructions, self.extra_instructions()
         return f"{inner}\n{own}".strip() if own else inner
 
     def expert_action(self) -> str:
         """Return a solver's next action, as this wrapper wants it written."""
-        return self._completion(super().expert_action())
+        return self.completion(super().expert_action())
 
     # Tools for subclasses.
 
-    def _require(self, option: str, value: Any, low: float, high: float, *, whole: bool = False) -> None:
+    def require(self, option: str, value: Any, low: float, high: float, *, whole: bool = False) -> None:
         """Raise unless ``value`` is a number with ``low <= value <= high``."""
         kinds = int if whole else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:

@@ -85,23 +85,23 @@ class Curriculum(TextWrapper):
         super().__init__(env)
         if any(isinstance(layer, Curriculum) for layer in layers_of(env)):
             raise ConfigError("there is a curriculum around this environment already: put all levels into one.")
-        self._require("window", window, 1, 1_000_000, whole=True)
-        self._require("raise_at", raise_at, 1e-9, 1)
+        self.require("window", window, 1, 1_000_000, whole=True)
+        self.require("raise_at", raise_at, 1e-9, 1)
         if lower_at is not None:
-            self._require("lower_at", lower_at, 0, 1)
+            self.require("lower_at", lower_at, 0, 1)
             if lower_at >= raise_at:
                 raise ConfigError(f"lower_at of curriculum must be less than raise_at={raise_at}, got {lower_at}.")
-        self._require("start", start, 0, max(0, len(levels) - 1), whole=True)
+        self.require("start", start, 0, max(0, len(levels) - 1), whole=True)
         self.window, self.raise_at, self.lower_at = window, raise_at, lower_at
         self._origin = super().origin
         self._given_spec = self.spec  # Gymnasium keeps the first one it is asked for, so not that of a level
         self._bottom = _innermost(self)
         self._template = self._bottom.env
         self._levels = [_level_env(self._template, level) for level in levels] or [self._template]
-        self._lasting = {"level": start, "results": []}
+        self.lasting = {"level": start, "results": []}
         self._pick(start)
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"level": 0}
 
     @property
@@ -117,7 +117,7 @@ class Curriculum(TextWrapper):
     @property
     def level_reached(self) -> int:
         """The level that the next reset plays, unless it is told another one."""
-        return int(self._lasting["level"])
+        return int(self.lasting["level"])
 
     @property
     def num_levels(self) -> int:
@@ -148,16 +148,16 @@ class Curriculum(TextWrapper):
                 self._bottom.env = before
         return begun
 
-    def _task(self, seed: int | None, options: dict[str, Any] | None) -> Reset:
+    def transform_reset(self, seed: int | None, options: dict[str, Any] | None) -> Reset:
         self._pick(self._level_of(options or {}))
         return seed, {key: value for key, value in (options or {}).items() if key != "level"}
 
-    def _started(self, begun: Begun) -> None:
-        self._episode["level"] = self.level
+    def on_reset(self, begun: Begun) -> None:
+        self.state["level"] = self.level
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
-        if played.is_over and self._episode["level"] == self.level_reached:
-            results = [*self._lasting["results"], int(played.info["success"] == 1)][-self.window :]
+    def on_step(self, played: Played) -> tuple[float, bool]:
+        if played.is_over and self.state["level"] == self.level_reached:
+            results = [*self.lasting["results"], int(played.info["success"] == 1)][-self.window :]
             level = next_level(
                 self.level_reached,
                 results,
@@ -166,7 +166,7 @@ class Curriculum(TextWrapper):
                 raise_at=self.raise_at,
                 lower_at=self.lower_at,
             )
-            self._lasting = {"level": level, "results": results if level == self.level_reached else []}
+            self.lasting = {"level": level, "results": results if level == self.level_reached else []}
         return played.reward, False
 
     def _adopt(self, content: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:

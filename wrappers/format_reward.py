@@ -41,11 +41,11 @@ class FormatReward(TextWrapper):
     ) -> None:
         super().__init__(env)
         self.format = action_format(format)
-        self._require("bonus", bonus, 0, 1e6)
-        self._require("penalty", penalty, 0, 1e6)
+        self.require("bonus", bonus, 0, 1e6)
+        self.require("penalty", penalty, 0, 1e6)
         self.bonus = bonus
         self.penalty = penalty
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, played: Played) -> tuple[float, bool]:
         is_well_formed = self.format.parse(played.action) is not None
         return played.reward + (self.bonus if is_well_formed else -self.penalty), False

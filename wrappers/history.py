@@ -77,32 +77,32 @@ class History(TextWrapper):
     def __init__(self, env: gymnasium.Env[Any, str], k: int | None = 3, max_chars: int | None = None) -> None:
         super().__init__(env)
         if k is not None:
-            self._require("k", k, 0, 1_000_000, whole=True)
+            self.require("k", k, 0, 1_000_000, whole=True)
         if max_chars is not None:
-            self._require("max_chars", max_chars, 1, 1_000_000_000, whole=True)
+            self.require("max_chars", max_chars, 1, 1_000_000_000, whole=True)
         self.k = k
         self.max_chars = max_chars
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"pairs": [], "turns": 0, "now": ""}
 
-    def _started(self, begun: Begun) -> None:
-        self._episode["now"] = text_of(begun.observation)
+    def on_reset(self, begun: Begun) -> None:
+        self.state["now"] = text_of(begun.observation)
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
-        pairs = self._episode["pairs"]
-        pairs.append([self._episode["now"], cut(played.action, LONGEST_ACTION)])
+    def on_step(self, played: Played) -> tuple[float, bool]:
+        pairs = self.state["pairs"]
+        pairs.append([self.state["now"], cut(played.action, LONGEST_ACTION)])
         if self.k is not None and len(pairs) > self.k:
             del pairs[0]
-        self._episode["turns"] += 1
-        self._episode["now"] = text_of(played.observation)
+        self.state["turns"] += 1
+        self.state["now"] = text_of(played.observation)
         return played.reward, False
 
-    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
-        pairs, now = self._episode["pairs"], self._episode["now"]
+    def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
+        pairs, now = self.state["pairs"], self.state["now"]
         if not pairs:
             return observation
-        return with_text(observation, history_text(pairs, now, self._episode["turns"] - len(pairs) + 1, self.max_chars))
+        return with_text(observation, history_text(pairs, now, self.state["turns"] - len(pairs) + 1, self.max_chars))
 
-    def _sentence(self) -> str:
+    def extra_instructions(self) -> str:
         return "" if self.k == 0 else 'Earlier turns are shown first, then what you see now, after "Now:".'

@@ -50,48 +50,48 @@ class InvalidAction(TextWrapper):
         max_total: int | None = None,
     ) -> None:
         super().__init__(env)
-        self._require("penalty", penalty, 0, 1e6)
+        self.require("penalty", penalty, 0, 1e6)
         if feedback not in FEEDBACK:
             raise ConfigError(f"invalid_action has no feedback {feedback!r}. {nearest(str(feedback), FEEDBACK)}")
         for option, limit in (("max_in_row", max_in_row), ("max_total", max_total)):
             if limit is not None:
-                self._require(option, limit, 1, 1_000_000, whole=True)
+                self.require(option, limit, 1, 1_000_000, whole=True)
         self.penalty = penalty
         self.feedback = feedback
         self.max_in_row = max_in_row
         self.max_total = max_total
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"in_row": 0, "total": 0}
 
     @property
     def invalid_in_row(self) -> int:
         """How many actions in a row were invalid, up to now."""
-        return int(self._episode["in_row"])
+        return int(self.state["in_row"])
 
     @property
     def invalid_total(self) -> int:
         """How many actions of this episode were invalid."""
-        return int(self._episode["total"])
+        return int(self.state["total"])
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, played: Played) -> tuple[float, bool]:
         if played.info["action_is_valid"]:
-            self._episode["in_row"] = 0
+            self.state["in_row"] = 0
             return played.reward, False
-        self._episode["in_row"] += 1
-        self._episode["total"] += 1
+        self.state["in_row"] += 1
+        self.state["total"] += 1
         left = self._left()
         return played.reward - self.penalty, left is not None and left[0] <= 0
 
     def _left(self) -> tuple[int, str] | None:
         """Return how many more invalid actions end the episode, and of which kind; None without a limit."""
-        left = [(self.max_total - self._episode["total"], "")] if self.max_total is not None else []
+        left = [(self.max_total - self.state["total"], "")] if self.max_total is not None else []
         if self.max_in_row is not None:
-            left.append((self.max_in_row - self._episode["in_row"], " in a row"))
+            left.append((self.max_in_row - self.state["in_row"], " in a row"))
         return min(left, default=None)
 
-    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
-        if self.feedback == "none" or not self._episode["in_row"]:
+    def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
+        if self.feedback == "none" or not self.state["in_row"]:
             return observation
         left = self._left()
         warning = f" After {left[0]} more{left[1]} the episode ends." if left and info["success"] < 0 else ""

@@ -72,21 +72,21 @@ class NormalizeReward(TextWrapper):
         self, env: gymnasium.Env[Any, str], gamma: float = 0.99, clip: float | None = 10.0, frozen: bool = False
     ) -> None:
         super().__init__(env)
-        self._require("gamma", gamma, 0, 1)
+        self.require("gamma", gamma, 0, 1)
         if clip is not None:
-            self._require("clip", clip, 1e-6, 1e9)
+            self.require("clip", clip, 1e-6, 1e9)
         self.gamma = gamma
         self.clip = clip
         self.frozen = frozen
-        self._lasting = Moments()._asdict()
+        self.lasting = Moments()._asdict()
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"sum": 0.0}
 
     @property
     def statistics(self) -> dict[str, float]:
         """Size, mean and squares of :class:`Moments`; can be set, to carry them over to another environment."""
-        return dict(self._lasting)
+        return dict(self.lasting)
 
     @statistics.setter
     def statistics(self, value: Mapping[str, float]) -> None:
@@ -96,18 +96,18 @@ class NormalizeReward(TextWrapper):
             raise ConfigError(f"statistics must hold size, mean and squares, got {value!r}.") from error
         if moments.size < 0 or not math.isfinite(moments.mean) or not 0 <= moments.squares < math.inf:
             raise ConfigError(f"statistics must be finite and not negative, got {value!r}.")
-        self._lasting = moments._asdict()
+        self.lasting = moments._asdict()
 
     @property
     def scale(self) -> float:
         """What rewards are divided by now."""
-        return Moments(**self._lasting).scale
+        return Moments(**self.lasting).scale
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, played: Played) -> tuple[float, bool]:
         if not math.isfinite(played.reward):
             return played.reward, False  # neither counted nor clipped, so that whoever gets it notices
-        self._episode["sum"] = self.gamma * self._episode["sum"] + played.reward
+        self.state["sum"] = self.gamma * self.state["sum"] + played.reward
         if not self.frozen:
-            self._lasting = Moments(**self._lasting).with_value(self._episode["sum"])._asdict()
+            self.lasting = Moments(**self.lasting).with_value(self.state["sum"])._asdict()
         reward = played.reward / self.scale
         return (reward if self.clip is None else max(-self.clip, min(self.clip, reward))), False

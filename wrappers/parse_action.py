@@ -42,18 +42,18 @@ class ParseAction(TextWrapper):
         """Return the action text inside of a completion."""
         return self.format.action_of(action)
 
-    def _passed(self, action: str) -> str:
+    def transform_action(self, action: str) -> str:
         return self.format.action_of(action)
 
-    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
+    def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
         plain = info["legal_actions"]
         if plain is not self._legal[0]:  # most games show one tuple again and again
             self._legal = plain, tuple(map(self.format.write, plain))
         info["legal_actions"] = self._legal[1]
         return observation
 
-    def _sentence(self) -> str:
+    def extra_instructions(self) -> str:
         return f"Answer format: {self.format.instruction}"
 
-    def _completion(self, action: str) -> str:
+    def completion(self, action: str) -> str:
         return self.format.write(action)

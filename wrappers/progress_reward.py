@@ -58,23 +58,23 @@ class ProgressReward(TextWrapper):
         self, env: gymnasium.Env[Any, str], gamma: float = 1.0, scale: float = 1.0, zero_when: str = "terminated"
     ) -> None:
         super().__init__(env)
-        self._require("gamma", gamma, 0, 1)
-        self._require("scale", scale, 0, 1e6)
+        self.require("gamma", gamma, 0, 1)
+        self.require("scale", scale, 0, 1e6)
         if zero_when not in ZERO_WHEN:
             raise ConfigError(f"progress_reward has no zero_when {zero_when!r}. {nearest(str(zero_when), ZERO_WHEN)}")
         self.gamma = gamma
         self.scale = scale
         self.zero_when = zero_when
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"potential": 0.0}
 
-    def _started(self, begun: Begun) -> None:
-        self._episode["potential"] = potential(begun.info["progress"], self.scale)
+    def on_reset(self, begun: Begun) -> None:
+        self.state["potential"] = potential(begun.info["progress"], self.scale)
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
-        before = self._episode["potential"]
+    def on_step(self, played: Played) -> tuple[float, bool]:
+        before = self.state["potential"]
         is_zero = {"terminated": played.terminated, "over": played.is_over, "never": False}[self.zero_when]
         after = 0.0 if is_zero else potential(played.info["progress"], self.scale)
-        self._episode["potential"] = after
+        self.state["potential"] = after
         return played.reward + self.gamma * after - before, False

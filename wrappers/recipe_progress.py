@@ -48,13 +48,13 @@ class RecipeProgress(TextWrapper):
         super().__init__(env)
         self.book = RecipeBook.read(Path(path)) if path else RecipeBook()
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"goal": "", "seen": "", "recipes": [], "rows": [], "is_solved": False}
 
-    def _started(self, begun: Begun) -> None:
+    def on_reset(self, begun: Begun) -> None:
         goal = text_of(begun.observation)
         known = self.book.of(self.env_id, self._instance(), goal) if self.book.known else ()
-        self._episode.update(
+        self.state.update(
             goal=goal,
             seen=goal,
             recipes=[list(recipe.steps) for recipe in known],
@@ -64,8 +64,8 @@ class RecipeProgress(TextWrapper):
     def _instance(self) -> str:
         return str(self._inner("instance_hash")) if self.env.has_wrapper_attr("instance_hash") else ""
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
-        episode, seen = self._episode, text_of(played.observation)
+    def on_step(self, played: Played) -> tuple[float, bool]:
+        episode, seen = self.state, text_of(played.observation)
         if episode["recipes"]:
             if self.book.match == "state":
                 step = str(played.info["anchor"]) or seen
@@ -77,9 +77,9 @@ class RecipeProgress(TextWrapper):
         episode["is_solved"] = played.info["success"] == 1
         return played.reward, False
 
-    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
-        if self._episode["recipes"]:
-            info["progress"] = progress(self._episode)
+    def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
+        if self.state["recipes"]:
+            info["progress"] = progress(self.state)
         return observation
 
 

@@ -40,14 +40,14 @@ class Record(TextWrapper):
         self.path: Path | None = None
         self._log: EpisodeLog | None = None
 
-    def _started(self, begun: Begun) -> None:
+    def on_reset(self, begun: Begun) -> None:
         self._write(complete=False)  # only now: a reset that is refused leaves the episode running
         # a reset without a seed goes on with a generator, and what lasts over resets is not in seed and options
         needs_state = begun.seed is None or self.has_lasting
         snapshot = parsed(self.snapshot()) if needs_state else None
         self._log = EpisodeLog(self.env, *begun, snapshot)
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, played: Played) -> tuple[float, bool]:
         if self._log is not None:
             self._log.add(played)
         if played.is_over:

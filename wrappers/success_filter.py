@@ -56,22 +56,22 @@ class SuccessFilter(TextWrapper):
         explore: float = 0.1,
     ) -> None:
         super().__init__(env)
-        self._require("num_seeds", num_seeds, 1, 10_000_000, whole=True)
-        self._require("first_seed", first_seed, 0, 2**62, whole=True)
+        self.require("num_seeds", num_seeds, 1, 10_000_000, whole=True)
+        self.require("first_seed", first_seed, 0, 2**62, whole=True)
         tasks: tuple[Task, ...] = self.tasks() or tuple(range(first_seed, first_seed + num_seeds))
         self.sampler = TaskSampler(
             tasks, low, high, window=window, min_episodes=min_episodes, explore=explore, seed=first_seed
         )
-        self._lasting = self.sampler.memory
+        self.lasting = self.sampler.memory
         self._drawn: Task | None = None
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"task": None}
 
     @property
     def task(self) -> Task | None:
         """The task of the running episode; None where it is none of those that are drawn from."""
-        task: Task | None = self._episode["task"]
+        task: Task | None = self.state["task"]
         return task
 
     @property
@@ -91,7 +91,7 @@ class SuccessFilter(TextWrapper):
                 memory["seed"], memory["draws"] = before
         return begun
 
-    def _task(self, seed: int | None, options: dict[str, Any] | None) -> Reset:
+    def transform_reset(self, seed: int | None, options: dict[str, Any] | None) -> Reset:
         chosen = (options or {}).get("task")
         if seed is not None:
             self.sampler.reseed(seed)
@@ -104,13 +104,13 @@ class SuccessFilter(TextWrapper):
         self._drawn = seed if chosen is None else named  # the index of a task is no seed
         return seed, options
 
-    def _started(self, begun: Begun) -> None:
-        self._episode["task"] = self._drawn if self._drawn in self.sampler else None
+    def on_reset(self, begun: Begun) -> None:
+        self.state["task"] = self._drawn if self._drawn in self.sampler else None
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, played: Played) -> tuple[float, bool]:
         if played.is_over and self.task is not None:
             self.sampler.record(self.task, played.info["success"] == 1)
         return played.reward, False
 
-    def _restored(self) -> None:
-        self.sampler.memory = self._lasting
+    def on_restore(self) -> None:
+        self.sampler.memory = self.lasting

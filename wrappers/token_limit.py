@@ -80,7 +80,7 @@ class TokenLimit(TextWrapper):
         super().__init__(env)
         for option, budget in (("per_turn", per_turn), ("per_episode", per_episode)):
             if budget is not None:
-                self._require(option, budget, 1, 1_000_000_000, whole=True)
+                self.require(option, budget, 1, 1_000_000_000, whole=True)
         if not callable(count) and count not in COUNTERS:
             raise ConfigError(
                 f"token_limit cannot count by {count!r}. {nearest(str(count), COUNTERS)} A function from text to a "
@@ -90,30 +90,30 @@ class TokenLimit(TextWrapper):
         self.per_episode = per_episode
         self._count = count if callable(count) else COUNTERS[count]
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"used": 0}
 
     @property
     def tokens_used(self) -> int:
         """What the agent has written in this episode, cut texts counted up to their cut."""
-        return int(self._episode["used"])
+        return int(self.state["used"])
 
     @property
     def tokens_left(self) -> int | None:
         """What is left of the episode's budget; None without one."""
         return None if self.per_episode is None else max(0, self.per_episode - self.tokens_used)
 
-    def _passed(self, action: str) -> str:
+    def transform_action(self, action: str) -> str:
         budgets = [budget for budget in (self.per_turn, self.tokens_left) if budget is not None]
         needed = int(self._count(action))
         allowed = min(budgets, default=needed)
-        self._episode["used"] += min(needed, allowed)  # a text that is cut uses up the budget that cuts it
+        self.state["used"] += min(needed, allowed)  # a text that is cut uses up the budget that cuts it
         return action if needed <= allowed else longest_prefix(action, allowed, self._count)
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, played: Played) -> tuple[float, bool]:
         return played.reward, self.tokens_left == 0
 
-    def _sentence(self) -> str:
+    def extra_instructions(self) -> str:
         turn = "" if self.per_turn is None else f"{self.per_turn} per turn"
         episode = "" if self.per_episode is None else f"{self.per_episode} in all"
         unit = self.options["count"] if self.options["count"] in ("characters", "words") else "tokens"

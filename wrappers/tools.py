@@ -79,11 +79,11 @@ class Tools(TextWrapper):
         output: int = 2000,
     ) -> None:
         super().__init__(env)
-        self._require("max_calls", max_calls, 1, 10_000, whole=True)
-        self._require("output", output, 100, 1_000_000, whole=True)
-        self._require("timeout", timeout, 0.001, 86_400)
+        self.require("max_calls", max_calls, 1, 10_000, whole=True)
+        self.require("output", output, 100, 1_000_000, whole=True)
+        self.require("timeout", timeout, 0.001, 86_400)
         for option, value in (("cost", cost), ("error_cost", error_cost)):
-            self._require(option, value, 0, 1e6)
+            self.require(option, value, 0, 1e6)
         if isinstance(tools, str | Tool) or not isinstance(tools, Sequence):
             raise ConfigError(f"tools of the wrapper tools is a list of tools, got {tools!r}.")
         made = [tool_of(each) for each in tools]
@@ -95,10 +95,10 @@ class Tools(TextWrapper):
         self._last: dict[str, Any] = {}
         self._seen: Any = ""
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"calls": [], "shown": "", "is_valid": True}
 
-    def _sentence(self) -> str:
+    def extra_instructions(self) -> str:
         if not self._most:
             return ""
         schemas = "\n".join(json.dumps(tool.schema, ensure_ascii=False) for tool in self._tools.values())
@@ -112,28 +112,28 @@ class Tools(TextWrapper):
     @property
     def turn(self) -> int:
         """How many turns of the episode were taken, calls included."""
-        return super().turn + len(self._episode["calls"])
+        return super().turn + len(self.state["calls"])
 
     @property
     def num_calls(self) -> int:
         """How many calls there were in this episode."""
-        return len(self._episode["calls"])
+        return len(self.state["calls"])
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
-        self._episode["shown"] = ""
+    def on_step(self, played: Played) -> tuple[float, bool]:
+        self.state["shown"] = ""
         return played.reward, False
 
-    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
+    def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
         self._seen, self._last = observation, dict(info)
-        if not self._episode["calls"]:
+        if not self.state["calls"]:
             return observation
         self._add_calls(info)
-        return with_text(observation, self._episode["shown"]) if self._episode["shown"] else observation
+        return with_text(observation, self.state["shown"]) if self.state["shown"] else observation
 
     def _add_calls(self, info: dict[str, Any]) -> None:
-        info["anchor"] = "\n".join([info["anchor"], *self._episode["calls"]])
-        if self._episode["shown"]:
-            info["action_is_valid"] = self._episode["is_valid"]
+        info["anchor"] = "\n".join([info["anchor"], *self.state["calls"]])
+        if self.state["shown"]:
+            info["action_is_valid"] = self.state["is_valid"]
 
     def _call_in(self, action: Any) -> str | None:
         """Return the text of the call in an action, None where the action is for the environment."""
@@ -168,8 +168,8 @@ class Tools(TextWrapper):
 
     def _taken(self, call: str, told: _Told) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         text = f"<tool_response>\n{told.text}\n</tool_response>"
-        self._episode["calls"] = [*self._episode["calls"], f"{call[:_LONGEST].strip()}\n{text}"]
-        self._episode["shown"], self._episode["is_valid"] = text, told.is_valid
+        self.state["calls"] = [*self.state["calls"], f"{call[:_LONGEST].strip()}\n{text}"]
+        self.state["shown"], self.state["is_valid"] = text, told.is_valid
         info = dict(self._last)
         self._add_calls(info)
         return with_text(self._seen, text), 0.0 - told.cost, False, False, info

@@ -32,7 +32,7 @@ class TurnLimit(TextWrapper):
 
     def __init__(self, env: gymnasium.Env[Any, str], limit: int = 20) -> None:
         super().__init__(env)
-        self._require("limit", limit, 1, 100_000, whole=True)
+        self.require("limit", limit, 1, 100_000, whole=True)
         self.limit = limit
 
     @property
@@ -40,12 +40,12 @@ class TurnLimit(TextWrapper):
         """Turns after which an unfinished episode is truncated."""
         return min(self.limit, super().max_turns)
 
-    def _fresh(self) -> dict[str, Any]:
+    def initial_state(self) -> dict[str, Any]:
         return {"turns": 0}
 
-    def _turn(self, played: Played) -> tuple[float, bool]:
-        self._episode["turns"] += 1
-        return played.reward, self._episode["turns"] >= self.limit
+    def on_step(self, played: Played) -> tuple[float, bool]:
+        self.state["turns"] += 1
+        return played.reward, self.state["turns"] >= self.limit
 
-    def _sentence(self) -> str:
+    def extra_instructions(self) -> str:
         return f"The episode ends after {self.max_turns} turns."

@@ -15,6 +15,7 @@ from rich.console import Console
 from tyro.conf import Positional
 
 from turngym.benchmarks.commands.parsing import parse
+from turngym.benchmarks.template.minimal import MINIMAL
 from turngym.benchmarks.template.package import files
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
@@ -37,11 +38,13 @@ class Arguments:
             test_lock_picker.py.
         folder: Where to write them; made if it is absent.
         package: Write a package that can be installed instead, with a suite, into a folder of its own.
+        minimal: Write one file of twelve lines instead, to start from the smallest environment that is whole.
     """
 
     name: Positional[str]
     folder: Path = Path(".")
     package: bool = False
+    minimal: bool = False
 
 
 def main(argv: Sequence[str]) -> int:
@@ -53,17 +56,22 @@ def main(argv: Sequence[str]) -> int:
     def line(text: str, style: str = "") -> None:
         console.print(text, style=style, markup=False, soft_wrap=True)
 
+    if arguments.package and arguments.minimal:
+        raise ConfigError("--package and --minimal exclude each other: pass one of them.")
     if arguments.package:
         written = write_package(arguments.name, arguments.folder)
         line(f"written: {written}\n")
         line("It is a package that works, with two environments and a suite. Its README.md shows what to do:", "bold")
         line(f"  pip install -e {written}\n  turngym check {module}/{arguments.name}-v0")
         return 0
-    game, test = write_files(arguments.name, arguments.folder)
-    line(f"written: {game}\nwritten: {test}")
+    if arguments.minimal:
+        game, test = write_minimal(arguments.name, arguments.folder), None
+    else:
+        game, test = write_files(arguments.name, arguments.folder)
+    line("\n".join(f"written: {path}" for path in (game, test) if path is not None))
     own = f"{game}:{arguments.name}"
-    line("\nIt is a game that works. Change the rules, and keep these passing:", "bold")
-    line(f"  turngym check {own}\n  python -m pytest {test}")
+    line(f"\nIt is a game that works. Change the rules, and keep {'these' if test else 'this'} passing:", "bold")
+    line(f"  turngym check {own}" + (f"\n  python -m pytest {test}" if test else ""))
     line("\nThen play it, evaluate an agent on it, and train on it:", "bold")
     line(f"  turngym play {own}\n  turngym eval {own} --agent random\n  turngym train --env {own}")
     line("\nTo use it by its id, import the file first; it registers itself with Gymnasium:", "bold")
@@ -88,6 +96,20 @@ def write_files(name: str, folder: Path) -> tuple[Path, Path]:
     write_atomic(game, renamed(_source("game.py"), name))
     write_atomic(test, renamed(_source("test_game.py"), name))
     return game, test
+
+
+def write_minimal(name: str, folder: Path) -> Path:
+    """Write the smallest environment under a new name, and return its path.
+
+    Raises:
+        ConfigError: The name is no name of a class, or the file exists.
+    """
+    path = folder / f"{module_name(name)}.py"
+    require_folder(folder)
+    if path.exists():
+        raise ConfigError(f"{path} exists already: pass another name, or another --folder.")
+    write_atomic(path, MINIMAL.format(name=name))
+    return path
 
 
 def write_package(name: str, folder: Path) -> Path:

@@ -85,7 +85,7 @@ class TreasureHunt(TextEnv[str]):
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         if isinstance(size, bool) or not isinstance(size, int) or not 8 <= size <= 20:
             raise ConfigError(f"size of {self.env_id} must be a whole number in [8, 20], got {size!r}.")
-        self._require("max_turns", max_turns, _FEWEST_TURNS, 100)
+        self.require("max_turns", max_turns, _FEWEST_TURNS, 100)
         self.size = size
         self._actions = tuple(f"dig {column} {row}" for column, row in cells(size))
         self.instructions = (
@@ -94,10 +94,11 @@ class TreasureHunt(TextEnv[str]):
             "Answer with dig, column and row, for example: dig 1 2"
         )
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
+        """Draw an instance and return the first observation."""
         if task is not None:
             raise ConfigError(f"{self.env_id} has no named tasks, got {task!r}: pick one by seed.")
-        self._treasure = self._draw(self._random_cell, self._name)  # draws until the split is right
+        self._treasure = self.draw(self._random_cell, self._name)  # draws until the split is right
         self._holes: dict[Cell, int] = {}
         return f"A field of {self.size} columns and {self.size} rows. Nobody has dug here yet."
 
@@ -107,7 +108,8 @@ class TreasureHunt(TextEnv[str]):
     def _name(self, treasure: Cell) -> str:
         return f"treasure at {treasure[0]} {treasure[1]} of {self.size}"
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
+        """Answer any text: what is not understood costs a turn, and never raises."""
         match = _ACTION.fullmatch(action)
         cell = (int(match[1]), int(match[2])) if match else (0, 0)
         if not (1 <= cell[0] <= self.size and 1 <= cell[1] <= self.size):
@@ -118,18 +120,19 @@ class TreasureHunt(TextEnv[str]):
             return Outcome("You have found the treasure.", reward=1.0, terminated=True, success=True)
         return Outcome(f"Nothing here. The treasure is {steps} step{'s' if steps > 1 else ''} away.")
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         """Return the holes in order of place: how they came about makes no difference to what can be known."""
         return "; ".join(f"{column} {row}: {steps}" for (column, row), steps in sorted(self._holes.items()))
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
+        """Return every action that can be chosen now."""
         return self._actions
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         """Return 0 while the treasure can be anywhere and 1 when one cell is left."""
         return 1 - math.log(len(candidates(self.size, self._holes))) / math.log(self.size**2)
 
-    def _picture(self) -> str:
+    def render_text(self) -> str:
         """Return the field as a person wants to see it: a dot is untouched, a number tells the steps."""
         lines = []
         for row in range(1, self.size + 1):
@@ -137,10 +140,12 @@ class TreasureHunt(TextEnv[str]):
             lines.append("".join("  ." if told is None else "  *" if told == 0 else f"{told:3}" for told in steps))
         return "\n".join(lines)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
+        """Return what a snapshot needs, as JSON can hold it."""
         return {"treasure": self._treasure, "holes": [[*cell, steps] for cell, steps in self._holes.items()]}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
+        """Restore what ``save_state`` returned."""
         column, row = state["treasure"]
         self._treasure = column, row
         self._holes = {(column, row): steps for column, row, steps in state["holes"]}

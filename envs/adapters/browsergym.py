@@ -78,7 +78,7 @@ class BrowserGym(ReplayedEnv):
     ) -> None:
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         self.task, self._options = task, dict(task_options or {})
-        self._source = f"{task} {sorted(self._options.items())}" if self._options else task
+        self.source = f"{task} {sorted(self._options.items())}" if self._options else task
         self._game: Any = None
         with self._random.lent():
             _require_task(self.env_id, task)
@@ -100,7 +100,7 @@ class BrowserGym(ReplayedEnv):
                 **({"headless": True, "action_mapping": self._mapping} | self._options),
             ).unwrapped
 
-    def _open(self, seed: int) -> str:
+    def foreign_reset(self, seed: int) -> str:
         playwright = importlib.import_module("playwright.sync_api")
         with _launching(self._browser):
             for attempt in range(2):
@@ -117,7 +117,7 @@ class BrowserGym(ReplayedEnv):
                         ) from error
         return f"Task: {page['goal']}\n{self._look(page)}"
 
-    def _apply(self, action: str) -> Reply:
+    def foreign_step(self, action: str) -> Reply:
         page, reward, terminated, truncated, _ = self._game.step(action)
         error = str(page["last_action_error"])
         text = self._look(page)
@@ -147,10 +147,10 @@ class BrowserGym(ReplayedEnv):
             self._text = "\n".join([*lines, self._text])
         return self._text
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return f"{self._seen_page.get('goal', '')}\n{self._seen_page.get('url', '')}\n{self._text}"
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         """Return calls that make sense on the page: clicks, and the goal's quoted words for its fields."""
         words = dict.fromkeys(quoted(str(self._seen_page.get("goal", "")))[:6])
         roles = {

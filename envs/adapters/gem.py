@@ -76,7 +76,7 @@ class Gem(ReplayedEnv):
     ) -> None:
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         self.game, self._options = game, dict(game_options or {})
-        self._source = f"{game} {sorted(self._options.items())}" if self._options else game
+        self.source = f"{game} {sorted(self._options.items())}" if self._options else game
         with self._random.lent():
             self._package = import_package("gem", self.env_id, "gem-llm", "gem")
             _mark_rewards()
@@ -106,7 +106,7 @@ class Gem(ReplayedEnv):
         with made_for("GEM", self.game):
             return self._package.make(self.game, **self._options)
 
-    def _open(self, seed: int) -> str:
+    def foreign_reset(self, seed: int) -> str:
         if not self._is_game:
             self._game = self._made()  # question sets count their resets and change with them
         with made_for("GEM", f"an episode of {self.game}"):
@@ -115,7 +115,7 @@ class Gem(ReplayedEnv):
         self._board = str(info.get("suffix", "")).strip()
         return f"{rules.strip()}\n{self._board}".strip() if self._shows_rules else self._board
 
-    def _apply(self, action: str) -> Reply:
+    def foreign_step(self, action: str) -> Reply:
         answer, reward, terminated, truncated, info = self._game.step(action)
         self._board = str(info.get("suffix", "")).strip()
         answer, malformed = answer.strip(), isinstance(reward, _Malformed)
@@ -132,8 +132,8 @@ class Gem(ReplayedEnv):
             action_is_valid=not isinstance(reward, _Invalid | _Malformed),
         )
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return "\n".join([self._board, *sorted(self._answers)])
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return legal_actions(self._game)

@@ -175,10 +175,10 @@ class GymnasiumText(ReplayedEnv):
         known = KNOWN.get(inner, Words("", ()))
         self.inner, self._view = inner, view
         self._inner_options = dict(inner_options or {})
-        self._source = f"{inner} {sorted(self._inner_options.items())}" if self._inner_options else inner
+        self.source = f"{inner} {sorted(self._inner_options.items())}" if self._inner_options else inner
         self._solved_above = known.solved_above if solved_above is None else solved_above
         if self._solved_above is not None:
-            self._require("solved_above", self._solved_above, -1e9, 1e9)
+            self.require("solved_above", self._solved_above, -1e9, 1e9)
         self._value_names = known.values
         self._env: gymnasium.Env[Any, Any] | None = None
         env = self._opened()
@@ -253,7 +253,7 @@ class GymnasiumText(ReplayedEnv):
 
     # The contract.
 
-    def _open(self, seed: int) -> str:
+    def foreign_reset(self, seed: int) -> str:
         observation, info = self._opened().reset(seed=seed)
         return self._show(observation, info)
 
@@ -275,7 +275,7 @@ class GymnasiumText(ReplayedEnv):
             return tuple(map(str, listed))
         return self._names
 
-    def _apply(self, action: str) -> Reply:
+    def foreign_step(self, action: str) -> Reply:
         env = self._opened()
         known = self._read(env, action)
         if known is None:
@@ -311,10 +311,10 @@ class GymnasiumText(ReplayedEnv):
         assert isinstance(space, spaces.Discrete)
         return int(space.start) + number
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._place
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self._legal
 
     def close(self) -> None:

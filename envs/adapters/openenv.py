@@ -85,9 +85,9 @@ class OpenEnv(TextEnv[str]):
     ) -> None:
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         for name, seconds in (("connect_seconds", connect_seconds), ("answer_seconds", answer_seconds)):
-            self._require(name, seconds, 1e-3, 1e6)
+            self.require(name, seconds, 1e-3, 1e6)
         if solved_above is not None:
-            self._require("solved_above", solved_above, -1e9, 1e9)
+            self.require("solved_above", solved_above, -1e9, 1e9)
         if not url:
             raise MissingExtra(f"{self.env_id} {_NO_SERVER}")
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
@@ -166,7 +166,7 @@ class OpenEnv(TextEnv[str]):
         self._task = task
         return {"seed": self._seed, **self._options} | ({} if task is None else {"task": task})
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         if isinstance(self._arrived, dict):
             data = self._arrived
         else:
@@ -180,7 +180,7 @@ class OpenEnv(TextEnv[str]):
         self._start_books(reading)
         return reading.text
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         message = self._message(action)
         if message is None:
             return Outcome("An action is a JSON object, as the instructions say.", action_is_valid=False)
@@ -234,21 +234,21 @@ class OpenEnv(TextEnv[str]):
         self._total += reading.reward
         self._seen.update(repr(reading[:4]).encode("utf8", "surrogatepass"))
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         anchor = self._last.metadata.get("anchor")
         return anchor if isinstance(anchor, str) else self._last.text
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         legal = self._last.metadata.get("legal_actions")
         return tuple(map(str, legal)) if isinstance(legal, list) else ()
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return number(self._last.metadata.get("progress", float(self._success == 1)), 0.0)
 
-    def _score(self) -> float:
+    def score(self) -> float:
         return number(self._last.metadata.get("score", self._total), self._total)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {
             "seed": self._seed,
             "task": self._task,
@@ -256,7 +256,7 @@ class OpenEnv(TextEnv[str]):
             "seen": self._seen.hexdigest(),
         }
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._seed = state["seed"]
         self._start_books(self._read(self._line.begin(self._request(state["task"])).result()))
         for action in state["actions"]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import abstractmethod
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
 
 from turngym.envs.adapters.global_random import GlobalRandom
 from turngym.envs.core import Outcome, TextEnv
@@ -51,7 +52,9 @@ class ReplayedEnv(TextEnv[str]):
     hangs keeps all others from theirs: let those that may hang run in worker processes.
     """
 
-    _source = ""
+    old_hooks: ClassVar[Mapping[str, str]] = {"_open": "foreign_reset", "_apply": "foreign_step"}
+
+    source: str = ""
     """Name of what is adapted, the first part of :attr:`instance`."""
 
     def __init__(self, *, max_turns: int, split: str, env_id: str, render_mode: str | None) -> None:
@@ -62,11 +65,11 @@ class ReplayedEnv(TextEnv[str]):
         self._start_books("")
 
     @abstractmethod
-    def _open(self, seed: int) -> str:
+    def foreign_reset(self, seed: int) -> str:
         """Begin an episode that depends on ``seed`` alone, and return the first observation."""
 
     @abstractmethod
-    def _apply(self, action: str) -> Reply:
+    def foreign_step(self, action: str) -> Reply:
         """Pass one action text on."""
 
     def _start_books(self, observation: str) -> None:
@@ -78,7 +81,7 @@ class ReplayedEnv(TextEnv[str]):
         self._is_torn = True  # unless it comes to its end
         self._random.seed(self._seed)
         with self._random.lent():
-            observation = self._open(self._seed)
+            observation = self.foreign_reset(self._seed)
         self._start_books(observation)
         self._is_torn = False
         return observation
@@ -89,7 +92,7 @@ class ReplayedEnv(TextEnv[str]):
             self._repeat(self._actions)
         self._is_torn = True
         with self._random.lent():
-            reply = self._apply(action)
+            reply = self.foreign_step(action)
         if not math.isfinite(reply.reward):
             raise TurngymError(f"{self.instance} of {self.env_id} gave the reward {reply.reward}: it is broken.")
         self._is_torn = False
@@ -98,20 +101,20 @@ class ReplayedEnv(TextEnv[str]):
         self._seen.update(repr(reply).encode("utf8", "surrogatepass"))
         return reply
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         self._start_books("")  # of the last episode nothing is left, whatever comes of the new one
-        self._seed = self._draw(lambda generator: int(generator.integers(2**31)), self._name)
+        self._seed = self.draw(lambda generator: int(generator.integers(2**31)), self._name)
         return self._start()
 
     def _name(self, seed: int) -> str:
-        return f"{self._source} seed {seed}"
+        return f"{self.source} seed {seed}"
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         try:
             reply = self._take(action)
         except _BREAKS:
-            if action in self._legal_actions():
+            if action in self.legal_actions():
                 raise  # no fault of the agent
             self._repeat(self._actions)
             return Outcome(BROKEN_ACTION, action_is_valid=False)
@@ -130,16 +133,16 @@ class ReplayedEnv(TextEnv[str]):
             if not is_done:
                 self._actions = actions  # what was played stays known
 
-    def _score(self) -> float:
+    def score(self) -> float:
         return self._total
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return float(self._success == 1)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"seed": self._seed, "actions": list(self._actions), "seen": self._seen.hexdigest()}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._seed = state["seed"]
         self._repeat(state["actions"])
         if self._seen.hexdigest() != state["seen"]:

@@ -59,13 +59,13 @@ class TextArena(ReplayedEnv):
     ) -> None:
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         self.game, self._options = game, dict(game_options or {})
-        self._source = f"{game} {sorted(self._options.items())}" if self._options else game
+        self.source = f"{game} {sorted(self._options.items())}" if self._options else game
         with self._random.lent():
             self._package = import_package("textarena", self.env_id, "textarena", "textarena")
             self._game, self._brackets = self._made()
             self._has_memory = type(self._game).__name__ not in BOARD_GAMES
             self.instructions = ""
-            self._open(0)
+            self.foreign_reset(0)
         self.instructions = self._prompt
 
     def _made(self) -> tuple[Any, bool]:
@@ -82,7 +82,7 @@ class TextArena(ReplayedEnv):
         mute(type(game).__module__.rpartition(".")[0])
         return game, brackets
 
-    def _open(self, seed: int) -> str:
+    def foreign_reset(self, seed: int) -> str:
         with made_for("TextArena", f"a single-player episode of {self.game}"):
             self._game.reset(num_players=1, seed=seed)
             state = self._game.state
@@ -122,7 +122,7 @@ class TextArena(ReplayedEnv):
         _, messages = self._game.get_observation()
         return messages or ()
 
-    def _apply(self, action: str) -> Reply:
+    def foreign_step(self, action: str) -> Reply:
         self._is_at_limit = False
         if self._brackets and "[" not in action and "]" not in action:
             action = f"[{action}]"
@@ -144,10 +144,10 @@ class TextArena(ReplayedEnv):
             action_is_valid=not told.get("invalid_move", False),
         )
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         if not self._has_memory:
             return self._board
         return "\n".join(([self._board] if self._board else []) + sorted(self._answers))
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return legal_actions(self._game)

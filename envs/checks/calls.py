@@ -27,7 +27,7 @@ _COLOUR = re.compile(r"\x1b\[\d*m")
     "plays",
     "An episode can be played from its reset to its end.",
     why="Nothing else can be judged, and every rollout would end in a fault.",
-    mend="Read the error and the line; `_begin` returns the first observation, `_advance` an Outcome for every text.",
+    mend="Read the error and the line; begin() returns an observation, apply_action() an Outcome for every text.",
 )
 def plays(case: Case) -> Iterator[Finding]:
     """Nothing raises on the way."""
@@ -124,7 +124,7 @@ def any_text_answered(case: Case) -> Iterator[Finding]:
     "renders",
     "Every render mode in metadata works: ansi gives text, rgb_array a picture uint8 [height, width, 3].",
     why="`turngym play`, recorders and reports show what render() returns.",
-    mend="Name in metadata['render_modes'] only what works; override _picture for text, derive from PictureEnv for "
+    mend="Name only what works in metadata['render_modes']; override render_text(), and derive from PictureEnv for "
     "pictures.",
 )
 def renders(case: Case) -> Iterator[Finding]:
@@ -198,4 +198,6 @@ def gymnasium_accepts(case: Case) -> Iterator[Finding]:
         except Exception as error:  # the finding itself
             yield Finding(f"{type(error).__name__}: {error}")
     for warning in said:
+        if issubclass(warning.category, DeprecationWarning):  # of a library or of turngym, not of Gymnasium's checker
+            continue
         yield Finding(_COLOUR.sub("", str(warning.message)))

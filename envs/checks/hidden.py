@@ -22,7 +22,7 @@ _FEWEST_TURNS = 6
 MOST_SWAPS = 100
 """Turns of an episode at which hidden facts are swapped: to restore a long one may mean to play it again."""
 _NUMBER = re.compile(r"\d+")
-_TOLD = {"anchor": "_anchor", "legal_actions": "_legal_actions", "progress": "_progress"}
+_TOLD = {"anchor": "anchor", "legal_actions": "legal_actions", "progress": "progress"}
 
 
 @dataclass(slots=True)
@@ -68,8 +68,8 @@ def _swap_in(case: Case, episode: Episode, found: _Swaps) -> None:
 def _told(case: Case) -> dict[str, Any]:
     env = inner(case.env)
     told = {key: env._info()[key] for key in _TOLD}
-    if hasattr(env, "_image") and "rgb_array" in env.metadata["render_modes"]:
-        told["picture"] = env._image()
+    if hasattr(env, "render_image") and "rgb_array" in env.metadata["render_modes"]:
+        told["picture"] = env.render_image()
     return told
 
 
@@ -121,7 +121,7 @@ _AFTER = (*REUSABLE, "info-complete", "snapshot-json", "snapshot-generator", "sn
     "No observation and no picture tells what the agent has not found out.",
     why=_HIDDEN_WHY,
     mend="Build texts and pictures from what has been revealed. Every hidden fact that fits all that was seen must "
-    "give the same text; where a fact is told on purpose, add it to the anchor and keep it in resample_hidden.",
+    "give the same text; where a fact is told on purpose, add it to anchor() and keep it in resample_hidden.",
     after=_AFTER,
 )
 def hidden_in_observation(case: Case) -> Iterator[Finding]:
@@ -160,7 +160,7 @@ def _hidden_in(key: str, case: Case) -> Iterator[Finding]:
     "The anchor holds nothing that the agent cannot know.",
     why="Turns are grouped by it: with a hidden fact inside, turns that look alike to the agent fall into different "
     "groups, and step advantages leak the secret.",
-    mend="Write into _anchor only what the observations so far have told.",
+    mend="Write into anchor() only what the observations so far have told.",
     after=_AFTER,
 )
 def hidden_in_anchor(case: Case) -> Iterator[Finding]:
@@ -196,7 +196,7 @@ def hidden_in_progress(case: Case) -> Iterator[Finding]:
     "anchor-timeless",
     "The anchor holds no turn counter.",
     why="With a counter inside, no two turns of a group ever share an anchor, and step groups are of one member each.",
-    mend="Leave self.turn and every number that moves once a turn out of _anchor; two ways to one place are one place.",
+    mend="Leave self.turn and all numbers that move once a turn out of anchor(); two ways to one place are one place.",
     after=_AFTER,
 )
 def anchor_timeless(case: Case) -> Iterator[Finding]:

@@ -87,7 +87,7 @@ def _left(case: Case, kind: str) -> Iterator[Finding]:
         yield Finding(f"{_ROUNDS} copies that were closed left {len(names)} {kind} behind: {shown}", case.first.seed)
 
 
-_MEND = "Let go of it in close(), and open it in __init__ or once in _begin, not at every reset."
+_MEND = "Let go of it in close(), and open it in __init__ or once in begin(), not at every reset."
 
 
 @rule(

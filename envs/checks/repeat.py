@@ -112,7 +112,7 @@ def no_clock(case: Case) -> Iterator[Finding]:
     "copies-isolated",
     "Copies share no state: what one does changes nothing for another.",
     why="A vector plays many copies in one process; if they share a list, every slot disturbs the others.",
-    mend="Set attributes in __init__ or _begin, not in the class body: a list in the class body belongs to all copies.",
+    mend="Set attributes in __init__ or begin(), not in the class body: a list there belongs to all copies.",
     after=("expert-pure", "no-global-random", "no-clock"),
 )
 def copies_isolated(case: Case) -> Iterator[Finding]:
@@ -211,7 +211,7 @@ def no_environment_variables(case: Case) -> Iterator[Finding]:
     "seed-varies",
     "Other seeds lead to other tasks, and so does a reset without a seed.",
     why="Training on a thousand seeds that are one task measures nothing but memory.",
-    mend="Draw the task from self.np_random in _begin; a game of one single task declares finite_instances = 1.",
+    mend="Draw the task from self.np_random in begin(); a game of one single task declares finite_instances = 1.",
     after=REPEATABLE,
 )
 def seed_varies(case: Case) -> Iterator[Finding]:
@@ -257,7 +257,7 @@ def seed_binds(case: Case) -> Iterator[Finding]:
     "reset-forgets",
     "After reset() nothing is left of earlier episodes.",
     why="Text of the last task in the prompt of the next one is a leak between tasks that inflates results.",
-    mend="Set every attribute of the episode anew in _begin, lists, caches and counters included.",
+    mend="Set every attribute of the episode anew in begin(), lists, caches and counters included.",
     after=(*REPEATABLE, "seed-binds"),
 )
 def reset_forgets(case: Case) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ def _is_over(turn: Turn) -> bool:
     "info-complete",
     "Every info has every key of the table, each of its own type.",
     why="Vectors stack info into columns and trainers read it without asking; a key that comes and goes stops a run.",
-    mend="Leave info to TextEnv and override _anchor, _legal_actions, _progress and _score; turngym.types.Info "
+    mend="Leave info to TextEnv and override anchor(), legal_actions(), progress() and score(); turngym.types.Info "
     "documents the table. Convert numbers of NumPy with int() and float().",
 )
 def info_complete(case: Case) -> Iterator[Finding]:
@@ -89,7 +89,7 @@ def info_values(case: Case) -> Iterator[Finding]:
     "observation-in-space",
     "Every observation lies in the observation space.",
     why="Vectors, wrappers and prompts are built from the space; what lies outside of it breaks them later, elsewhere.",
-    mend="Return a str from _begin and in every Outcome, or declare the space that you really return.",
+    mend="Return a str from begin() and in every Outcome, or declare the space that you really return.",
 )
 def observation_in_space(case: Case) -> Iterator[Finding]:
     """Observations belong to the space."""
@@ -157,7 +157,7 @@ def turn_limit_holds(case: Case) -> Iterator[Finding]:
     "legal-actions-valid",
     "Every action that is listed as legal is accepted, and nothing is legal after the end.",
     why="Random baselines, guided decoding and action masks choose from the list: a wrong entry makes them wrong.",
-    mend="Build _legal_actions from the same rules as _advance, and return the texts that _advance understands.",
+    mend="Build legal_actions() from the same rules as apply_action(), and return texts that it understands.",
     after=("info-complete",),
 )
 def legal_actions_valid(case: Case) -> Iterator[Finding]:

@@ -71,7 +71,7 @@ def _play_expert(case: Case) -> _Expert:
 def _visible_state(env: Env) -> str:
     """Return what asking the expert must not change, as text."""
     unwrapped = inner(env)
-    return f"{unwrapped.turn} {unwrapped._anchor()} {unwrapped.np_random.bit_generator.state}"
+    return f"{unwrapped.turn} {unwrapped.anchor()} {unwrapped.np_random.bit_generator.state}"
 
 
 @rule(
@@ -89,7 +89,7 @@ def expert_pure(case: Case) -> Iterator[Finding]:
     "expert-valid",
     "Every expert action is valid.",
     why="Demonstrations with invalid actions teach a policy to write them.",
-    mend="Return the text of an action that _advance understands in this state; raise nothing.",
+    mend="Return the text of an action that apply_action() understands in this state; raise nothing.",
     after=("expert-pure",),
 )
 def expert_valid(case: Case) -> Iterator[Finding]:
@@ -115,7 +115,7 @@ def expert_solves(case: Case) -> Iterator[Finding]:
     "instance-named",
     "self.instance is the canonical text of the task: never empty, and equal only where the task is equal.",
     why="Splits, evaluation without repetition and task statistics all go by the hash of this text.",
-    mend="Store the text in _begin, or draw with self._draw, which stores it and keeps to the split.",
+    mend="Store the text in begin(), or draw with self.draw(), which stores it and keeps to the split.",
     after=REUSABLE,
 )
 def instance_named(case: Case) -> Iterator[Finding]:
@@ -137,7 +137,7 @@ def instance_named(case: Case) -> Iterator[Finding]:
     "tasks-bind",
     'reset(options={"task": name}) picks the same instance whatever the seed.',
     why="Evaluation on a data set names its tasks; two runs must mean the same by one name.",
-    mend="Let everything that makes up the instance depend on the task that _begin is given.",
+    mend="Let everything that makes up the instance depend on the task that begin() is given.",
     after=REUSABLE,
 )
 def tasks_bind(case: Case) -> Iterator[Finding]:
@@ -158,7 +158,7 @@ def tasks_bind(case: Case) -> Iterator[Finding]:
     "splits-disjoint",
     "No instance belongs to two splits.",
     why="A test task that was trained on makes the result look better than it is.",
-    mend="Draw instances with self._draw, or give each split tasks of its own; a game with too few instances for "
+    mend="Draw instances with self.draw(), or give each split tasks of its own; a game with too few instances for "
     "splits declares finite_instances.",
     after=(*REUSABLE, "instance-named"),
 )

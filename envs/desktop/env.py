@@ -89,8 +89,8 @@ class Desktop(PictureEnv):
             self.settings = {**self.settings, "task": list(self.names)}
         require_whole(self.env_id, "width", width, 800, 1920)
         require_whole(self.env_id, "height", height, 600, 1200)
-        self._require("limit_seconds", limit_seconds, 0.1, 600)
-        self._set_frame(height, width)
+        self.require("limit_seconds", limit_seconds, 0.1, 600)
+        self.set_frame(height, width)
         require_programs(self.env_id)
         self.instructions = _RULES.format(width=width, height=height, format=FORMAT, turns=max_turns)
         self._slot = DesktopSlot(width, height, float(limit_seconds))
@@ -122,9 +122,9 @@ class Desktop(PictureEnv):
 
     # The rules.
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        name, seed = self._draw(
+        name, seed = self.draw(
             lambda generator: (
                 self.names[int(generator.integers(len(self.names)))],
                 int(generator.integers(_LARGEST_SEED)),
@@ -149,7 +149,7 @@ class Desktop(PictureEnv):
             self._slot.act(what)
         self._actions.append(action)
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         what = read(action)
         if what is None:
             return Outcome(_UNREAD, action_is_valid=False)
@@ -180,11 +180,11 @@ class Desktop(PictureEnv):
             raise DesktopFault("the desktop is closed")
         return self._slot.folder
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         ended = "\nended" if not self._running and self._success >= 0 else ""
         return f"{self.goal.text}\n{self._files}\n{windows_text(self._slot.windows)}\n{self._slot.digest}{ended}"
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return self.goal.progress(self._folder) if self._slot.folder is not None else 0.0
 
     def expert_action(self) -> str:
@@ -196,20 +196,20 @@ class Desktop(PictureEnv):
         require_running(self)
         return next_action(self.goal, self._actions)
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         return self._slot.picture()
 
     # Snapshots: the goal and the actions, done again.
 
-    def _state(self) -> JSONValue:
-        return {"task": self._name, "seed": self._seed, "actions": list(self._actions), "screen": self._anchor()}
+    def save_state(self) -> JSONValue:
+        return {"task": self._name, "seed": self._seed, "actions": list(self._actions), "screen": self.anchor()}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         name, seed, actions = state["task"], state["seed"], state["actions"]
         if name not in self.names or not isinstance(seed, int) or not all(isinstance(each, str) for each in actions):
             raise ValueError(f"task {name!r}, seed {seed!r}")
         self._play(name, seed, actions)
-        if self._anchor() != state["screen"]:
+        if self.anchor() != state["screen"]:
             raise SnapshotUnsupported(
                 f"doing it again led {self.env_id} elsewhere: other programs, or something that goes by the clock?"
             )

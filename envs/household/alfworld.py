@@ -70,7 +70,7 @@ class ALFWorld(HomeEnv):
         """Return the names of the split's games: the task's folder and the trial's."""
         return self._names
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         house = self._house_of({"name": self._name(task), "followed": 0})
         self.instance = self._played.name
         self._enter(house)
@@ -83,7 +83,7 @@ class ALFWorld(HomeEnv):
             if task not in self._names:
                 raise UnknownName(f"{self.env_id} has no task named {task!r}. {nearest(task, self._names)}")
             return task
-        self._require("the task", task, 0, len(self._names) - 1)
+        self.require("the task", task, 0, len(self._names) - 1)
         return self._names[int(task)]
 
     def _house_of(self, game: JSONValue) -> House:
@@ -94,8 +94,8 @@ class ALFWorld(HomeEnv):
     def _game(self) -> JSONValue:
         return {"name": self._played.name, "followed": self._followed}
 
-    def _advance(self, action: str) -> Outcome[str]:
-        outcome = super()._advance(action)
+    def apply_action(self, action: str) -> Outcome[str]:
+        outcome = super().apply_action(action)
         if self._followed != _OFF:
             walk = self._played.walkthrough
             is_next = self._followed < len(walk) and canonical(action) == walk[self._followed]

@@ -84,9 +84,9 @@ class Household(HomeEnv):
             )
         self._sizes = {"rooms": rooms, "receptacles": receptacles, "distractors": distractors, "subtasks": subtasks}
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._plan_drawn = self._draw(
+        self._plan_drawn = self.draw(
             lambda generator: draw_plan(generator, self._kinds, **self._sizes), lambda plan: plan.text
         )
         self._enter(House(build(self._plan_drawn), _HELP))

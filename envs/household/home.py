@@ -63,7 +63,7 @@ class HomeEnv(TextEnv[str]):
         self._known_to_be = progress(house)
         self._commands = house.commands()
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         house = self._house
         text = house.act(action)
         if text is None:
@@ -75,13 +75,13 @@ class HomeEnv(TextEnv[str]):
         self._known_to_be = progress(house)
         return Outcome(text)
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self._commands
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return self._known_to_be
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         """Return the task, where the agent is, what it holds, and what it has seen or done so far."""
         house, world = self._house, self._house.world
         names = [each.name for each in world.things]
@@ -147,10 +147,10 @@ class HomeEnv(TextEnv[str]):
     def _game(self) -> JSONValue:
         """Return what tells the game from others, as a value that JSON can hold."""
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"game": self._game(), "house": self._house.state()}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         house = self._house_of(state["game"])
         house.load(state["house"])
         self._enter(house)

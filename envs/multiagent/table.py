@@ -18,7 +18,7 @@ from turngym.envs.multiagent import snapshots
 from turngym.envs.multiagent.answers import Answer, Counts, SeatRequest
 from turngym.envs.multiagent.game import Game, InvalidAction, Line
 from turngym.envs.multiagent.views import SeatView
-from turngym.envs.saved import require_same_content
+from turngym.envs.snapshots import require_same_content
 from turngym.errors import ConfigError, EpisodeOver, error_text
 
 __all__ = ["Answer", "Counts", "SeatRequest", "SeatView", "Table"]

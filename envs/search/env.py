@@ -76,7 +76,7 @@ class SearchQA(SetEnv[Question]):
 
     file_options = worded("kind", "form", "reward")
 
-    _noun: ClassVar[str] = "question"
+    item_noun: ClassVar[str] = "question"
 
     def __init__(
         self,
@@ -111,12 +111,12 @@ class SearchQA(SetEnv[Question]):
             ("passage_words", passage_words, 10, 1000),
         ):
             require_whole(self.env_id, name, value, low, high)
-        self._require("step_reward", step_reward, 0, 100)
+        self.require("step_reward", step_reward, 0, 100)
         require_flag(self.env_id, "efficiency", efficiency)
         self._options = form, top_k, passage_words, reward, float(step_reward), efficiency
         self._kinds = KINDS if kind == "mixed" else (kind,)
         self._world = make_world(size, world_seed) if dataset == PROCEDURAL else None
-        self._items = None if self._world else datasets.read_set(folder, dataset, split)
+        self.items = None if self._world else datasets.read_set(folder, dataset, split)
         self._gold_texts: Mapping[str, Document] = {}
         if not url:
             local = (
@@ -134,19 +134,19 @@ class SearchQA(SetEnv[Question]):
             search=write(SEARCH, "words", form), answer=write(ANSWER, "text", form), top_k=top_k, turns=max_turns
         )
 
-    def _begin(self, task: str | int | None) -> str:
-        self._question = self._next_item(task)
+    def begin(self, task: str | int | None) -> str:
+        self._question = self.next_item(task)
         self._clear()
         letters = "".join(
             f"\n{letter}. {each}" for letter, each in zip(ascii_uppercase, self._question.choices, strict=False)
         )
         return f"Question: {harmless(self._question.text)}{harmless(letters)}"
 
-    def _drawn(self, generator: np.random.Generator) -> Question:
+    def generate_item(self, generator: np.random.Generator) -> Question:
         assert self._world is not None
         return draw_question(self._world, self._kinds[int(generator.integers(len(self._kinds)))], generator)
 
-    def _text_of(self, item: Question) -> str:
+    def item_text(self, item: Question) -> str:
         return item.text
 
     def _clear(self) -> None:
@@ -156,7 +156,7 @@ class SearchQA(SetEnv[Question]):
         texts = self._gold_texts
         self._gains = SearchProgress([texts[name].contents for name in self._question.gold if name in texts])
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         form = self._options[0]
         move = read(action, form)
         if move.tool == ANSWER:
@@ -194,25 +194,25 @@ class SearchQA(SetEnv[Question]):
 
     def _final_reward(self) -> float:
         *_, kind, _, is_efficient = self._options
-        worth = float(self._is_right()) if kind == "em" or self._question.choices else self._score()
+        worth = float(self._is_right()) if kind == "em" or self._question.choices else self.score()
         return worth * tool_efficiency(len(self._searches), self.max_turns - 1) if is_efficient else worth
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return float(self._success == 1)  # nobody knows how far the way still is
 
-    def _score(self) -> float:
+    def score(self) -> float:
         if self._answer is None:
             return 0.0
         return float(self._is_right()) if self._question.choices else f1(self._answer, self._question.answers)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         seen = sorted({document.id for found in self._found for document in found})
         return f"{self._question.text}\n{' '.join(seen)}\n{normalise(self._answer or '')}"
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"question": self._question.as_json(), "searches": self._searches, "answer": self._answer}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._question = Question.from_json(state["question"])
         self._clear()
         _, top_k, _, _, weight, _ = self._options

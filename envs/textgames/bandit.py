@@ -49,7 +49,7 @@ class ArmedBandit(Bandit):
         """Return the rewards of every turn and arm, shape [turn, arm]."""
 
     def _deal(self) -> None:
-        means, keys = self._draw(
+        means, keys = self.draw(
             lambda generator: (self._draw_means(generator), self._draw_keys(generator)), lambda drawn: _name(*drawn)
         )
         self._reward_key, self._player_key = keys
@@ -77,7 +77,7 @@ class ArmedBandit(Bandit):
         times = "once" if count == 1 else f"{count} times"
         self._lines[arm] = f"{self.names[arm]}: chosen {times}, mean reward {self.sums[arm] / count:.3f}"
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return "\n".join(self._lines)
 
     def _table(self) -> str:
@@ -185,7 +185,7 @@ class BernoulliBandit(ArmedBandit):
             env_id=env_id,
             render_mode=render_mode,
         )
-        self._require("gap", gap, 1e-6, 0.9)
+        self.require("gap", gap, 1e-6, 0.9)
         self.gap = gap
         self._tell(scenario, "Every reward is 0 or 1. One choice pays 1 more often than the others.")
 
@@ -260,10 +260,10 @@ class GaussianBandit(ArmedBandit):
             env_id=env_id,
             render_mode=render_mode,
         )
-        self._require("spread", spread, 0.01, 1e4)
+        self.require("spread", spread, 0.01, 1e4)
         self.spread = spread
         self._scale = spread if noise is None else noise
-        self._require("noise", self._scale, 0.01, 1e4)
+        self.require("noise", self._scale, 0.01, 1e4)
         self._tell(
             scenario,
             f"Rewards are numbers, also negative ones. The mean rewards of the choices lie around 0, with a standard "

@@ -101,12 +101,12 @@ class ContextualBandit(Bandit):
             env_id=env_id,
             render_mode=render_mode,
         )
-        self._require("noise", noise, 0.0, 10.0)
+        self.require("noise", noise, 0.0, 10.0)
         self.noise = noise
         self._set_story(_STORY, TITLES[:arms], _MORE)
 
     def _deal(self) -> None:
-        keys, themes = self._draw(
+        keys, themes = self.draw(
             lambda generator: (self._draw_keys(generator), draw_themes(generator, self.arms)),
             lambda drawn: f"readers {drawn[0][1]} ratings {drawn[0][0]} themes {drawn[1]}",
         )
@@ -177,7 +177,7 @@ class ContextualBandit(Bandit):
             ]
         return "\n".join(lines)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         turn = len(self._pulled)
         reader = f"Reader: {self._profiles[turn]}" if turn < self.horizon else "No reader"
         counts = " ".join(map(str, self.counts))

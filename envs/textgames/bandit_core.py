@@ -86,7 +86,7 @@ class Bandit(TextEnv[str]):
         require_choice(self.env_id, "view", view, VIEWS)
         require_choice(self.env_id, "on_invalid", on_invalid, ("replace", "ask_again"))
         require_choice(self.env_id, "expert", expert, players)
-        self._require("success_share", success_share, 0.0, 1.0)
+        self.require("success_share", success_share, 0.0, 1.0)
         if turns < horizon:
             raise ConfigError(
                 f"max_turns of {self.env_id} is {turns}, but the episode ends after {horizon} pulls: pass "
@@ -158,7 +158,7 @@ class Bandit(TextEnv[str]):
         """The rewards of the pulls."""
         return tuple(self._received)
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         self._deal()
         self._start()
@@ -186,7 +186,7 @@ class Bandit(TextEnv[str]):
             parts.append(self._introduction())
         return "\n".join(parts)
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         arm = self._arm_of.get(action.strip().lower())
         if arm is None:
             return self._answer_invalid()
@@ -226,21 +226,21 @@ class Bandit(TextEnv[str]):
         for turn, (arm, reward) in enumerate(zip(pulled, received, strict=True)):
             self._record(turn, arm, reward)
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self.names
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         """Return the share of the pulls that are made: whether they were good ones is not known before the end."""
         return len(self._pulled) / self.horizon
 
-    def _score(self) -> float:
+    def score(self) -> float:
         return 1 - self._regret / self._random_regret if self._random_regret else 0.0
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         keys = [self._reward_key, self._player_key]
         return {"keys": keys, "hidden": self._hidden(), "pulled": self._pulled, "received": self._received}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         pulled, received = list(state["pulled"]), [float(reward) for reward in state["received"]]
         if len(pulled) > self.horizon or not all(arm in range(self.arms) for arm in pulled):
             raise ValueError(f"pulled arms {pulled!r}")

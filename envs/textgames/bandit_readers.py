@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.seeding import stream
 from turngym.types import SPLITS
 

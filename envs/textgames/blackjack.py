@@ -102,16 +102,16 @@ class Blackjack(PictureEnv):
         require_flag(self.env_id, "winnable", winnable)
         rewards = {"win": win_reward, "natural": natural_reward, "draw": draw_reward, "loss": loss_reward}
         for name, reward in (*rewards.items(), ("step", step_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         self.winnable, self.step_reward, self.natural_reward = winnable, step_reward, natural_reward
         self._rewards = {1: win_reward, 0: draw_reward, -1: loss_reward}
         self._is_endless = deck == "endless"
-        self._set_frame(3 * GAP + 2 * CARD_HEIGHT, row_width(_SHOWN_CARDS))
+        self.set_frame(3 * GAP + 2 * CARD_HEIGHT, row_width(_SHOWN_CARDS))
         self.instructions = f"{_RULES}{_DECKS[deck]} {_ANSWER}"
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._deal, _ = self._draw(self._shuffle, lambda drawn: drawn[1])
+        self._deal, _ = self.draw(self._shuffle, lambda drawn: drawn[1])
         self._hits, self._has_stood = 0, False
         self._look()
         return self._board
@@ -145,7 +145,7 @@ class Blackjack(PictureEnv):
         else:
             self._board = f"{mine} The dealer shows {RANKS[self._deal[2] - 1]}."
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         move = action.strip().lower()
         if move not in ACTIONS:
             return Outcome(_UNKNOWN + self._board, self.step_reward, action_is_valid=False)
@@ -162,17 +162,17 @@ class Blackjack(PictureEnv):
         reward = self.natural_reward if is_natural else self._rewards[end]
         return Outcome(self._board, self.step_reward + reward, True, end == 1)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._board
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return ACTIONS
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         """Return 1 for a won game, 0 for any other that has ended, and before that how much of 21 the hand is worth."""
         return min(worth(self._hand), 21) / 21 if self._success < 0 else float(self._success)
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         picture = drawing.canvas(*self._frame, drawing.GREEN)
         dealer = [RANKS[self._deal[2] - 1], BACK]
         if self._has_stood:
@@ -181,10 +181,10 @@ class Blackjack(PictureEnv):
         place_row(picture, 2 * GAP + CARD_HEIGHT, [RANKS[rank - 1] for rank in self._hand])
         return picture
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"deal": list(self._deal), "hits": self._hits, "has_stood": self._has_stood}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._deal, self._hits, self._has_stood = list(state["deal"]), state["hits"], state["has_stood"]
         size = _ENDLESS_CARDS if self._is_endless else 52
         if len(self._deal) != size or not all(rank in range(1, 14) for rank in self._deal):

@@ -105,7 +105,7 @@ class EZPoints(PictureEnv):
         require_choice(self.env_id, "faces", faces, tuple(_FACES))
         require_choice(self.env_id, "entry", entry, ("token", "formula"))
         for name, reward in (("step", step_reward), ("solve", solve_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         longest = 4 * cards - 2
         if entry == "token" and max_turns < longest:
             raise ConfigError(
@@ -122,7 +122,7 @@ class EZPoints(PictureEnv):
             if not self._deals:
                 raise self._unsolvable()
         longest_text = 6 * cards - 2  # two digits a number, and every operator, bracket and =
-        self._set_frame(2 * _LINE + CARD_HEIGHT, max(row_width(cards), _LINE // 2 * longest_text, _LINE * 6))
+        self.set_frame(2 * _LINE + CARD_HEIGHT, max(row_width(cards), _LINE // 2 * longest_text, _LINE * 6))
         self.instructions = self._rules()
         self._plan: tuple[str, ...] = ()
 
@@ -143,9 +143,9 @@ class EZPoints(PictureEnv):
             f"A counts 1; {_FACES[self.faces]}. You have at most {self.max_turns} turns.\n{answer}"
         )
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._ranks = self._draw(self._deal, lambda ranks: f"{names(ranks)} for {self.target}")
+        self._ranks = self.draw(self._deal, lambda ranks: f"{names(ranks)} for {self.target}")
         self._open()
         return self._board
 
@@ -200,7 +200,7 @@ class EZPoints(PictureEnv):
             self._left = self._left[:index] + self._left[index + 1 :]
         self._list()
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         if not self._by_token:
             return self._try(action)
         token = token_of(action.strip())
@@ -230,26 +230,26 @@ class EZPoints(PictureEnv):
             return Outcome(f"{value}: correct", self.step_reward + self.solve_reward, True, True)
         return Outcome(f"The value is {value_text(value)}, not {self.target}. {self._board}", self.step_reward)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._board
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self._legal
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return 1.0 if self._success == 1 else (self.cards - len(self._left)) / (self.cards + 1)
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         picture = drawing.canvas(*self._frame, drawing.GREEN)
         drawing.write(picture[:_LINE], f"MAKE {self.target}", drawing.WHITE, scale=2)
         place_row(picture, _LINE, [RANKS[rank - 1] for rank in self._ranks])
         drawing.write(picture[_LINE + CARD_HEIGHT :], "".join(self._tokens), drawing.WHITE, scale=2)
         return picture
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"ranks": list(self._ranks), "tokens": list(self._tokens)}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._ranks = tuple(state["ranks"])
         if len(self._ranks) != self.cards or not all(type(rank) is int and 1 <= rank <= 13 for rank in self._ranks):
             raise ValueError(f"cards {self._ranks!r}")

@@ -117,7 +117,7 @@ class FifteenPuzzle(PictureEnv):
                 f"{MOST_MOVES[size]} moves: pass max_turns={MOST_MOVES[size]} or more, or a number for scramble."
             )
         for name, reward in (("step", step_reward), ("nearer", nearer_reward), ("solve", solve_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         self.size, self.scramble = size, scramble
         self.step_reward, self.nearer_reward, self.solve_reward = step_reward, nearer_reward, solve_reward
         self.finite_instances = count_boards(size, scramble)
@@ -125,11 +125,11 @@ class FifteenPuzzle(PictureEnv):
         self._slides = slides(size)
         self._moves = tuple([tuple([move for move in MOVES if move in legal]) for legal in self._slides])
         self._distances = tile_distances(size)
-        self._set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
+        self.set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        board = self._draw(self._generate, lambda drawn: board_text(drawn, self.size))
+        board = self.draw(self._generate, lambda drawn: board_text(drawn, self.size))
         self._first_distance = total_distance(board, self.size)
         self._enter(board)
         return self._text
@@ -154,7 +154,7 @@ class FifteenPuzzle(PictureEnv):
         count = self.size**2
         return [(index * (width + 1) + odd * width, 1 if odd else width) for index in range(count) for odd in (0, 1)]
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         move = action.strip().lower()
         gap = self._gap
         origin = self._slides[gap].get(move)
@@ -176,25 +176,25 @@ class FifteenPuzzle(PictureEnv):
             return Outcome(self._text, reward + self.solve_reward, terminated=True, success=True)
         return Outcome(self._text, reward)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._text
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self._moves[self._gap]
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return max(0.0, 1 - self._distance / self._first_distance)
 
-    def _picture(self) -> str:
+    def render_text(self) -> str:
         return self._text
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         return drawing.paint(_tiles(self.size**2), self._board, self.size)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"board": self._board, "first_distance": self._first_distance}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         board = tuple(state["board"])
         is_board = sorted(board) == list(range(self.size**2)) and is_solvable(board, self.size)
         if not is_board or state["first_distance"] < 1:

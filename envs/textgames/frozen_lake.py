@@ -109,11 +109,11 @@ class FrozenLake(PictureEnv):
     ) -> None:
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
         require_whole(self.env_id, "size", size, 3, 10)
-        self._require("hole_share", hole_share, 0.0, 0.5)
+        self.require("hole_share", hole_share, 0.0, 0.5)
         require_flag(self.env_id, "slippery", slippery)
         require_choice(self.env_id, "view", view, ("grid", "coordinates"))
         for name, reward in (("step", step_reward), ("goal", goal_reward), ("hole", hole_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         self.size, self.slippery = size, slippery
         self.num_holes = round(hole_share * (size**2 - 2))
         self.step_reward, self.goal_reward, self.hole_reward = step_reward, goal_reward, hole_reward
@@ -122,11 +122,11 @@ class FrozenLake(PictureEnv):
         self._board_text = grid_text if self._is_grid else coordinate_text
         parts = (_RULES, _SLIPPERY if slippery else "", _GRID if self._is_grid else _COORDINATES, _ANSWER)
         self.instructions = "\n".join(part for part in parts if part)
-        self._set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
+        self.set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._lake = self._draw(
+        self._lake = self.draw(
             lambda generator: draw_lake(generator, self.size, self.num_holes, self.max_turns),
             lambda lake: grid_text(lake, lake.start),
         )
@@ -137,7 +137,7 @@ class FrozenLake(PictureEnv):
         self._player = cell
         self._board = self._board_text(self._lake, cell)
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         move = action.strip().lower()
         if move not in MOVES:
             note = _UNKNOWN + ("\n" if self._is_grid else " ")
@@ -151,30 +151,30 @@ class FrozenLake(PictureEnv):
             return Outcome(self._board, self.step_reward + self.hole_reward, terminated=True)
         return Outcome(self._board, self.step_reward)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._board
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         if self.slippery:
             return MOVES
         return tuple([move for move in MOVES if neighbour(self.size, self._player, move) != self._player])
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         distances = self._lake.distances
         if self._player not in distances:
             return 0.0
         return max(0.0, 1 - distances[self._player] / distances[self._lake.start])
 
-    def _picture(self) -> str:
+    def render_text(self) -> str:
         return grid_text(self._lake, self._player)
 
-    def _image(self) -> NDArray[np.uint8]:
-        return drawing.paint(_tiles(), drawing.symbol_cells(self._picture(), SYMBOLS), self.size)
+    def render_image(self) -> NDArray[np.uint8]:
+        return drawing.paint(_tiles(), drawing.symbol_cells(self.render_text(), SYMBOLS), self.size)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"lake": grid_text(self._lake, self._lake.start), "player": self._player}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         lake, player = parse_lake(state["lake"]), state["player"]
         if lake.size != self.size or type(player) is not int or not 0 <= player < lake.size**2:
             raise ValueError(f"player {player!r} on a lake of size {lake.size}")

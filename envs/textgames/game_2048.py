@@ -136,18 +136,18 @@ class Game2048(PictureEnv):
             )
         rewards = {"step": step_reward, "merge": merge_reward, "target": target_reward, "stuck": stuck_reward}
         for name, reward in rewards.items():
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         self.size, self.target = size, target
         self.step_reward, self.merge_reward = step_reward, merge_reward
         self.target_reward, self.stuck_reward = target_reward, stuck_reward
         self.instructions = _RULES.format(size=size, target=target)
         self._goal = target.bit_length() - 1
         self._width = len(str(target))
-        self._set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
+        self.set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        key = self._draw(lambda generator: int(generator.integers(1 << 63)), lambda drawn: self._name([(0, drawn)]))
+        key = self.draw(lambda generator: int(generator.integers(1 << 63)), lambda drawn: self._name([(0, drawn)]))
         self._keys = [(0, key)]
         self._num_tiles = self._points = 0
         board: Board = (0,) * self.size**2
@@ -170,7 +170,7 @@ class Game2048(PictureEnv):
         self._seen = survey(board, self.size)
         self._advice: str | None = None
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         move = action.strip().lower()
         if move not in self._seen.legal:
             if move in MOVES:
@@ -187,29 +187,29 @@ class Game2048(PictureEnv):
             return Outcome(self._text, reward + self.stuck_reward, terminated=True)
         return Outcome(self._text, reward)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._text
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self._seen.legal
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return max(self._board) / self._goal
 
-    def _score(self) -> float:
+    def score(self) -> float:
         return float(self._points)
 
-    def _picture(self) -> str:
+    def render_text(self) -> str:
         return self._text
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         return drawing.paint(_tiles(self._goal + 1), self._board, self.size)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         keys = [list(pair) for pair in self._keys]
         return {"board": list(self._board), "keys": keys, "num_tiles": self._num_tiles, "points": self._points}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         board, keys = tuple(state["board"]), [(int(first), int(key)) for first, key in state["keys"]]
         if len(board) != self.size**2 or not all(tile in range(self._goal + 1) for tile in board) or not keys:
             raise ValueError(f"the board {board!r} with the keys {keys!r}")

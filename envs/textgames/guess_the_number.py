@@ -82,7 +82,7 @@ class GuessTheNumber(TextEnv[str]):
         require_whole(self.env_id, "high", high, low + 1, 1_000_000)
         require_choice(self.env_id, "view", view, ("answer", "interval"))
         for name, reward in (("step", step_reward), ("solve", solve_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         count = high - low + 1
         if max_turns < count.bit_length():
             raise ConfigError(
@@ -104,7 +104,7 @@ class GuessTheNumber(TextEnv[str]):
             f"After a wrong guess I answer with {answers}. Answer with one number only."
         )
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         self._hide(self.low + int(self.np_random.random() * self._count))
         self._know(self.low, self.high)
@@ -119,7 +119,7 @@ class GuessTheNumber(TextEnv[str]):
         self._low, self._high = low, high
         self._text, self._done = interval(low, high, self._count)
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         guess = self._guesses.get(action, -1)
         if guess < 0:
             match = _NUMBER.fullmatch(action)
@@ -143,19 +143,19 @@ class GuessTheNumber(TextEnv[str]):
                 self._know(self._low, guess - 1)
         return Outcome(self._text, self.step_reward) if self._shows_interval else answer
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._text
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self._choices
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return self._done
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"hidden": self._hidden, "known": [self._low, self._high]}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         low, high = state["known"]
         hidden = state["hidden"]
         is_known = all(type(number) is int for number in (low, hidden, high)) and self.low <= low <= high <= self.high

@@ -75,7 +75,7 @@ class Hangman(TextEnv[str]):
         require_whole(self.env_id, "longest", longest, shortest, LONGEST)
         require_whole(self.env_id, "lives", lives, 1, len(ALPHABET))
         for name, reward in (("step", step_reward), ("solve", solve_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         self.shortest, self.longest, self.lives = shortest, longest, lives
         self.step_reward, self.solve_reward = step_reward, solve_reward
         lengths = range(shortest, longest + 1)
@@ -84,7 +84,7 @@ class Hangman(TextEnv[str]):
         told = str(shortest) if shortest == longest else f"{shortest} to {longest}"
         self.instructions = _RULES.format(lengths=told, lives=lives)
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         self.instance = self._hidden = self._pool[int(self.np_random.integers(len(self._pool)))]
         self._guessed, self._untried, self._wrong = "", ALPHABET, list[str]()
@@ -97,7 +97,7 @@ class Hangman(TextEnv[str]):
         self._text = f"{' '.join(self._shown)}\nwrong: {wrong}\nlives: {self.lives - len(self._wrong)}"
         return self._text
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         guess = action.strip().lower()
         if len(guess) == 1 and guess in ALPHABET:
             if guess in self._guessed:
@@ -128,19 +128,19 @@ class Hangman(TextEnv[str]):
             return Outcome(text, self.step_reward + self.solve_reward, True, True)
         return Outcome(text, self.step_reward, len(self._wrong) >= self.lives)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._text
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return tuple(self._untried)
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return 1 - self._shown.count(HIDDEN) / len(self._shown)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"hidden": self._hidden, "guessed": self._guessed, "wrong": self._wrong}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         hidden, guessed, wrong = state["hidden"], state["guessed"], list(state["wrong"])
         if (
             not isinstance(guessed, str)

@@ -96,7 +96,7 @@ class Mastermind(PictureEnv):
         require_flag(self.env_id, "repeats", repeats)
         require_choice(self.env_id, "view", view, ("row", "board"))
         for name, reward in (("step", step_reward), ("solve", solve_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         if not repeats and colours < length:
             raise ConfigError(
                 f"{self.env_id} has no code of {length} different digits out of {colours}: "
@@ -112,7 +112,7 @@ class Mastermind(PictureEnv):
         self._answer = remembered_answer if are_few else answer
         self._shows_board = view == "board"
         self._rows_shown = min(max_turns, _MOST_ROWS)
-        self._set_frame(self._rows_shown * _SIDE, (length + 2) * _SIDE)
+        self.set_frame(self._rows_shown * _SIDE, (length + 2) * _SIDE)
         self.instructions = _RULES.format(
             length=length,
             colours=colours,
@@ -123,10 +123,10 @@ class Mastermind(PictureEnv):
         ban = "" if repeats else ", none twice"
         self._unknown = f"Unknown action: answer with {length} digits from 1 to {colours}{ban}."
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         codes = self._codes
-        self._hidden = self._draw(lambda generator: codes[int(generator.integers(len(codes)))], self._name)
+        self._hidden = self.draw(lambda generator: codes[int(generator.integers(len(codes)))], self._name)
         self._clear()
         return f"Guess a code of {self.length} digits from 1 to {self.colours}."
 
@@ -139,7 +139,7 @@ class Mastermind(PictureEnv):
         self._known: list[str] = []
         self._text, self._best = _NO_GUESS, 0.0
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         guess = action.replace(" ", "")
         if guess not in self._all:
             guess = guess.translate(_SEPARATORS)
@@ -163,29 +163,29 @@ class Mastermind(PictureEnv):
         self._lines.append(line)
         self._rows.append(row)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._text
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self._choices
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return self._best
 
-    def _picture(self) -> str:
+    def render_text(self) -> str:
         return "\n".join(self._lines) or _NO_GUESS
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         cells: list[int] = []
         for guess, black, white in self._rows[-self._rows_shown :]:
             cells += [*map(int, guess), 10 + black, 16 + white]
         cells += [0] * (self._rows_shown * (self.length + 2) - len(cells))
         return drawing.paint(_tiles(), cells, self.length + 2)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"hidden": self._hidden, "guesses": [guess for guess, _, _ in self._rows]}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         hidden, guesses = state["hidden"], state["guesses"]
         if not self._all.issuperset([hidden, *guesses]):
             raise ValueError(f"the code {hidden!r} with the guesses {guesses!r}")

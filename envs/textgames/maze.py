@@ -104,12 +104,12 @@ class Maze(PictureEnv):
         require_whole(self.env_id, "size", size, 7, 41)
         if size % 2 == 0:
             raise ConfigError(f"size of {self.env_id} must be odd, got {size}: rooms and walls take turns.")
-        self._require("loops", loops, 0.0, 1.0)
+        self.require("loops", loops, 0.0, 1.0)
         require_choice(self.env_id, "view", view, _VIEWS)
         require_whole(self.env_id, "radius", radius, 1, 10)
         require_whole(self.env_id, "min_moves", min_moves, 1, min(size, max_turns))
         for name, reward in (("step", step_reward), ("goal", goal_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         self.size, self.radius, self.min_moves = size, radius, min_moves
         self.num_loops = round(loops * most_loops(size))
         self.step_reward, self.goal_reward = step_reward, goal_reward
@@ -117,11 +117,11 @@ class Maze(PictureEnv):
         window = f"a window of {2 * radius + 1} x {2 * radius + 1} cells"
         self.instructions = "\n".join((_RULES, _VIEWS[view].format(window=window, size=size), _ANSWER))
         self._deltas = offsets(size)
-        self._set_frame(size * TILE_SIDE, size * TILE_SIDE)
+        self.set_frame(size * TILE_SIDE, size * TILE_SIDE)
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        maze, start, goal = self._draw(self._generate, lambda drawn: self._text(*drawn))
+        maze, start, goal = self.draw(self._generate, lambda drawn: self._text(*drawn))
         self._enter(maze, start, goal)
         self._stand(start)
         return self._observed
@@ -198,7 +198,7 @@ class Maze(PictureEnv):
         lines[self.radius] = f"{middle[: self.radius]}{shown}{middle[self.radius + 1 :]}"
         return f"You are at row {row}, column {column}.\n" + "\n".join(lines)
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         move = action.strip().lower()
         if move not in MOVES:
             return Outcome(f"{_UNKNOWN}\n{self._observed}", self.step_reward, action_is_valid=False)
@@ -210,16 +210,16 @@ class Maze(PictureEnv):
             return Outcome(self._observed, self.step_reward + self.goal_reward, terminated=True, success=True)
         return Outcome(self._observed, self.step_reward)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._board
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         cell = self._player
         if cell not in self._legal:
             self._legal[cell] = tuple([move for move, delta in self._deltas.items() if self._maze[cell + delta] == "_"])
         return self._legal[cell]
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         if self._sees_all:
             return max(0.0, 1 - self._away[self._player] / self._away[self._start])
         every, known = rooms(self.size), self._known
@@ -230,17 +230,17 @@ class Maze(PictureEnv):
             self._optimistic = distances(mixed, self._goal, self.size)
         return 1 - 0.5 * self._optimistic[self._player] / (2 * len(every))
 
-    def _picture(self) -> str:
+    def render_text(self) -> str:
         return self._board
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         return drawing.paint(tiles(), drawing.symbol_cells(self._board, SYMBOLS), self.size)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         first = self._text(self._maze, self._start, self._goal)
         return {"maze": first, "player": self._player, "known": None if self._sees_all else "".join(self._known)}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         text = state["maze"]
         start, goal = text.index("P"), text.index("G")
         maze = text.replace("P", "_").replace("G", "_")

@@ -13,7 +13,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.envs.core import Outcome, split_of
+from turngym.envs.core import Outcome
+from turngym.envs.instances import split_of
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
@@ -97,7 +98,7 @@ class Minesweeper(PictureEnv):
         require_whole(self.env_id, "mines", mines, 3, rows * columns // 4)
         rewards = {"step": step_reward, "open": open_reward, "solve": solve_reward, "mine": mine_reward}
         for name, reward in rewards.items():
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         needed = rows * columns - mines - 4  # the first cell opens at least three neighbours
         if max_turns < needed:
             raise ConfigError(
@@ -117,7 +118,7 @@ class Minesweeper(PictureEnv):
         self._actions |= {text: (True, cell) for cell, text in self._flags.items()}
         self._every_action = (*self._reveals.values(), *self._flags.values())
         self._blank, self._places = self._frame_text()
-        self._set_frame(rows * TILE_SIDE, columns * TILE_SIDE)
+        self.set_frame(rows * TILE_SIDE, columns * TILE_SIDE)
 
     def _frame_text(self) -> tuple[str, dict[int, int]]:
         """Return the text of a closed board, and where in it each cell stands."""
@@ -128,7 +129,7 @@ class Minesweeper(PictureEnv):
         places = [place for place, symbol in enumerate(text) if symbol == "."]
         return text, dict(zip(self._grid.cells, places, strict=True))
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         start, mines, numbers = self._generate(self.np_random)
         self.instance = self._name(start, mines)
@@ -188,7 +189,7 @@ class Minesweeper(PictureEnv):
             found = self._actions.get(f"{kind} {row} {column}")
         return found
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         found = self._read(action)
         if found is None:
             return self._refuse(_UNKNOWN)
@@ -230,24 +231,24 @@ class Minesweeper(PictureEnv):
         reveals = [self._reveals[cell] for cell in closed if not self._flagged >> cell & 1]
         return dict.fromkeys([*reveals, *[self._flags[cell] for cell in closed]])
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._text
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return tuple(self._legal)
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         first = self._first_count
         return (len(self._numbers) - first) / (self._num_safe - first)
 
-    def _picture(self) -> str:
+    def render_text(self) -> str:
         return self._text
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         text = "".join([self._symbols[place] for place in self._places.values()])
         return drawing.paint(tiles(), drawing.symbol_cells(text, SYMBOLS), self.columns)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {
             "start": self._start,
             "mines": f"{self._mines:x}",
@@ -256,7 +257,7 @@ class Minesweeper(PictureEnv):
             "hit": self._hit,
         }
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         grid, start, mines = self._grid, state["start"], int(state["mines"], 16)
         self._first_count = len(opened(grid, start, mines, 0))
         is_allowed = not any(mines >> cell & 1 for cell in (start, *state["open"]))

@@ -99,7 +99,7 @@ class NumberLine(PictureEnv):
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
         require_whole(self.env_id, "highest", highest, 1, 1000)
         for name, reward in (("step", step_reward), ("away", away_reward), ("solve", solve_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         if max_turns < highest:
             raise ConfigError(
                 f"max_turns of {self.env_id} is {max_turns}, but the way from 0 to {highest} takes {highest} turns: "
@@ -109,16 +109,16 @@ class NumberLine(PictureEnv):
         self.step_reward, self.away_reward, self.solve_reward = step_reward, away_reward, solve_reward
         self._columns = min(highest + 1, _COLUMNS)
         rows = -(-(highest + 1) // self._columns)
-        self._set_frame(rows * _SIDE, self._columns * _SIDE)
+        self.set_frame(rows * _SIDE, self._columns * _SIDE)
         self.finite_instances = highest * (highest + 1)
         self.instructions = (
             f"You stand on a number line from 0 to {highest}. Reach the target in at most {max_turns} turns.\n"
             "+ takes you one number up, - one number down. You cannot leave the line. Answer with + or - only."
         )
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        start, self._target = self._draw(
+        start, self._target = self.draw(
             lambda generator: nth_pair(int(generator.integers(self.highest * (self.highest + 1))), self.highest),
             lambda pair: f"{pair[0]} to {pair[1]} of {self.highest}",
         )
@@ -130,7 +130,7 @@ class NumberLine(PictureEnv):
         self._position = position
         self._board = f"You are at {position}. The target is {self._target}."
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         step = _STEPS.get(action.strip())
         if step is None:
             return Outcome(_UNKNOWN + self._board, self.step_reward, action_is_valid=False)
@@ -142,30 +142,30 @@ class NumberLine(PictureEnv):
         is_nearer = abs(self._position - target) < abs(before - target)
         return Outcome(self._board, self.step_reward + (0.0 if is_nearer else self.away_reward))
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._board
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return legal_steps(self._position, self.highest)
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return max(0.0, 1 - abs(self._position - self._target) / self._distance)
 
-    def _picture(self) -> str:
+    def render_text(self) -> str:
         marks = {self._target: "G", self._position: "P"}
         return "".join(marks.get(number, ".") for number in range(self.highest + 1)) + "\n" + self._board
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         player, target, both, empty = range(self.highest + 1, self.highest + 5)
         cells = [*range(self.highest + 1), *[empty] * (-(self.highest + 1) % self._columns)]
         cells[self._target] = target
         cells[self._position] = both if self._position == self._target else player
         return drawing.paint(_tiles(self.highest), cells, self._columns)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"position": self._position, "target": self._target, "distance": self._distance}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         position, self._target, self._distance = state["position"], state["target"], state["distance"]
         if not (0 <= position <= self.highest and 0 <= self._target <= self.highest and self._distance >= 1):
             raise ValueError(f"position {position!r}, target {self._target!r}, distance {self._distance!r}")

@@ -121,19 +121,19 @@ class Sokoban(PictureEnv):
         require_whole(self.env_id, "min_moves", min_moves, 1, longest)
         require_choice(self.env_id, "view", view, ("grid", "coordinates"))
         for name, reward in (("step", step_reward), ("box", box_reward), ("solve", solve_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         self.step_reward, self.box_reward, self.solve_reward = step_reward, box_reward, solve_reward
         self._is_grid = view == "grid"
         self._board_text = grid_text if self._is_grid else coordinate_text
         self.instructions = "\n".join((_RULES, _GRID if self._is_grid else _COORDINATES, _ANSWER))
         self._source = RoomSource(size, boxes, min_moves, longest)
         self._plan: dict[State, str] = {}
-        self._set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
+        self.set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         self._source.forget()
-        room, state = self._draw(self._source.draw, lambda drawn: grid_text(*drawn))
+        room, state = self.draw(self._source.draw, lambda drawn: grid_text(*drawn))
         self._enter(room, state)
         return self._board
 
@@ -143,7 +143,7 @@ class Sokoban(PictureEnv):
         self._board = self._board_text(room, state)
         self._plan = {}
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         move = action.strip().lower()
         if move not in MOVES:
             note = _UNKNOWN + ("\n" if self._is_grid else " ")
@@ -162,26 +162,26 @@ class Sokoban(PictureEnv):
                 return Outcome(self._board, reward + self.solve_reward, terminated=True, success=True)
         return Outcome(self._board, reward)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._board
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return effective_moves(self._room, self._place)
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         boxes = self._place.boxes
         return len(boxes & self._room.goals) / len(boxes)
 
-    def _picture(self) -> str:
+    def render_text(self) -> str:
         return grid_text(self._room, self._place)
 
-    def _image(self) -> NDArray[np.uint8]:
-        return drawing.paint(_tiles(), drawing.symbol_cells(self._picture(), SYMBOLS), self._room.size)
+    def render_image(self) -> NDArray[np.uint8]:
+        return drawing.paint(_tiles(), drawing.symbol_cells(self.render_text(), SYMBOLS), self._room.size)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return grid_text(self._room, self._place)
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._enter(*parse_board(state))
 
     def expert_action(self) -> str:

@@ -140,7 +140,7 @@ class Sudoku(PictureEnv):
         require_whole(self.env_id, "clues", given, FEWEST_CLUES[size], size * size - 1)
         require_choice(self.env_id, "wrong", wrong, tuple(_WRONG))
         for name, reward in (("step", step_reward), ("fill", fill_reward), ("solve", solve_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         if limit < empty:
             raise ConfigError(
                 f"max_turns of {self.env_id} is {limit}, but {given} clues leave {empty} empty cells: "
@@ -151,13 +151,13 @@ class Sudoku(PictureEnv):
         self._cell_reward = fill_reward / empty
         self._empty = empty
         self._moves = moves(size)
-        self._set_frame(size * _SIDE, size * _SIDE)
+        self.set_frame(size * _SIDE, size * _SIDE)
         height, width = BOXES[size]
         self.instructions = _RULES.format(height=height, width=width, size=size, wrong=_WRONG[wrong])
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        puzzle, self._solution = self._draw(self._generate, lambda pair: grid_text(pair[0], self.size))
+        puzzle, self._solution = self.draw(self._generate, lambda pair: grid_text(pair[0], self.size))
         self._stand(puzzle, list(puzzle))
         return self._text
 
@@ -183,7 +183,7 @@ class Sudoku(PictureEnv):
             self._moves.of_cell[cell][value - 1]: (cell, value) for cell, values in fitting.items() for value in values
         }
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         move = self._legal.get(action)
         if move is None:
             move = self._legal.get(self._tidy(action))
@@ -242,19 +242,19 @@ class Sudoku(PictureEnv):
             f"Illegal move: the {' and the '.join(names)} of row {row + 1}, column {column + 1} already has a {value}."
         )
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._text
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return tuple(self._legal)
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return 1 - (self._left + self._wrongs) / self._empty
 
-    def _picture(self) -> str:
+    def render_text(self) -> str:
         return self._text
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         cells = [10 * (not clue) + value for clue, value in zip(self._puzzle, self._grid, strict=True)]
         picture = drawing.paint(_tiles(), cells, self.size)
         height, width = BOXES[self.size]
@@ -264,11 +264,11 @@ class Sudoku(PictureEnv):
             picture[:, line * _SIDE - 1 : line * _SIDE + 1] = drawing.BLACK
         return picture
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         grids = {"puzzle": self._puzzle, "grid": self._grid, "solution": self._solution}
         return {name: grid_text(grid, self.size) for name, grid in grids.items()}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         puzzle, grid, solution = (parse_grid(state[name]) for name in ("puzzle", "grid", "solution"))
         if any(len(some) != self.size**2 or max(some) > self.size for some in (puzzle, grid, solution)):
             raise ValueError(f"grids of {len(puzzle)}, {len(grid)} and {len(solution)} cells")

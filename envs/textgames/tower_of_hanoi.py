@@ -156,7 +156,7 @@ class TowerOfHanoi(TextEnv[str]):
         require_whole(self.env_id, "discs", discs, 2, 8)
         require_choice(self.env_id, "start", start, ("tower", "random"))
         for name, reward in (("step", step_reward), ("solve", solve_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         if limit < longest:
             raise ConfigError(
                 f"max_turns of {self.env_id} is {limit}, but {discs} discs can need {longest} moves: "
@@ -168,9 +168,9 @@ class TowerOfHanoi(TextEnv[str]):
         self.finite_instances = 1 if start == "tower" else 3**discs - 1
         self.instructions = _RULES
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._discs = self._draw(self._first, pegs_text)
+        self._discs = self.draw(self._first, pegs_text)
         return pegs_text(self._discs)
 
     def _first(self, generator: np.random.Generator) -> Discs:
@@ -179,7 +179,7 @@ class TowerOfHanoi(TextEnv[str]):
         number = int(generator.integers(3**self.num_discs - 1))  # the last one, all digits 2, is the finished tower
         return tuple(number // 3**disc % 3 for disc in range(self.num_discs))
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         pegs = _EXACT.get(action) or _pegs_of(action)
         if pegs is None:
             return self._refusal(_UNKNOWN)
@@ -194,19 +194,19 @@ class TowerOfHanoi(TextEnv[str]):
     def _refusal(self, note: str) -> Outcome[str]:
         return Outcome(f"{note}\n{pegs_text(self._discs)}", self.step_reward, action_is_valid=False)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return pegs_text(self._discs)
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return legal_moves(self._discs)
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return 1 - solution(self._discs)[0] / ((1 << self.num_discs) - 1)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return list(self._discs)
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._discs = tuple(state)
 
     def expert_action(self) -> str:

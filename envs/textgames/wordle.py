@@ -97,7 +97,7 @@ class Wordle(PictureEnv):
         require_flag(self.env_id, "strict", strict)
         require_choice(self.env_id, "view", view, ("row", "board"))
         for name, reward in (("step", step_reward), ("solve", solve_reward)):
-            self._require(f"{name}_reward", reward, -1e6, 1e6)
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
         self.length, self.strict = length, strict
         self.step_reward, self.solve_reward = step_reward, solve_reward
         self.finite_instances = len(words(length)) if is_finite(length) else None
@@ -108,9 +108,9 @@ class Wordle(PictureEnv):
         rules = _RULES.format(length=length, turns=max_turns) + (f"\n{_STRICT}" if strict else "")
         self.instructions = f"{rules}\nA{self._answer[1:]}"
         self._rows_shown = min(max_turns, _MOST_ROWS)
-        self._set_frame(self._rows_shown * _SIDE, length * _SIDE)
+        self.set_frame(self._rows_shown * _SIDE, length * _SIDE)
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         pool = words_of_split(self.length, self.split)
         self.instance = self._hidden = pool[int(self.np_random.integers(len(pool)))]
@@ -120,7 +120,7 @@ class Wordle(PictureEnv):
         self._text = _NO_GUESS
         return self._opening
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         guess = action.strip().lower()
         if guess not in self._allowed and not (self._takes_any and _is_word(guess, self.length)):
             return self._refusal(guess)
@@ -157,25 +157,25 @@ class Wordle(PictureEnv):
         parts = (("in the word", present), ("not in the word", absent), ("not tried", untried))
         return "\n".join(lines + [f"{name}: {' '.join(some) or 'none'}" for name, some in parts])
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return self._text
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return self._best
 
-    def _picture(self) -> str:
+    def render_text(self) -> str:
         return self._board()
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         shown = [pair for row in self._rows[-self._rows_shown :] for pair in zip(*row, strict=True)]
         cells = [1 + (GREEN + YELLOW + GREY).index(mark) * 26 + ALPHABET.index(letter) for letter, mark in shown]
         cells += [0] * (self._rows_shown * self.length - len(cells))
         return drawing.paint(_tiles(), cells, self.length)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"hidden": self._hidden, "guesses": [guess for guess, _ in self._rows]}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         hidden, guesses = state["hidden"], state["guesses"]
         if hidden not in words(self.length) or not all(len(guess) == self.length for guess in guesses):
             raise ValueError(f"the word {hidden!r} with the guesses {guesses!r}")

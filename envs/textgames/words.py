@@ -11,7 +11,7 @@ import importlib.util
 from functools import cache
 from pathlib import Path
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.errors import MissingExtra
 
 SHORTEST, LONGEST = 3, 10

@@ -73,9 +73,9 @@ class BabyAI(TextEnv[str]):
         self._level_name = level
         self.instructions = _RULES.format(turns=self.max_turns)
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._enter(self._draw(self._generate, self._name))
+        self._enter(self.draw(self._generate, self._name))
         return f"Your mission: {self._level.mission}.\n\n{self._text}"
 
     def _generate(self, generator: np.random.Generator) -> int:
@@ -122,7 +122,7 @@ class BabyAI(TextEnv[str]):
         self._see()
         return float(reward), bool(terminated)
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         number = _NUMBERS.get(" ".join(action.split()).casefold())
         if number is None:
             return Outcome(UNKNOWN_ACTION, action_is_valid=False)
@@ -131,7 +131,7 @@ class BabyAI(TextEnv[str]):
         text = f"{NOTHING_HAPPENS}\n{self._text}" if self._text == before and number > 1 else self._text
         return Outcome(text, reward, terminated, reward > 0)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         level = self._level
         lines = [
             level.mission,
@@ -140,10 +140,10 @@ class BabyAI(TextEnv[str]):
         ]
         return "\n".join([*lines, f"parts done: {self._share:.2f}", map_text(self._known)])
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return ACTIONS
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return self._share
 
     def expert_action(self) -> str:
@@ -159,10 +159,10 @@ class BabyAI(TextEnv[str]):
             self._bot = Bot(self._level_name, self._seed)
         return ACTIONS[self._bot.advice(self._actions)]
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"seed": self._seed, "actions": list(self._actions), "last": self._text}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._level.reset(seed=state["seed"])
         self._enter(state["seed"])
         for action in state["actions"]:

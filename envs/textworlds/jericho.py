@@ -99,7 +99,7 @@ class Jericho(TextEnv[str]):
         """Return the name of the story's file."""
         return (self._path.name,)
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         if task not in (None, 0, self._path.name):
             raise UnknownName(f"{self.env_id} has no task named {task!r}. There is one: {self._path.name!r}.")
         self._enter()
@@ -144,7 +144,7 @@ class Jericho(TextEnv[str]):
         if not self._is_over:
             self._look()
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         command = _clean(action)
         if not command:
             return Outcome("Write a command.", action_is_valid=False)
@@ -155,16 +155,16 @@ class Jericho(TextEnv[str]):
         is_valid = _NOT_UNDERSTOOD.search(self._text) is None
         return Outcome(self._text, float(self._points - before), self._is_over, self._is_won, is_valid)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         """Return what looking and the inventory would say, and the points."""
         return f"{self._seen}\n\n{self._points} points"
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         if self._is_won:
             return 1.0
         return min(max(self._points / self._max_score, 0.0), 1.0) if self._max_score > 0 else float("nan")
 
-    def _score(self) -> float:
+    def score(self) -> float:
         return float(self._points)
 
     def expert_action(self) -> str:
@@ -182,10 +182,10 @@ class Jericho(TextEnv[str]):
             raise ConfigError(f"the walkthrough of {self._path.name} has come to its end.")
         return self._walkthrough[done]
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"actions": list(self._actions), "last": self._text, "seen": self._seen, "points": self._points}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._enter()
         for action in state["actions"]:
             self._follow(action)

@@ -80,7 +80,7 @@ class ScienceWorld(TextEnv[str]):
     ) -> None:
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         self._kinds = kinds_of(kind)
-        self._require("variations", variations, 0, 10_000)
+        self.require("variations", variations, 0, 10_000)
         self._variations = variations
         self.simplifications = read_simplifications(simplifications, self._kinds)
         self.settings = {**self.settings, "simplifications": self.simplifications}
@@ -116,7 +116,7 @@ class ScienceWorld(TextEnv[str]):
             if task not in names:
                 raise UnknownName(f"{self.env_id} has no task named {task!r}. {nearest(task, names)}")
         else:
-            self._require("the task", task, 0, len(names) - 1)
+            self.require("the task", task, 0, len(names) - 1)
             task = names[int(task)]
         kind, _, number = task.partition("/")
         return kind, int(number)
@@ -134,13 +134,13 @@ class ScienceWorld(TextEnv[str]):
         self._task, self._reply = self._join().load(self._kind, self._variation, self.simplifications)
         self._best = self._reply.score
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self._kind, self._variation = self._find(task)
         self._load_task()
         self.instance = f"{self._kind}/{self._variation} ({self.simplifications})"
         return f"{self._task}\n\n{self._reply.observation}"
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         text = " ".join(action.split())
         if not text.isprintable() or len(text) > _LONGEST_ACTION:
             return Outcome(UNKNOWN_ACTION, action_is_valid=False)
@@ -165,19 +165,19 @@ class ScienceWorld(TextEnv[str]):
         self._best = max(self._best, self._reply.score)
         return self._reply
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         """Return what the task says, and what looking and the inventory would; a question that waits for a number."""
         reply = self._reply
         asked = [reply.observation] if reply.observation.startswith("Ambiguous request") else []
         return "\n\n".join([self._task, reply.look, reply.inventory, *asked])
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self._reply.legal_actions
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return max(self._reply.score, 0) / 100
 
-    def _score(self) -> float:
+    def score(self) -> float:
         """Return the highest score of the episode so far, from 0 to 100: what papers report, also of failed tasks."""
         return float(self._best)
 
@@ -204,13 +204,13 @@ class ScienceWorld(TextEnv[str]):
 
     # Snapshots are replays: the engine has none.
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"kind": self._kind, "variation": self._variation, "actions": list(self._actions), **self._check()}
 
     def _check(self) -> dict[str, Any]:
-        return {"anchor": self._anchor(), "score": self._reply.score}
+        return {"anchor": self.anchor(), "score": self._reply.score}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._kind, self._variation = state["kind"], state["variation"]
         self._load_task()
         for action in state["actions"]:

@@ -119,7 +119,7 @@ class TextWorld(TextEnv[str]):
             if task not in names:
                 raise UnknownName(f"{self.env_id} has no task named {task!r}. {nearest(task, names)}")
             return task
-        self._require("the task", task, 0, len(names) - 1)
+        self.require("the task", task, 0, len(names) - 1)
         return names[int(task)]
 
     def _files(self, name: str) -> tuple[Path, tuple[str, ...]]:
@@ -191,11 +191,11 @@ class TextWorld(TextEnv[str]):
 
     # The contract.
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self._enter(self._name(task))
         return self._text
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         known = match_command(action, self._commands)
         if known is None:
             return Outcome(UNKNOWN_ACTION, action_is_valid=False)
@@ -208,17 +208,17 @@ class TextWorld(TextEnv[str]):
     def _share(self) -> float:
         return self._told.score / self._told.max_score if self._told.max_score else float(bool(self._told.won))
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         """Return the task, what is carried, every room as it was last seen, and the recipe once it was read."""
         return self._anchor_text
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self._commands
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return min(max(self._share(), 0.0), 1.0)
 
-    def _score(self) -> float:
+    def score(self) -> float:
         return self._share()
 
     def expert_action(self) -> str:
@@ -256,13 +256,13 @@ class TextWorld(TextEnv[str]):
         commands = words.gen_commands_from_actions(course.winning_policy or ())
         return tuple(commands) if commands and commands[0] in self._commands else ()
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"task": self._loaded, "actions": list(self._actions), **self._check()}
 
     def _check(self) -> dict[str, Any]:
         return {"last": self._text, "anchor": self._anchor_text, "score": self._share()}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._enter(self._name(state["task"]))
         for action in state["actions"]:
             self._follow(action)

@@ -131,7 +131,7 @@ class TextWorldExpress(TextEnv[str]):
             if task not in names:
                 raise UnknownName(f"{self.env_id} has no task named {task!r}. {nearest(task, names)}")
             return numbers[names.index(task)]
-        self._require("the task", task, 0, len(numbers) - 1)
+        self.require("the task", task, 0, len(numbers) - 1)
         return numbers[int(task)]
 
     # Talking to the game.
@@ -176,7 +176,7 @@ class TextWorldExpress(TextEnv[str]):
 
     # The contract.
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self._task = self._task_number(task)
         self._start()
         self._clear()
@@ -184,7 +184,7 @@ class TextWorldExpress(TextEnv[str]):
         self.instance = f"{self.game}({self.params}) {self.split}/{self._task}"
         return f"{self._reply.task}\n\n{self._reply.observation}"
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         before = self._reply
         known = match_action(action, before.legal_actions)
         if known is None:
@@ -197,7 +197,7 @@ class TextWorldExpress(TextEnv[str]):
             success=reply.is_success,
         )
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         """Return what looking, the inventory and what was read say; in simonsays, what Simon said and the score."""
         reply = self._reply
         if self.game == "simonsays":
@@ -205,13 +205,13 @@ class TextWorldExpress(TextEnv[str]):
         notes = [f"{action}: {self._notes[action]}" for action in sorted(self._notes)]
         return "\n\n".join([reply.task, reply.look, reply.inventory, *notes])
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self._reply.legal_actions
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return min(max(self._reply.score, 0.0), 1.0)
 
-    def _score(self) -> float:
+    def score(self) -> float:
         return self._reply.score
 
     def expert_action(self) -> str:
@@ -271,13 +271,13 @@ class TextWorldExpress(TextEnv[str]):
                 return path
         return ()
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"task": self._task, "actions": list(self._actions), **self._check()}
 
     def _check(self) -> dict[str, Any]:
-        return {"last": self._reply.observation, "anchor": self._anchor(), "score": self._reply.score}
+        return {"last": self._reply.observation, "anchor": self.anchor(), "score": self._reply.score}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._start()
         self._task = state["task"]
         self._clear()

@@ -91,7 +91,7 @@ class CodeRepair(SetEnv[CodeTask]):
 
     file_options = worded("mode", "form")
 
-    _noun: ClassVar[str] = "program"
+    item_noun: ClassVar[str] = "program"
 
     def __init__(
         self,
@@ -117,32 +117,32 @@ class CodeRepair(SetEnv[CodeTask]):
         require_whole(self.env_id, "faults", faults, 1, 2)
         require_whole(self.env_id, "examples", examples, 0, 20)
         require_whole(self.env_id, "memory_mib", memory_mib, 64, 16_384)
-        self._require("seconds", seconds, 0.1, 600)
-        self._require("format_penalty", format_penalty, 0, 1e6)
+        self.require("seconds", seconds, 0.1, 600)
+        self.require("format_penalty", format_penalty, 0, 1e6)
         self._form, self._seconds, self._penalty, self._faults = form, float(seconds), format_penalty, faults
         self._mode = mode if dataset == PROCEDURAL else "write"
         if dataset != PROCEDURAL:
-            self._items = read_code_tasks(data_file(folder, dataset, split), examples)
+            self.items = read_code_tasks(data_file(folder, dataset, split), examples)
         self._sandbox = shared_sandbox(sandbox, Limits(wall_seconds=float(seconds), memory_mib=memory_mib))
         self.instructions = _RULES.format(
             work=_WORK[self._mode], example=written("...", form), seconds=seconds, turns=max_turns
         )
 
-    def _begin(self, task: str | int | None) -> str:
-        self._task = self._next_item(task)
+    def begin(self, task: str | int | None) -> str:
+        self._task = self.next_item(task)
         self._best, self._last, self._report = self._task.share, "", ""
         return self._first_words()
 
-    def _drawn(self, generator: np.random.Generator) -> CodeTask:
+    def generate_item(self, generator: np.random.Generator) -> CodeTask:
         if self._mode == "repair":
             known = faults(self._faults)
             return faulty_task(known[int(generator.integers(len(known)))])
         names = tuple(programs())
         return blank_task(programs()[names[int(generator.integers(len(names)))]])
 
-    def _text_of(self, item: CodeTask) -> str:
+    def item_text(self, item: CodeTask) -> str:
         text = f"{item.text}\n{item.start}"
-        return text if self._items is None else f"{item.name}\n{text}"  # programs of a set may be described alike
+        return text if self.items is None else f"{item.name}\n{text}"  # programs of a set may be described alike
 
     def _first_words(self) -> str:
         task = self._task
@@ -159,7 +159,7 @@ class CodeRepair(SetEnv[CodeTask]):
             parts.append(f"There are {count} hidden tests.")
         return "\n".join(parts)
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         program = program_in(action, self._form)
         if not program or len(program) > _LONGEST:
             problem = f"a program has {_LONGEST} letters at most" if program else "there is no program in it"
@@ -188,20 +188,20 @@ class CodeRepair(SetEnv[CodeTask]):
         count = len(task.inputs) - task.visible
         return "\n".join([*lines, f"Hidden tests passed: {sum(fine[task.visible :])} of {count}."])
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return self._best
 
-    def _score(self) -> float:
+    def score(self) -> float:
         return self._best
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return f"{self.instance}\n{self._last}\n{self._report}"
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         task = self._task._asdict() | {"inputs": encode(self._task.inputs), "outputs": encode(self._task.outputs)}
         return {"task": task, "best": self._best, "last": self._last, "report": self._report}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         task = dict(state["task"])
         task["inputs"], task["outputs"] = decode(task["inputs"]), decode(task["outputs"])
         self._task = CodeTask(**task)

@@ -77,7 +77,7 @@ class MathPython(SetEnv[Problem]):
 
     file_options = worded("kind", "form")
 
-    _noun: ClassVar[str] = "problem"
+    item_noun: ClassVar[str] = "problem"
 
     def __init__(
         self,
@@ -107,13 +107,13 @@ class MathPython(SetEnv[Problem]):
         require_whole(self.env_id, "output", output, 100, 20_000)
         require_flag(self.env_id, "efficiency", efficiency)
         require_flag(self.env_id, "tool", tool)
-        self._require("seconds", seconds, 0.1, 600)
+        self.require("seconds", seconds, 0.1, 600)
         costs = {"tool_cost": tool_cost, "error_cost": error_cost, "format_penalty": format_penalty}
         for name, cost in costs.items():
-            self._require(name, cost, 0, 1e6)
+            self.require(name, cost, 0, 1e6)
         self._costs = tool_cost, error_cost, format_penalty
         self._form, self._kind, self._level, self._most, self._is_efficient = form, kind, level, output, efficiency
-        self._items = None if dataset == PROCEDURAL else _read_problems(data_file(folder, dataset, split))
+        self.items = None if dataset == PROCEDURAL else _read_problems(data_file(folder, dataset, split))
         self._bench = self._workbench(sandbox, seconds) if tool else None
         told = {"python": write(PYTHON, "code", form), "answer": write(ANSWER, "text", form), "turns": max_turns}
         rules = _TOOL_RULES if tool else _PLAIN_RULES
@@ -126,15 +126,15 @@ class MathPython(SetEnv[Problem]):
         except MissingExtra as error:
             raise MissingExtra(f"{self.env_id}: {error} Or pass tool=False to play without code.") from error
 
-    def _begin(self, task: str | int | None) -> str:
-        self._problem = self._next_item(task)
+    def begin(self, task: str | int | None) -> str:
+        self._problem = self.next_item(task)
         self._clear()
         return f"Problem: {harmless(self._problem.question)}"
 
-    def _drawn(self, generator: np.random.Generator) -> Problem:
+    def generate_item(self, generator: np.random.Generator) -> Problem:
         return draw_problem(self._kind, self._level, generator)
 
-    def _text_of(self, item: Problem) -> str:
+    def item_text(self, item: Problem) -> str:
         return item.question
 
     def _clear(self) -> None:
@@ -143,7 +143,7 @@ class MathPython(SetEnv[Problem]):
         if self._bench is not None:
             self._bench.restart()
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         call = read(action, self._form)
         if call.tool == ANSWER:
             self._answer = call.content[:_LONGEST_ANSWER]
@@ -181,18 +181,18 @@ class MathPython(SetEnv[Problem]):
         is_next_to_last = self.turn + 2 == self.max_turns
         return "\n<warning>The next turn is the last: give your answer.</warning>" if is_next_to_last else ""
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return float(self._success == 1)  # nobody knows how far the way still is
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         shown = "\n".join(f"{code}\n{text}" for code, text in self._calls)
         return f"{self._problem.question}\n{shown}\n{self._answer or ''}"
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         log = [] if self._bench is None else self._bench.log
         return {"problem": self._problem.as_json(), "calls": self._calls, "log": log, "answer": self._answer}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._problem = Problem.from_json(state["problem"])
         self._clear()
         self._calls = [(str(code), str(text)) for code, text in state["calls"]]

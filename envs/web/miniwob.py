@@ -100,7 +100,7 @@ class MiniWoB(PictureEnv):
         require_whole(self.env_id, "turn_ms", turn_ms, 0, 60_000)
         require_whole(self.env_id, "width", width, 332, 2000)
         require_whole(self.env_id, "height", height, 210, 2000)
-        self._set_frame(height, width)
+        self.set_frame(height, width)
         require_playwright(self.env_id)
         pages_folder()
         find_browser(self.env_id)
@@ -134,9 +134,9 @@ class MiniWoB(PictureEnv):
 
     # The rules.
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._task, self._seed = self._draw(
+        self._task, self._seed = self.draw(
             lambda generator: (
                 self.names[int(generator.integers(len(self.names)))],
                 int(generator.integers(_LARGEST_SEED)),
@@ -152,7 +152,7 @@ class MiniWoB(PictureEnv):
     def _first(self) -> str:
         return f"Task: {self._screen.goal}\n{self._screen.page}"
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         if read(action) is None:
             return Outcome(_UNREAD, action_is_valid=False)
         prepared, self._prepared = self._prepared, None
@@ -173,16 +173,16 @@ class MiniWoB(PictureEnv):
         reward = reward if screen.is_done else 0.0
         return Outcome(shown, reward, screen.is_done, screen.raw_reward >= SUCCESS, not screen.problem)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return f"{self._screen.goal}\n{self._screen.canonical}"
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return listed_actions(self._screen.goal, self._screen.nodes)
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return float(self._success == 1)
 
-    def _score(self) -> float:
+    def score(self) -> float:
         return self._screen.raw_reward if self._screen.is_done else 0.0
 
     def expert_action(self) -> str:
@@ -231,7 +231,7 @@ class MiniWoB(PictureEnv):
 
     # Pictures.
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         from turngym.envs.web.marks import decode, with_marks
 
         picture = decode(self._page.picture())
@@ -239,10 +239,10 @@ class MiniWoB(PictureEnv):
 
     # Snapshots: the seed and the actions, played again.
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"task": self._task, "seed": self._seed, "actions": list(self._actions), "screen": self._screen.text}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         task, seed, actions = state["task"], state["seed"], state["actions"]
         if task not in self.names or not isinstance(seed, int) or not all(isinstance(each, str) for each in actions):
             raise ValueError(f"task {task!r}, seed {seed!r}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from turngym.envs.core import split_of
+from turngym.envs.instances import split_of
 from turngym.envs.webshop.files import fingerprint, read_goals, read_products
 from turngym.envs.webshop.generator import generate_products, goals_of
 from turngym.envs.webshop.product import Goal, Product

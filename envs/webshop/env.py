@@ -128,7 +128,7 @@ class WebShop(PictureEnv):
         require_whole(self.env_id, "height", height, 240, 2000)
         require_playwright(f"{self.env_id} in a browser")
         find_browser(f"{self.env_id} in a browser")
-        self._set_frame(height, width)
+        self.set_frame(height, width)
         tab = ShopTab(self._shop, self._show_goal, (width, height), with_image=self.image)
         weakref.finalize(self, ShopTab.let_go, tab)
         return tab
@@ -143,7 +143,7 @@ class WebShop(PictureEnv):
         """What the customer asks for, its product included; not for agents."""
         return self._goal
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         target = self._targets[int(self.np_random.integers(len(self._targets)))]
         goals = self._shop.goals(target)
@@ -168,7 +168,7 @@ class WebShop(PictureEnv):
         page = pages.text(self._shop, self._view)
         return f"Customer: {self._goal.instruction}\n{page}" if with_goal else page
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         move = self._read(action)
         if isinstance(move, str):
             return Outcome(move, action_is_valid=False)
@@ -214,31 +214,31 @@ class WebShop(PictureEnv):
             raise ConfigError(f"{self.env_id} shows no product: there is nothing to buy.")
         return reward(self._shop.by_asin[self._view.asin], self._view.chosen, self._goal, self._target)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         view = self._view
         chosen = ", ".join(f"{name}={value}" for name, value in sorted(view.chosen.items()))
         return "\n".join(
             [self._goal.instruction, view.page, view.query, str(view.number), view.asin, view.detail, chosen]
         )
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         if self._view.page == SEARCH:
             return (f"search[{self._goal.instruction[:LONGEST_QUERY]}]",)
         return tuple([f"click[{link}]" for link in pages.clickables(self._shop, self._view)])
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         if not self._view.asin:
             return 0.0
         return visible_reward(self._shop.by_asin[self._view.asin], self._view.chosen, self._goal)
 
-    def _score(self) -> float:
+    def score(self) -> float:
         return self._reward
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         place = self._shop.goals(self._target).index(self._goal)
         return {"asin": self._goal.asin, "goal": place, "view": asdict(self._view), "reward": self._reward}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         goal = self._shop.goals(self._shop.by_asin[state["asin"].lower()])[state["goal"]]
         view = View(**state["view"])
         if view.page not in (SEARCH, RESULTS, ITEM, BOUGHT) or (view.asin and view.asin not in self._shop.by_asin):
@@ -293,7 +293,7 @@ class WebShop(PictureEnv):
             self._tab.shut()
         super().close()
 
-    def _image(self) -> NDArray[np.uint8]:
+    def render_image(self) -> NDArray[np.uint8]:
         from turngym.envs.web.marks import decode
 
         if self._tab is None:

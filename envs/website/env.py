@@ -125,9 +125,9 @@ class WebSite(TextEnv[str]):
 
     # The rules.
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._enter(self._draw(self._some_instance, _text_of_instance))
+        self._enter(self.draw(self._some_instance, _text_of_instance))
         if self._is_deferred:
             return ""
         self._session.start(self._tab.open(self._site.home))
@@ -158,7 +158,7 @@ class WebSite(TextEnv[str]):
     def _shown(self) -> str:
         return self._first() if self._show_goal else text_of(self._session.page)
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         session = self._session
         move = plan(action, session.page, session.focus, len(session.history) > 1)
         if move is None:
@@ -181,20 +181,20 @@ class WebSite(TextEnv[str]):
         self._verdict = judge(self._goal.wants, changes, self._world, self._site.schema)
         self._made = "\n".join(map(str, changes))
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return f"{self._first()}\n{self._made}"
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return listed(self._session.page, self._goal.text, len(self._session.history) > 1)
 
-    def _progress(self) -> float:
+    def progress(self) -> float:
         return self._verdict.progress
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         changes = [[table, number, list(row)] for table, number, row in self._store.changes()]
         return {"instance": list(self._instance), "changes": changes, "session": self._session.state()}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         site, world, kind, number = state["instance"]
         if (site, kind) not in self._kinds or not 0 <= world < self._worlds:
             raise ValueError(f"the instance {state['instance']!r}")

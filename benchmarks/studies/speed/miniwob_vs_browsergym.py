@@ -72,7 +72,7 @@ class SamePage(MiniWoB):
 
     page_seed = 0
 
-    def _draw(self, generate: Any, text: Any) -> Any:
+    def draw(self, generate: Any, text: Any) -> Any:
         self.instance = text((self.names[0], self.page_seed))
         return self.names[0], self.page_seed
 

@@ -22,21 +22,21 @@ class Slow(TextEnv[str]):
         super().__init__(max_turns=100_000, split=split, env_id=env_id)
         self.finite_instances, self.seconds = 1, seconds
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.instance = "the only one"
         return "say something"
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         time.sleep(self.seconds)
         return Outcome(action)
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return ""
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return None
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         """Keep nothing."""
 
 
@@ -54,7 +54,7 @@ class SlowCoroutine(Slow):
         await asyncio.sleep(self.seconds)
         return self.step(action)
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         return Outcome(action)
 
 

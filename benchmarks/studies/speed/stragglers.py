@@ -55,7 +55,7 @@ class Sleeper(TextEnv[str]):
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         self.mean_seconds, self.hanging_share = mean_seconds, hanging_share
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         return "asleep"
 
     def seconds(self) -> float:
@@ -64,17 +64,17 @@ class Sleeper(TextEnv[str]):
             return 3600.0
         return float(self.np_random.exponential(self.mean_seconds))
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         time.sleep(self.seconds())
         return Outcome("awake")
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return "asleep"
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return None
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         return None
 
 

@@ -53,24 +53,24 @@ class Busy(TextEnv[str]):
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
         self.amount = amount
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self.total = 0
         return "begin"
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         total = self.total
         for number in range(self.amount):
             total = (total * 31 + number) % 1_000_003
         self.total = total
         return Outcome(str(total))
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return str(self.total)
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return self.total
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self.total = state
 
 

@@ -20,17 +20,17 @@ class Doors(TextEnv[str]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
-        self._require("doors", doors, 2, 9)
+        self.require("doors", doors, 2, 9)
         self._actions = tuple(f"open {number}" for number in range(1, doors + 1))
         self.finite_instances = doors
         self.instructions = f"One of {doors} doors opens. Answer with open and its number, such as: open 1"
 
-    def _begin(self, task: str | int | None) -> str:
+    def begin(self, task: str | int | None) -> str:
         self._closed: set[str] = set()
-        self._right = self._draw(lambda generator: self._actions[generator.integers(len(self._actions))], str)
+        self._right = self.draw(lambda generator: self._actions[generator.integers(len(self._actions))], str)
         return f"There are {len(self._actions)} doors."
 
-    def _advance(self, action: str) -> Outcome[str]:
+    def apply_action(self, action: str) -> Outcome[str]:
         if action not in self._actions:
             return Outcome("Answer with open and a number.", action_is_valid=False)
         if action == self._right:
@@ -38,16 +38,16 @@ class Doors(TextEnv[str]):
         self._closed.add(action)
         return Outcome("It is locked.")
 
-    def _anchor(self) -> str:
+    def anchor(self) -> str:
         return f"locked: {sorted(self._closed)}"
 
-    def _legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> tuple[str, ...]:
         return self._actions
 
-    def _state(self) -> JSONValue:
+    def save_state(self) -> JSONValue:
         return {"right": self._right, "closed": sorted(self._closed)}
 
-    def _load(self, state: JSONValue) -> None:
+    def load_state(self, state: JSONValue) -> None:
         self._right, self._closed = state["right"], set(state["closed"])
 
     def expert_action(self) -> str:

@@ -20,7 +20,7 @@ class Loud(TextWrapper):
     name: ClassVar[str] = "sample_loud"
     file_options = worded()
 
-    def _shown(self, observation: Any, info: dict[str, Any]) -> Any:
+    def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
         return observation.upper()
 
 
