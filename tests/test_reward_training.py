@@ -21,6 +21,7 @@ from turngym.trainers.reward_models import load_reward_model, make_reward_model
 from turngym.trainers.rewarding.task import RewardedTask
 from turngym.trainers.run_folder import RunFolder
 from turngym.trainers.sft import SupervisedConfig
+from turngym.trainers.stored_config import config_from_store
 from turngym.trainers.task import Task
 
 SMALL = TrainConfig(
@@ -139,7 +140,7 @@ def test_a_resumed_run_has_the_same_numbers(tmp_path: Path) -> None:
     whole = run(config, tmp_path / "whole")
     run(replace(config, iterations=1), tmp_path / "parts")
     settings = json.loads((tmp_path / "parts" / "config.json").read_text())
-    assert config_from_json({**settings, "iterations": 3}) == config
+    assert config_from_store({**settings, "iterations": 3}) == config
     (tmp_path / "parts" / "config.json").write_text(json.dumps({**settings, "iterations": 3}))
     train(config, tmp_path / "parts", resume=True, console=Console(quiet=True))
     parts = RunFolder.open(tmp_path / "parts").metrics()
