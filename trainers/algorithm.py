@@ -180,6 +180,11 @@ class Algorithm(ABC, Generic[ConfigT]):
 
     # Optional parts. The defaults do nothing.
 
+    @property
+    def compares_same_seat(self) -> bool:
+        """Whether a method that needs groups compares episodes of the same seat alone, in games between seats."""
+        return False
+
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:
         """Note how far training is."""
 

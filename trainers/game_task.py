@@ -15,6 +15,7 @@ from turngym.envs.multiagent.players import make_player
 from turngym.envs.multiagent.registration import make_game
 from turngym.errors import ConfigError
 from turngym.seeding import stream, stream_seed
+from turngym.trainers.algorithm import Algorithm, Need
 from turngym.trainers.checkpoint import all_checkpoints
 from turngym.trainers.config import TrainConfig
 from turngym.trainers.context import require_turns
@@ -70,6 +71,22 @@ class GameTask(Task):
     def has_expert(self) -> bool:
         """Whether the demonstrator is any better than chance."""
         return self.config.self_play.demonstrator != "random"
+
+    def warning(self, algorithm: Algorithm[Any]) -> str:
+        """Warn of methods that compare the episodes of a group where those are of different seats.
+
+        A group is one deal. Where the learner plays both sides of it, its winners are compared with its losers, and the
+        luck of a seat, such as its cards or the first move, is credited as if it were skill. Against an opponent a
+        group has the learner on one side alone.
+        """
+        mixes_seats = "self" in self.config.self_play.opponents and len(self.tables.sides) > 1
+        if not mixes_seats or Need.GROUPS not in algorithm.needs or algorithm.compares_same_seat:
+            return ""
+        return (
+            f"{self.config.algorithm} compares the episodes of a group, and in self-play those are of different seats: "
+            "what a seat wins by its cards or by moving first counts as skill. Take --algorithm dr_mas, which compares "
+            "each seat with itself, or rae or mappo, or play against others only, as in --self-play.opponents random."
+        )
 
     # Warm-up.
 

@@ -139,8 +139,9 @@ class _Job:
 
     def run(self, algorithm: Any, resume: bool) -> JobResult:
         model = self.warm_start()
-        if warning := preset_warning(self.config, model.network.num_parameters()):
-            self.console.print(f"warning: {warning}", markup=False, soft_wrap=True)
+        for warning in (preset_warning(self.config, model.network.num_parameters()), self.task.warning(algorithm)):
+            if warning:
+                self.console.print(f"warning: {warning}", markup=False, soft_wrap=True)
         if self.config.lora_rank:
             torch.nn.Module.to(model.network, getattr(torch, self.config.dtype))
             model = add_adapters(model, self.config.lora_rank, self.config.seed, self.config.lora_alpha)

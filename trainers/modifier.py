@@ -66,6 +66,11 @@ class Modifier(PolicyMethod[ConfigT]):
         """The normalisations that the base reads."""
         return self.base.normalisations
 
+    @property
+    def compares_same_seat(self) -> bool:
+        """What the base says."""
+        return self.base.compares_same_seat
+
     def surrogate(self, inputs: LossInputs) -> Surrogate:
         """Return the base's per-token policy loss."""
         return self.base.surrogate(inputs)

@@ -17,6 +17,7 @@ from turngym.agents.models import LanguageModel
 from turngym.agents.rollout import rollout
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
 from turngym.errors import ConfigError, SnapshotUnsupported
+from turngym.trainers.algorithm import Algorithm
 from turngym.trainers.config import TrainConfig
 from turngym.trainers.run_folder import RunFolder
 from turngym.trainers.setup import environment_texts, iteration_specs, policy_agent, training_vector
@@ -45,6 +46,10 @@ class Task(ABC):
     @abstractmethod
     def has_expert(self) -> bool:
         """Whether its demonstrations are worth imitating for more than the form of an answer."""
+
+    def warning(self, algorithm: Algorithm[Any]) -> str:
+        """Return what speaks against training on it with an algorithm; empty if nothing does."""
+        return ""
 
     @abstractmethod
     def texts(self) -> list[str]:

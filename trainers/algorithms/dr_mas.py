@@ -47,6 +47,11 @@ class DrMAS(ClippedMethod[DrMASConfig]):
         """Groups, and what the loss needs."""
         return super().needs | {Need.GROUPS}
 
+    @property
+    def compares_same_seat(self) -> bool:
+        """Seats, or roles where the settings say so, are compared apart."""
+        return True
+
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return among those of the same agent in the group."""
         config = self.config

@@ -13,6 +13,7 @@ from turngym.agents.model_agent import ModelAgent
 from turngym.agents.models import LanguageModel
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import CheckpointError, ConfigError
+from turngym.trainers.algorithm import Algorithm
 from turngym.trainers.checkpoint import all_checkpoints
 from turngym.trainers.reward_models import FILE, load_reward_model
 from turngym.trainers.rewarding.fitted import FittedReward, ranking
@@ -56,6 +57,10 @@ class RewardedTask(Task):
     def has_expert(self) -> bool:
         """That of the task."""
         return self.task.has_expert
+
+    def warning(self, algorithm: Algorithm[Any]) -> str:
+        """Return the warning of the task."""
+        return self.task.warning(algorithm)
 
     def texts(self) -> list[str]:
         """Return the texts of the task."""

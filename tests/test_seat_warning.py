@@ -1,0 +1,76 @@
+"""A run in self-play warns of methods whose groups mix seats, and of no others."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from turngym.agents.embedded import EmbeddedConfig
+from turngym.trainers.algorithm import Need
+from turngym.trainers.algorithms import ALGORITHMS, build
+from turngym.trainers.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
+from turngym.trainers.job import train
+from turngym.trainers.making import make_task
+from turngym.trainers.setup import build_algorithm
+from turngym.trainers.sft import SupervisedConfig
+
+SMALL = TrainConfig(
+    env="turngym/KuhnPoker-v0",
+    env_options={},
+    iterations=1,
+    control=False,
+    embedded=EmbeddedConfig(hidden_size=16, layers=1, heads=2, vocabulary=340),
+    warmup=SupervisedConfig(demonstrations=5, epochs=1),
+    rollout=RolloutConfig(groups=2, group_size=2, format="plain", max_new_tokens=2),
+    evaluation=EvaluationConfig(episodes=0, every=0),
+)
+SENTENCE = "compares the episodes of a group, and in self-play those are of different seats"
+
+
+def warning_of(name: str, env: str = SMALL.env, opponents: tuple[str, ...] = ("self",), reward_model: str = "") -> str:
+    config = replace(
+        SMALL, env=env, algorithm=name, self_play=SelfPlayConfig(opponents=opponents), reward_model=reward_model
+    )
+    algorithm = build_algorithm(config)
+    task = make_task(config, algorithm)
+    try:
+        return task.warning(algorithm)
+    finally:
+        task.close()
+
+
+@pytest.mark.parametrize("name", sorted({*ALGORITHMS, "grpo+epo", "dr_mas+epo"}))
+def test_methods_that_compare_groups_warn_and_others_do_not(name: str) -> None:
+    needs = build(name).needs
+    if Need.SNAPSHOTS in needs:
+        pytest.skip("it does not train on games")
+    compares = Need.GROUPS in needs and not name.startswith("dr_mas")
+    assert (SENTENCE in warning_of(name)) == compares
+
+
+@pytest.mark.parametrize(
+    ("env", "opponents", "warns"),
+    [
+        (SMALL.env, ("self", "random"), True),
+        (SMALL.env, ("random",), False),
+        (SMALL.env, ("past:2", "random"), False),
+        ("turngym/Werewolf-v0", ("self",), True),
+        ("turngym/GuessTheNumber-v0", ("self",), False),
+    ],
+)
+def test_only_groups_with_both_sides_of_a_game_mix_seats(env: str, opponents: tuple[str, ...], warns: bool) -> None:
+    assert bool(warning_of("grpo", env, opponents)) == warns
+
+
+def test_a_reward_model_does_not_hide_it() -> None:
+    assert SENTENCE in warning_of("grpo", reward_model="otc")
+
+
+@pytest.mark.parametrize(("name", "count"), [("grpo", 1), ("dr_mas", 0)])
+def test_a_run_says_so_once(name: str, count: int, tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=10_000)
+    train(replace(SMALL, algorithm=name), tmp_path / "run", console=console)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().count(f"warning: {name} {SENTENCE}") == count
