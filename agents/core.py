@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.usage import Usage
+from turngym.columns import Value
 from turngym.errors import ConfigError, PromptTooLong, TurngymError, error_text
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Decision:
             the agent was asked for it.
         fault: Why there is no answer, such as a prompt that could not be built; it ends this episode and no other.
         too_long: Why there is no answer where the prompt does not fit: that is no fault, and truncates this episode.
+        columns: Named numbers and texts about the turn that the agent hands on to training methods, and tuples with one
+            number for each completion token.
     """
 
     action: str
@@ -73,6 +76,7 @@ class Decision:
     entropies: tuple[float, ...] = ()
     fault: str = ""
     too_long: str = ""
+    columns: Mapping[str, Value | tuple[float, ...]] = field(default_factory=dict)
 
 
 def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) -> list[BuiltT | Decision]:

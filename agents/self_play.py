@@ -15,6 +15,7 @@ from typing import Any
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.agents.turn_writer import TurnWriter
+from turngym.columns import Value
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.players import Player, make_player
 from turngym.envs.multiagent.records import EpisodeRecord, StepRecord
@@ -224,8 +225,8 @@ class SelfPlay:
         number = self._number(self._playing[request.table].spec, request.seat)
         return Request(request.table, number, request.turn, request.observation, info, request.instructions)
 
-    def _joint(self, table: int) -> str:
-        return joint_view(self.vector.tables[table]) if self.joint_views else ""
+    def _joint(self, column: str, table: int) -> dict[str, Value]:
+        return {column: joint_view(self.vector.tables[table])} if self.joint_views else {}
 
     def _writer(self, game: _Game, seat: int, role: str) -> TurnWriter:
         """Return what writes the trajectory of a learner's seat, a new one at its first turn."""
@@ -239,7 +240,7 @@ class SelfPlay:
         """Begin a turn of the learner."""
         if request.policy == LEARNER:
             writer = self._writer(self._playing[request.table], request.seat, request.role)
-            writer.decided(shown, decision, joint=self._joint(request.table))
+            writer.decided(shown, decision, columns=self._joint("joint_view", request.table))
 
     def _record(self, record: StepRecord) -> None:
         """Complete a turn of the learner: its reward is all there."""
@@ -269,12 +270,12 @@ class SelfPlay:
         if episode.fault:
             game.policies = game.policies or (LEARNER,)  # the rules may break before anybody sits down
             return self._end_with_fault(game, episode.fault, episode.roles)
-        table, joint = self.vector.tables[episode.table], self._joint(episode.table)
+        table, joint = self.vector.tables[episode.table], self._joint("final_joint_view", episode.table)
         writers = self._writers(game, episode.roles)
         for seat, writer in zip(game.learners, writers, strict=True):
             if seat not in game.out:
                 info = table.info(seat)
-                writer.end(table.views[seat].observation, info, terminated=True, joint=joint)
+                writer.end(table.views[seat].observation, info, terminated=True, columns=joint)
         return [writer.trajectory for writer in writers]
 
     def _writers(self, game: _Game, roles: Sequence[str]) -> list[TurnWriter]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from turngym.agents.chat import Note
 from turngym.agents.usage import Usage
+from turngym.columns import Value
 
 TruncationReason: TypeAlias = Literal["", "environment", "context", "fault"]
 """What cut an episode off: its environment (mostly the turn limit), a prompt that does not fit, or a fault."""
@@ -61,17 +62,16 @@ class Turn:
         reward: Reward of this turn.
         action_is_valid: Whether the environment understood the action and it was legal.
         agent: The seat that acted.
-        joint: What all seats together knew before the action; empty where one agent is alone.
         usage: What the completion cost; None where nobody counted.
         notes: What a model wrote beside the completion, such as a summary.
-        components: Parts of the reward by name, as ``info["reward_components"]`` gave them; empty where it gave none.
         staleness: Iterations of training between the policy that sampled and the one that samples now; 0 when fresh.
         policy_version: Iteration whose policy sampled the turn; -1 where nobody counts.
         entropies: Entropy of the distribution that each token was sampled from, as a share of the largest possible one;
             empty where nobody asked for it.
         snapshot: Exact state of the environment before the action; empty where nobody asked for it.
-        sampled_value: Mean return from this turn on, of episodes played from its snapshot; not a number without any.
         progress: How far the task had come before the action, in [0, 1]; not a number where that is unknown.
+        columns: Named numbers and texts that the environment, the agent or a method's ``collect`` hands on,
+            and tuples with one number for each token. A name that begins with ``reward/`` is a part of the reward.
     """
 
     observation: str
@@ -84,16 +84,14 @@ class Turn:
     reward: float = 0.0
     action_is_valid: bool = True
     agent: str = "player_0"
-    joint: str = ""
     usage: Usage | None = field(default=None, compare=False)
     notes: tuple[Note, ...] = ()
-    components: Mapping[str, float] = field(default_factory=dict)
     staleness: int = 0
     policy_version: int = field(default=-1, compare=False)
     entropies: tuple[float, ...] = ()
     snapshot: bytes = field(default=b"", compare=False, repr=False)
-    sampled_value: float = field(default=math.nan, compare=False)
     progress: float = field(default=math.nan, compare=False)
+    columns: Mapping[str, Value | tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -118,10 +116,9 @@ class Trajectory:
             it does not fit: the critic's value of the last turn's prompt stands in for its own then.
         role: The seat's role in a game between seats, its name where the game has none; empty elsewhere.
         policy: Name of the policy that acted; empty where there is one only.
-        final_joint: What all seats together knew at the end.
         progress: How far the task had come at the end, in [0, 1]; not a number where that is unknown.
-        greedy_return: Return of the greedy policy on the same instance; not a number where nobody played it.
         final_anchor: The anchor state after the last turn.
+        columns: Named numbers and texts about the whole episode.
     """
 
     spec: EpisodeSpec
@@ -137,12 +134,11 @@ class Trajectory:
     final_prompt_ids: tuple[int, ...] = ()
     role: str = ""
     policy: str = ""
-    final_joint: str = ""
     progress: float = field(default=math.nan, compare=False)
-    greedy_return: float = field(default=math.nan, compare=False)
     final_anchor: str = field(default="", compare=False)
     truncation_reason: TruncationReason = ""
     truncation_detail: str = field(default="", compare=False)
+    columns: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def earlier_turns(self) -> tuple[Turn, ...]:

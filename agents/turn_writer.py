@@ -9,6 +9,7 @@ from typing import Any
 from turngym.agents.core import Agent, Decision, Request, build_each
 from turngym.agents.trajectory import Trajectory, Turn
 from turngym.agents.usage import Usage
+from turngym.columns import Value, columns_of
 
 
 class TurnWriter:
@@ -38,7 +39,13 @@ class TurnWriter:
         return len(self.trajectory.earlier_turns) + len(self.trajectory.turns)
 
     def decided(
-        self, request: Request, decision: Decision, *, latency: float = 0.0, joint: str = "", snapshot: bytes = b""
+        self,
+        request: Request,
+        decision: Decision,
+        *,
+        latency: float = 0.0,
+        columns: Mapping[str, Value] | None = None,
+        snapshot: bytes = b"",
     ) -> None:
         """Begin a turn with what was seen and what was decided; :meth:`earned` completes it.
 
@@ -46,7 +53,7 @@ class TurnWriter:
             request: What the agent was shown.
             decision: What it answered.
             latency: Seconds that it took, for agents that do not count their own costs.
-            joint: What all seats together knew before.
+            columns: Columns of the turn that are known by now, besides those of the decision.
             snapshot: State of the environment before.
         """
         tokens = len(decision.prompt_ids), len(decision.completion_ids)
@@ -59,7 +66,7 @@ class TurnWriter:
             completion_ids=decision.completion_ids,
             logprobs=decision.logprobs,
             agent=self.agent,
-            joint=joint,
+            columns={**decision.columns, **(columns or {})},
             usage=decision.usage or Usage(*tokens, calls=1, latency=latency),
             notes=decision.notes,
             entropies=decision.entropies,
@@ -73,11 +80,17 @@ class TurnWriter:
         assert turn is not None
         turn.reward = reward
         turn.action_is_valid = bool(info["action_is_valid"])
-        turn.components = dict(info.get("reward_components", ()))
+        turn.columns = {**turn.columns, **columns_of(info)}
         self.trajectory.turns.append(turn)
 
     def end(
-        self, observation: str, info: Mapping[str, Any], *, terminated: bool = False, fault: str = "", joint: str = ""
+        self,
+        observation: str,
+        info: Mapping[str, Any],
+        *,
+        terminated: bool = False,
+        fault: str = "",
+        columns: Mapping[str, Value] | None = None,
     ) -> None:
         """Close the trajectory of an episode that its environment ended, or that broke.
 
@@ -86,12 +99,12 @@ class TurnWriter:
             info: The last info table.
             terminated: Whether the rules ended it; it is truncated otherwise.
             fault: What broke.
-            joint: What all seats together knew at the end.
+            columns: Columns of the episode.
         """
         closed = self.trajectory
         closed.terminated = terminated
         closed.success, closed.score = int(info["success"]), float(info["score"])
-        closed.final_joint = joint
+        closed.columns = {**closed.columns, **(columns or {})}
         self._close(observation, info, terminated, fault)
 
     def end_without_room(self, request: Request, why: str) -> None:

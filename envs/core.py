@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 import gymnasium
 import numpy as np
 
+from turngym.columns import valid_columns
 from turngym.envs.hooks import RenamedAttribute
 from turngym.envs.instances import canonical_text, instance_hash, split_of
 from turngym.envs.snapshots import SnapshotEnv
@@ -231,6 +232,10 @@ class TextEnv(SnapshotEnv[ObsT]):
         """Return the benchmark's number for the episode so far."""
         return float(self._success == 1)
 
+    def turn_columns(self) -> Mapping[str, float | str]:
+        """Return named numbers and texts about the turn just taken, for training methods; none by default."""
+        return {}
+
     def render_text(self) -> str:
         """Return the text that ``render`` shows."""
         return str(self._observation)
@@ -311,7 +316,7 @@ class TextEnv(SnapshotEnv[ObsT]):
 
     def _info(self) -> dict[str, Any]:
         rules = type(self)  # an instance may keep data under the name of a hook, such as self.score
-        return {
+        info: dict[str, Any] = {
             "anchor": rules.anchor(self),
             "legal_actions": rules.legal_actions(self) if self._running else (),
             "action_is_valid": self._action_is_valid,
@@ -320,6 +325,9 @@ class TextEnv(SnapshotEnv[ObsT]):
             "score": float(rules.score(self)),
             "fault": "",
         }
+        if columns := self.turn_columns():
+            info["columns"] = valid_columns(columns)
+        return info
 
     def render(self) -> str | None:
         """Return the current picture as text, or None without a render mode."""

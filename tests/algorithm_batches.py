@@ -11,6 +11,7 @@ from torch import Tensor
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, Need, Term
 from turngym.trainers.algorithms import ALGORITHMS, build
+from turngym.trainers.columns import lay_out_column
 from turngym.trainers.functional import NORMALISATIONS, loss_weights
 from turngym.trainers.turn_table import TurnTable, turn_table
 
@@ -60,7 +61,7 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
 PLAIN = {"reinforce plain", "archer"}
 PRETRAINED = {"archer", "vc_ppo"}
 CRITIC_AT_SOME_TOKENS = ("turn_ppo", "t_ppo")
-COLLECTING = {"dapo", "remax", "arpo", "vine_ppo"}
+COLLECTING = {"archer", "dapo", "remax", "arpo", "vine_ppo"}
 EVERY = pytest.mark.parametrize("variant", sorted(VARIANTS))
 COMPARING = sorted(
     variant for variant, (name, configs) in VARIANTS.items() if Need.GROUPS in build(name, configs).needs
@@ -94,9 +95,12 @@ def episodes(seed: int = 0, **fixed: Any) -> list[Trajectory]:
             logprobs=(-1.0,) * tokens,
             reward=fixed.get("reward", float(torch.randn(1, generator=generator, dtype=torch.float64))),
             action_is_valid=bool(fixed.get("valid", draw(4) > 0)),
-            joint=f"everybody knows state {number % 2}",
             staleness=2 * (number % 2),
-            sampled_value=number / 4,
+            columns={
+                "joint_view": f"everybody knows state {number % 2}",
+                "sampled_value": number / 4,
+                "action": f"go {number}",
+            },
         )
 
     return [
@@ -105,8 +109,7 @@ def episodes(seed: int = 0, **fixed: Any) -> list[Trajectory]:
             turns=[turn(k) for k in range(fixed.get("turns", 1 + draw(4)))],
             terminated=(end := fixed.get("end", draw(2))) == 0,
             truncated=end == 1,
-            final_joint="everybody knows the end",
-            greedy_return=0.25,
+            columns={"final_joint_view": "everybody knows the end", "greedy_return": 0.25, "final_anchor": "the end"},
         )
         for e in range(fixed.get("count", 12))
     ]
@@ -154,6 +157,7 @@ class Batch:
             values=spread(self.leaves["values"], junk),
             old_values=None if self.table.token_value is None else spread(self.table.token_value, junk),
             returns=None if returns is None else spread(returns, float("nan")),
+            columns={name: lay_out_column(column, index) for name, column in self.credit.columns.items()},
         )
 
     def _tokens(self, turn: int) -> list[int]:

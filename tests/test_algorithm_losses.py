@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from turngym.trainers.algorithm import Algorithm, LossInputs, LossOutput, Term
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.epo import released_references
 from turngym.trainers.algorithms.s_ppo import correct_gradients
+from turngym.trainers.columns import lay_out_column
 from turngym.trainers.functional import NORMALISATIONS, loss_weights
 from turngym.trainers.turn_table import TurnTable, turn_table
 
@@ -42,7 +44,7 @@ def table_of(lengths: Sequence[Sequence[int]]) -> TurnTable:
     )
 
 
-def inputs_of(lengths: Sequence[Sequence[int]], log_ratio: object, advantages: object, **columns: Tensor) -> LossInputs:
+def inputs_of(lengths: Sequence[Sequence[int]], log_ratio: object, advantages: object, **more: Any) -> LossInputs:
     """All tokens in one row; old log-probabilities are 0, so the log-ratios are the leaf of the gradients."""
     table = table_of(lengths)
     logprobs = double([log_ratio]).requires_grad_()
@@ -53,7 +55,7 @@ def inputs_of(lengths: Sequence[Sequence[int]], log_ratio: object, advantages: o
         action_mask=torch.ones(logprobs.shape, dtype=torch.bool),
         turn_ids=table.token_turn[None],
         weights={name: loss_weights(table, name)[None] for name in NORMALISATIONS},
-        **columns,
+        **more,
     )
 
 
@@ -366,8 +368,11 @@ def released(iteration: int, **config: object) -> Algorithm[Any]:
 def released_inputs(
     algorithm: Algorithm[Any], lengths: Sequence[Sequence[int]], entropies: Sequence[float]
 ) -> LossInputs:
-    algorithm.credit(table_of(lengths))
-    return inputs_of(lengths, [0.0] * len(entropies), [1.0] * len(entropies), entropy=double([entropies]))
+    credit = algorithm.credit(table_of(lengths))
+    index = torch.arange(len(entropies))[None]
+    columns = {name: lay_out_column(column, index) for name, column in credit.columns.items()}
+    found = inputs_of(lengths, [0.0] * len(entropies), [1.0] * len(entropies), entropy=double([entropies]))
+    return replace(found, columns=columns)
 
 
 def test_the_released_form_compares_with_the_same_turn_of_earlier_iterations() -> None:

@@ -104,8 +104,7 @@ def test_the_metrics_and_settings_of_a_page_exist(name: str) -> None:
 
     text = (FOLDER / f"{name}.md").read_text("utf8")
     algorithm = properties.made(name)
-    algorithm.collect(lambda greedy=False: properties.episodes())
-    batch = properties.batch_of(algorithm, properties.episodes())
+    batch = properties.batch_of(algorithm, algorithm.collect(lambda **kinds: properties.episodes()))
     metrics = text.partition("**Metrics.**")[2]
     own = {metric for metric in batch.credit.metrics if "/" not in metric}
     of_base: set[str] = set()

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -267,7 +267,7 @@ def test_single_precision_gives_single_precision_gradients(variant: str) -> None
     }
     single["logprobs"].requires_grad_()
     weights = {name: weight.float() for name, weight in inputs.weights.items()}
-    output = algorithm.loss(replace(inputs, weights=weights, **single))
+    output = algorithm.loss(replace(inputs, weights=weights, **cast("dict[str, Any]", single)))
     assert {term.values.dtype for term in all_terms(output)} == {torch.float32}
 
 

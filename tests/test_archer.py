@@ -10,8 +10,10 @@ from torch import Tensor, nn, tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
+from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import build
-from turngym.trainers.algorithms.archer import ArCHer, transitions_of
+from turngym.trainers.algorithms.archer import ArCHer, transitions_of, with_texts
+from turngym.trainers.columns import lay_out_column
 from turngym.trainers.turn_table import TurnTable, turn_table
 from turngym.trainers.twin_critic import Transition, TwinCritic, expectile_loss
 
@@ -50,7 +52,21 @@ def played(
         for k, (action, reward) in enumerate(zip(actions, rewards, strict=True))
     ]
     ends: dict[str, Any] = {"terminated": end == "terminated", "truncated": end == "truncated"}
-    return Trajectory(EpisodeSpec(0, 0), turns=turns, final_anchor=final, **ends)
+    return with_texts([Trajectory(EpisodeSpec(0, 0), turns=turns, final_anchor=final, **ends)])[0]
+
+
+def critic_losses(algorithm: ArCHer, table: TurnTable, credit: Credit) -> tuple[Tensor, Tensor]:
+    """The losses of Q and of V at every turn of a batch."""
+    first = table.first_tokens()
+    return algorithm.critic_losses({name: column[first] for name, column in credit.columns.items()})
+
+
+def step(algorithm: ArCHer, trajectories: Sequence[Trajectory]) -> Credit:
+    """What an iteration does to the state."""
+    credit = algorithm.credit(turn_table(trajectories))
+    algorithm.update_state(trajectories, credit)
+    algorithm.observe({})
+    return credit
 
 
 # Worked numbers
@@ -62,8 +78,8 @@ def test_the_worked_numbers_of_the_critic() -> None:
     algorithm.critic, algorithm.slow = saying([0.7, 0.5], [0.6, 0.55]), saying([0.65, 0.45], [0.8, 0.8])
     table = turn_table([played(["go", "stop"], [0.0, 0.0], end="truncated")])
     credit = algorithm.credit(table)
-    assert algorithm._q_targets.tolist() == [[pytest.approx(0.76)] * 2] * 2
-    q_loss, v_loss = algorithm.critic_losses([0, 1])
+    assert credit.columns["q_target"][table.first_tokens()].tolist() == [[[pytest.approx(0.76)] * 2]] * 2
+    q_loss, v_loss = critic_losses(algorithm, table, credit)
     assert q_loss.tolist() == [pytest.approx(0.0712)] * 2
     # The index is kept: V_1 learns from Q_1 and V_2 from Q_2.
     assert v_loss.tolist() == [pytest.approx((0.6 - 0.65) ** 2 + (0.55 - 0.45) ** 2)] * 2
@@ -88,6 +104,9 @@ def test_the_worked_number_of_the_actor() -> None:
             torch.ones(1, 2 * copies, dtype=torch.bool),
             table.token_turn[None],
             {name: loss_weights(table, name)[None] for name in algorithm.normalisations},
+            columns={
+                name: lay_out_column(column, torch.arange(2 * copies)[None]) for name, column in credit.columns.items()
+            },
         )
         assert float(reduced(inputs, algorithm.loss(inputs).terms)["policy"].detach()) == pytest.approx(-0.1)
 
@@ -119,6 +138,12 @@ def test_an_expectile_above_one_half_leans_towards_better_actions() -> None:
 # Transitions and replay
 
 
+def test_without_the_texts_of_actions_it_says_how_to_get_them() -> None:
+    turns = [Turn("", "s", "go", completion_ids=(1,), logprobs=(-1.0,))]
+    with pytest.raises(ConfigError, match=r"archer reads the actions of turns as a column: gather .* its collect\(\)"):
+        archer().credit(turn_table([Trajectory(EpisodeSpec(0, 0), turns=turns)]))
+
+
 def table_and_rewards(*trajectories: Trajectory) -> tuple[TurnTable, Tensor]:
     table = turn_table(trajectories)
     return table, table.reward
@@ -139,15 +164,12 @@ def test_transitions_end_where_the_rules_say_and_go_on_after_a_cut() -> None:
 
 def test_replay_holds_earlier_iterations_only_and_forgets_the_oldest() -> None:
     algorithm = archer(replay_turns=3, replay_ratio=2)
-    table, _ = table_and_rewards(played(["a", "b"], [0, 1]))
-    assert algorithm.credit(table).metrics["replayed_turns"] == 0
-    algorithm.observe({})
-    assert algorithm.credit(table).metrics["replayed_turns"] == 4
-    algorithm.observe({})
+    batch = [played(["a", "b"], [0, 1])]
+    assert step(algorithm, batch).metrics["replayed_turns"] == 0
+    assert step(algorithm, batch).metrics["replayed_turns"] == 4
     assert [each.action for each in algorithm.replay] == ["b", "a", "b"]
     off = archer(replay_turns=0)
-    off.credit(table)
-    off.observe({})
+    step(off, batch)
     assert off.replay == []
 
 
@@ -156,16 +178,16 @@ def test_the_loss_of_q_is_the_mean_over_a_turn_and_what_was_replayed_for_it() ->
     algorithm.critic, algorithm.slow = saying([0.0, 0.0], [0.0, 0.0]), saying([0.0, 0.0], [0.0, 0.0])
     table, _ = table_and_rewards(played(["a", "b"], [0, 1]))
     algorithm.replay = [Transition("s", "old", 2.0, None)]
-    algorithm.credit(table)
-    q_loss, _ = algorithm.critic_losses([0, 1])
+    credit = algorithm.credit(table)
+    q_loss, _ = critic_losses(algorithm, table, credit)
     assert q_loss.tolist() == [2 * (0 + 3 * 4) / 4, 2 * (1 + 3 * 4) / 4]
-    assert algorithm.critic_losses([1])[0].tolist() == [q_loss.tolist()[1]], "a turn keeps what was drawn for it"
+    second = {name: column[table.first_tokens()][tensor([1])] for name, column in credit.columns.items()}
+    assert algorithm.critic_losses(second)[0].tolist() == [q_loss.tolist()[1]], "a turn keeps what was drawn for it"
 
 
 def test_the_replay_survives_a_checkpoint() -> None:
     algorithm = archer()
-    algorithm.credit(turn_table(episodes()))
-    algorithm.observe({})
+    step(algorithm, episodes())
     resumed = archer()
     resumed.load_state(algorithm.state())
     assert resumed.replay == algorithm.replay != []
@@ -186,10 +208,10 @@ def test_the_critic_learns_which_action_pays_in_which_state() -> None:
         pays = float((light == "light") == (action == "go"))
         turn = Turn("", light, action, completion_ids=(1,), logprobs=(0.0,), reward=pays)
         batch.append(Trajectory(EpisodeSpec(0, 0), turns=[turn], terminated=True))
-    table = turn_table(batch)
+    table = turn_table(with_texts(batch))
     for _ in range(150):
-        algorithm.credit(table)
-        loss = torch.stack([each.sum() for each in algorithm.critic_losses(range(4))]).sum()
+        credit = algorithm.credit(table)
+        loss = torch.stack([each.sum() for each in critic_losses(algorithm, table, credit)]).sum()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

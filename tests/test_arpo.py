@@ -14,7 +14,7 @@ from turngym.agents.generate import entropy_share
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
-from turngym.trainers.algorithms.arpo import branch_score, shared_mean
+from turngym.trainers.algorithms.arpo import branch_score, shared_mean, with_origins
 from turngym.trainers.functional import loss_weights
 from turngym.trainers.setup import build_algorithm
 from turngym.trainers.turn_table import turn_table
@@ -65,14 +65,15 @@ def family() -> list[Trajectory]:
     root = episode(0, [0.0, 1.0, 2.0])
     child = episode(1, [10.0, 20.0], branch=Branch(root, 1))
     grandchild = episode(2, [300.0], branch=Branch(child, 1))
-    return [root, child, grandchild, episode(3, [5.0])]
+    return with_origins([root, child, grandchild, episode(3, [5.0])])
 
 
 def test_a_branch_has_the_return_of_its_whole_episode() -> None:
     table = turn_table(family())
     assert table.episode_return().tolist() == [3, 30, 310, 5]
     assert [each.reward_sum for each in family()] == [3, 30, 310, 5]
-    assert (table.parent.tolist(), table.parent_turn.tolist()) == ([-1, 0, 1, -1], [0, 1, 1, 0])
+    parents = table.numbers("episode", "parent"), table.numbers("episode", "parent_turn")
+    assert [column.nan_to_num(-1).tolist() for column in parents] == [[-1, 0, 1, -1], [-1, 1, 1, -1]]
     assert turn_table(family()[1:]).episode_return().tolist() == [30, 310, 5], "even where the parent broke"
 
 

@@ -9,13 +9,15 @@ import torch
 from torch import Tensor, tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.columns import as_columns
 from turngym.errors import ConfigError
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import LossInputs
+from turngym.trainers.algorithm import Credit, LossInputs
 from turngym.trainers.algorithms import build
-from turngym.trainers.algorithms.gdpo import read_weights, reward_parts
+from turngym.trainers.algorithms.gdpo import read_weights, reward_parts, turn_parts
 from turngym.trainers.algorithms.hgpo import history_keys
 from turngym.trainers.algorithms.stratified_grpo import strata
+from turngym.trainers.columns import lay_out_column
 from turngym.trainers.turn_table import TurnTable, turn_table
 
 torch.set_num_threads(1)
@@ -42,7 +44,7 @@ def episode(
             completion_ids=(1,) * n,
             logprobs=(-1.0,) * n,
             reward=reward,
-            components=parts[k] if parts else {},
+            columns=as_columns(parts[k]) if parts else {},
             action_is_valid=k not in invalid,
         )
         for k, (reward, anchor, n) in enumerate(
@@ -181,7 +183,7 @@ def test_gdpo_weighs_parts_and_can_count_trajectories() -> None:
     close(only_first, [0.866025, -0.866025, 0.866025, -0.866025])
     by_trajectory = of("gdpo", gdpo_table(), whiten_over="trajectory")
     parts = [
-        F.group_advantages(gdpo_table().components[n], torch.zeros(4).long(), scale_by_std=True) for n in ("r1", "r2")
+        F.group_advantages(turn_parts(gdpo_table())[n], torch.zeros(4).long(), scale_by_std=True) for n in ("r1", "r2")
     ]
     total = parts[0] + parts[1]
     torch.testing.assert_close(by_trajectory, (total - total.mean()) / (total.std() + 1e-4))
@@ -208,8 +210,12 @@ def test_weights_that_cannot_be_read_are_refused(text: str) -> None:
 # Dr. GRPO's constant, and A-3PO's proximal policy: losses
 
 
-def inputs(log_ratio: object, advantages: object, turns: object, old: float = -1.0) -> LossInputs:
+def inputs(
+    log_ratio: object, advantages: object, turns: object, old: float = -1.0, credit: Credit | None = None
+) -> LossInputs:
+    """One micro-batch; with a credit its first tokens, in table order."""
     shift = torch.tensor(log_ratio, dtype=torch.float64)
+    index = torch.arange(shift.numel()).reshape(shift.shape)
     return LossInputs(
         logprobs=(shift + old).requires_grad_(),
         old_logprobs=torch.full_like(shift, old),
@@ -219,6 +225,7 @@ def inputs(log_ratio: object, advantages: object, turns: object, old: float = -1
         weights={},
         entropy=torch.ones_like(shift),
         reference_logprobs=torch.full_like(shift, old - 0.5),
+        columns={name: lay_out_column(each, index) for name, each in (credit.columns if credit else {}).items()},
     )
 
 
@@ -242,8 +249,8 @@ def test_a3po_by_hand(staleness: int, ratio: float, weight: float) -> None:
     # lp -.6 against -1: at 3 iterations a = 3/4 and lp_prox = -.7, so the ratio is exp(.1) and the weight exp(.3).
     algorithm = build("a3po", {"a3po": {"clip_high": 9.0}})
     table = turn_table([episode([1]), episode([0])])
-    algorithm.credit(replace(table, staleness=torch.tensor([staleness, 0])))
-    given = inputs([[0.4]], [[1.0]], [[0]])
+    credit = algorithm.credit(replace(table, staleness=torch.tensor([staleness, 0])))
+    given = inputs([[0.4]], [[1.0]], [[0]], credit=credit)
     found = algorithm.surrogate(given)  # type: ignore[attr-defined]
     close(found.ratio, [[ratio]], 1e-6)
     close(found.policy.loss, [[-ratio * weight]], 1e-5)
@@ -254,14 +261,14 @@ def test_a3po_by_hand(staleness: int, ratio: float, weight: float) -> None:
 
 def test_a3po_bounds_the_weight_of_stale_samples() -> None:
     algorithm = build("a3po", {"a3po": {"clip_high": 9.0, "weight_cap": 1.2}})
-    algorithm.credit(replace(turn_table([episode([1]), episode([0])]), staleness=torch.tensor([3, 0])))
-    found = algorithm.surrogate(inputs([[0.4]], [[1.0]], [[0]]))  # type: ignore[attr-defined]
+    table = replace(turn_table([episode([1]), episode([0])]), staleness=torch.tensor([3, 0]))
+    found = algorithm.surrogate(inputs([[0.4]], [[1.0]], [[0]], credit=algorithm.credit(table)))  # type: ignore[attr-defined]
     close(found.policy.loss, [[-1.105171 * 1.2]], 1e-5)
 
 
 def test_a3po_with_fresh_samples_is_grpo() -> None:
-    given = inputs([[0.4, -0.9]], [[1.0, -1.0]], [[0, 1]])
     a3po = build("a3po")
-    a3po.credit(turn_table([episode([1, 0]), episode([0])]))
+    credit = a3po.credit(turn_table([episode([1, 0]), episode([0])]))
+    given = inputs([[0.4, -0.9]], [[1.0, -1.0]], [[0, 1]], credit=credit)
     fresh, plain = a3po.loss(given).terms["policy"], build("grpo").loss(given).terms["policy"]
     assert torch.equal(fresh.values, plain.values)

@@ -99,7 +99,7 @@ def test_weights_are_checked_and_frozen_ones_are_not() -> None:
 def test_rewards_and_their_parts_are_screened() -> None:
     trajectories = play(small_model())
     assert screen_rewards(trajectories, "stop") == 0
-    trajectories[1].turns[0].components = {"goal": 1.0, "step": -math.inf}
+    trajectories[1].turns[0].columns = {"reward/goal": 1.0, "reward/step": -math.inf}
     with pytest.raises(
         DivergenceError, match=r"episode 1 of .*Sokoban-v0 got the reward part 'step' of -inf at turn 0"
     ):

@@ -17,6 +17,7 @@ from turngym.trainers.algorithm import LossInputs
 from turngym.trainers.algorithms import build, check_group_size
 from turngym.trainers.algorithms.mappo import MAPPO
 from turngym.trainers.algorithms.rae import RAE
+from turngym.trainers.columns import lay_out_column
 from turngym.trainers.turn_table import turn_table
 
 torch.set_num_threads(1)
@@ -48,7 +49,7 @@ def game(
             logprobs=(-1.0, -1.0),
             reward=reward,
             agent=f"player_{seat}",
-            joint=joint,
+            columns={"joint_view": joint} if joint else {},
         )
         for reward, joint in zip(rewards, joints or [""] * len(rewards), strict=True)
     ]
@@ -59,7 +60,7 @@ def game(
         terminated=end == "terminated",
         truncated=end == "truncated",
         role=role,
-        final_joint="the end" if joints else "",
+        columns={"final_joint_view": "the end"} if joints else {},
     )
 
 
@@ -71,6 +72,13 @@ def by_episode(algorithm: Any, trajectories: Sequence[Trajectory]) -> Tensor:
     found = torch.stack([advantages[episode == e] for e in range(len(trajectories))])
     assert bool((found == found[:, :1]).all())
     return found[:, 0]
+
+
+def moved_on(algorithm: Any, trajectories: Sequence[Trajectory]) -> Tensor:
+    """The same, with the state moved on as after an update."""
+    found = by_episode(algorithm, trajectories)
+    algorithm.update_state(trajectories, algorithm.credit(turn_table(trajectories)))
+    return found
 
 
 # Roles in the turn table.
@@ -89,8 +97,7 @@ def test_a_role_is_named_by_its_environment_and_by_the_seat_where_a_game_has_no_
 def test_rae_gives_the_worked_example_of_the_reference() -> None:
     """Rewards +1, +1, -1 of one role from baseline 0 with decay 0.95."""
     algorithm = build("rae")
-    close(by_episode(algorithm, [game([1]), game([1]), game([-1])]), [1, 0.95, -1.0975])
-    algorithm.observe({})
+    close(moved_on(algorithm, [game([1]), game([1]), game([-1])]), [1, 0.95, -1.0975])
     assert isinstance(algorithm, RAE)
     assert algorithm.baselines == {"duel/player_0": pytest.approx(0.042625, abs=1e-12)}
 
@@ -112,14 +119,13 @@ def test_rae_moves_its_baselines_at_the_end_of_an_iteration_only() -> None:
     algorithm = build("rae")
     episodes = [game([1]), game([-3])]
     first = by_episode(algorithm, episodes)
-    close(by_episode(algorithm, episodes), first.tolist())
-    algorithm.observe({})
+    close(moved_on(algorithm, episodes), first.tolist())
     assert by_episode(algorithm, episodes)[0] != first[0]
 
 
 def test_rae_goes_on_from_its_state() -> None:
     algorithm, resumed = build("rae+epo"), build("rae+epo")
-    by_episode(algorithm, [game([1]), game([-2], seat=1)])
+    moved_on(algorithm, [game([1]), game([-2], seat=1)])
     algorithm.observe({"loss/entropy_nested": 0.5})
     resumed.load_state(json.loads(json.dumps(algorithm.state())))
     more = [game([1], seat=1), game([1])]
@@ -214,7 +220,11 @@ def with_values(algorithm: MAPPO, values: dict[str, float]) -> MAPPO:
 
 def first_tokens(algorithm: MAPPO, trajectories: Sequence[Trajectory]) -> tuple[Tensor, Tensor]:
     table = turn_table(trajectories)
-    return algorithm.credit(table).advantages[table.first_tokens()], algorithm._targets
+    credit = algorithm.credit(table)
+    algorithm.update_state(trajectories, credit)
+    target = credit.columns["joint_target"]
+    assert isinstance(target, Tensor)
+    return credit.advantages[table.first_tokens()], target[table.first_tokens()]
 
 
 def test_mappo_gives_the_worked_example_of_the_reference_to_every_seat() -> None:
@@ -250,6 +260,7 @@ def inputs_of(algorithm: MAPPO, trajectories: Sequence[Trajectory]) -> LossInput
     """The whole batch as one micro-batch, a row an episode."""
     table = turn_table(trajectories)
     credit = algorithm.credit(table)
+    index = torch.arange(len(table.token_turn)).reshape(len(trajectories), -1)
     shape = (len(trajectories), len(table.token_turn) // len(trajectories))
     weights = {n: F.loss_weights(table, n).reshape(shape).float() for n in algorithm.normalisations}
     logprobs = torch.full(shape, -1.0, requires_grad=True)
@@ -261,6 +272,7 @@ def inputs_of(algorithm: MAPPO, trajectories: Sequence[Trajectory]) -> LossInput
         table.token_turn.reshape(shape),
         weights,
         entropy=torch.ones(shape),
+        columns={name: lay_out_column(column, index) for name, column in credit.columns.items()},
     )
 
 
@@ -285,7 +297,7 @@ def test_the_critic_of_mappo_learns_what_each_joint_view_is_worth_and_the_policy
         (inputs.weights[term.over] * term.values).sum().backward()
         optimizer.step()
     assert inputs.logprobs.grad is None or not inputs.logprobs.grad.any()
-    algorithm.observe({})
+    algorithm.update_state(episodes, algorithm.credit(turn_table(episodes)))
     values = algorithm.moments.restore(algorithm._read(("rich man", "poor man", "no man")))
     close(values, [2.0, -2.0, 0.0], atol=0.05)
 
@@ -293,7 +305,6 @@ def test_the_critic_of_mappo_learns_what_each_joint_view_is_worth_and_the_policy
 def test_mappo_goes_on_from_its_state() -> None:
     algorithm, resumed = mappo(), mappo()
     episodes = [game([3.0], joints=["a"]), game([1.0], joints=["b"])]
-    algorithm.credit(turn_table(episodes))
-    algorithm.observe({})
+    algorithm.update_state(episodes, algorithm.credit(turn_table(episodes)))
     resumed.load_state(json.loads(json.dumps(algorithm.state())))
     assert resumed.moments == algorithm.moments != F.Moments()

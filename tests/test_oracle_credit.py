@@ -33,7 +33,9 @@ def outcome_table(vector: Vector, baselines: Sequence[float] = ()) -> TurnTable:
         group = names.index((vector.get("index") or ["a"] * len(lengths))[row])
         greedy = baselines[row] if baselines else float("nan")
         spec = EpisodeSpec(row, 0, group)
-        episodes.append(Trajectory(spec, turns=[turn(sum(rewards), length)], terminated=True, greedy_return=greedy))
+        episodes.append(
+            Trajectory(spec, turns=[turn(sum(rewards), length)], terminated=True, columns={"greedy_return": greedy})
+        )
     return in_precision(turn_table(episodes), vector)
 
 

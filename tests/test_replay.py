@@ -36,7 +36,7 @@ def iteration(algorithm: Replay, number: int, fresh: list[Trajectory]) -> list[T
     """One whole iteration, as the trainer runs it."""
     algorithm.begin_iteration(number, 10)
     found = algorithm.collect(lambda: fresh)
-    algorithm.credit(turn_table(found))
+    algorithm.update_state(found, algorithm.credit(turn_table(found)))
     algorithm.observe({})
     return found
 
@@ -120,8 +120,12 @@ def test_what_is_kept_survives_a_checkpoint_exactly() -> None:
     branched = replace(MIXED[0], spec=EpisodeSpec(9, 0, 0, None, Branch(MIXED[1], 0)))
     with pytest.raises(ConfigError, match="episode 9 branches off another one: keep whole episodes only"):
         trajectory_to_json(branched)
-    whole = replace(MIXED[0], turns=[replace(MIXED[0].turns[0], components={"goal": 1.0}, policy_version=3)])
-    assert trajectory_from_json(trajectory_to_json(whole)).turns[0].policy_version == 3
+    whole = replace(
+        MIXED[0],
+        turns=[replace(MIXED[0].turns[0], columns={"reward/goal": 1.0, "scores": (0.5, 1.5)}, policy_version=3)],
+    )
+    again_whole = trajectory_from_json(json.loads(json.dumps(trajectory_to_json(whole))))
+    assert again_whole == whole and again_whole.turns[0].policy_version == 3
 
 
 def test_settings_out_of_range_are_refused() -> None:

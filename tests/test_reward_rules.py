@@ -47,21 +47,28 @@ def test_rewards_are_added_and_named_among_the_components() -> None:
     before = walk("rrr", 1)
     [after] = rewarded(Counting(RewardConfig(weight=0.5)), [before])
     assert [turn.reward for turn in after.turns] == [0.0, 0.5, 2.0]
-    assert after.turns[2].components == {"reward": 1.0, "counting": 1.0}
-    assert before.reward_sum == 1.0 and not before.turns[0].components, "what was passed stays"
+    assert after.turns[2].columns == {"reward/reward": 1.0, "reward/counting": 1.0}
+    assert before.reward_sum == 1.0 and not before.turns[0].columns, "what was passed stays"
 
 
 def test_replacing_rewards_take_the_place_of_the_environments() -> None:
     [after] = rewarded(Replacing(RewardConfig()), [walk("rrr", 1)])
     assert [turn.reward for turn in after.turns] == [0.0, 1.0, 2.0]
-    assert after.turns[2].components == {"counting": 2.0}
+    assert after.turns[2].columns == {"reward/counting": 2.0}
 
 
 def test_components_of_the_environment_stay() -> None:
     episode = walk("r", 1)
-    episode.turns[0] = replace(episode.turns[0], components={"form": 0.25, "goal": 0.75})
+    episode.turns[0] = replace(episode.turns[0], columns={"room": "hall", "reward/form": 0.25, "reward/goal": 0.75})
     [after] = rewarded(Counting(RewardConfig()), [episode])
-    assert after.turns[0].components == {"form": 0.25, "goal": 0.75, "counting": 0.0}
+    assert after.turns[0].columns == {
+        "room": "hall",
+        "reward/form": 0.25,
+        "reward/goal": 0.75,
+        "reward/counting": 0.0,
+    }
+    [after] = rewarded(Replacing(RewardConfig()), [episode])
+    assert after.turns[0].columns == {"room": "hall", "reward/counting": 0.0}
 
 
 def test_faulted_and_empty_trajectories_are_handed_through() -> None:

@@ -180,11 +180,14 @@ def test_an_invalid_answer_is_a_turn_of_its_own_and_the_seat_is_asked_again() ->
 
 def test_joint_views_hold_what_all_seats_know_and_are_kept_where_they_are_wanted() -> None:
     first, _ = kuhn(joint_views=True).play(specs(1), {LEARNER: Scripted(LONG)})
-    lines = first.turns[1].joint.splitlines()
+    view, end = first.turns[1].columns["joint_view"], first.columns["final_joint_view"]
+    assert isinstance(view, str) and isinstance(end, str)
+    lines = view.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["player_0", "player_1"]
     assert all(line.endswith(" check bet") for line in lines)
-    assert first.final_joint.count("over") == 2
-    assert kuhn().play(specs(1), {LEARNER: Scripted(LONG)})[0].turns[0].joint == ""
+    assert end.count("over") == 2
+    plain = kuhn().play(specs(1), {LEARNER: Scripted(LONG)})[0]
+    assert plain.turns[0].columns == plain.columns == {}
 
 
 class Fragile(KuhnPoker):

@@ -51,7 +51,7 @@ def episode(rewards: Sequence[float], values: Sequence[float], tokens: int = 1, 
             logprobs=(-1.0,) * tokens,
             reward=reward,
             snapshot=b"state %d" % k,
-            sampled_value=value,
+            columns={} if math.isnan(value) else {"sampled_value": value},
         )
         for k, (reward, value) in enumerate(zip(rewards, values, strict=True))
     ]
@@ -105,9 +105,13 @@ class Played:
         return found
 
 
+def numbers(turn: Turn) -> Any:
+    return turn.columns.get("sampled_value", math.nan)
+
+
 def collected(rollout: Played, **config: Any) -> list[list[float]]:
     algorithm = build("vine_ppo", {"vine_ppo": {"num_rollouts": 4, **config}})
-    return [[turn.sampled_value for turn in each.turns] for each in algorithm.collect(rollout)]
+    return [[numbers(turn) for turn in each.turns] for each in algorithm.collect(rollout)]
 
 
 def test_the_value_of_a_state_is_the_mean_return_of_the_episodes_played_from_it() -> None:
@@ -173,7 +177,7 @@ def test_values_are_what_the_real_environment_pays_from_there_to_the_end(tmp_pat
         task.close()
     assert branched == [800]
     # Two turns are left and no completion of this model is an action: each costs 0.1, and 0.1 for being invalid.
-    assert [turn.sampled_value for turn in found.turns] == [
+    assert [numbers(turn) for turn in found.turns] == [
         pytest.approx(-0.4, abs=0.05),
         pytest.approx(-0.2, abs=0.02),
     ]

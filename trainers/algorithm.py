@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from turngym.agents.trajectory import Trajectory
-from turngym.lazy import Tensor, nn
+from turngym.errors import ConfigError
+from turngym.lazy import Tensor, nn, torch
+from turngym.trainers.columns import Texts, TokenColumn
 from turngym.trainers.turn_table import TurnTable
 
 if TYPE_CHECKING:
@@ -59,11 +61,15 @@ class Credit:
         advantages: Advantage of each token.
         returns: Critic's target at each token, nan where the critic is not trained; None without a critic.
         metrics: Numbers worth logging, such as how many groups had shrunk to one member.
+        columns: Name -> what the loss needs to know of each token beside these: numbers or texts.
+        state: What ``update_state`` needs once the batch has been trained on.
     """
 
     advantages: Float[Tensor, "token"]
     returns: Float[Tensor, "token"] | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    columns: Mapping[str, TokenColumn] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,7 @@ class LossInputs:
         values: Critic before each sampled token; carries gradients.
         old_values: The same at the time of credit assignment.
         returns: Critic's target; nan where the critic is not trained.
+        columns: Those of the credit, in the precision that it gave them; 0, or no text, where nothing was sampled.
     """
 
     logprobs: Float[Tensor, "batch token"]
@@ -96,6 +103,29 @@ class LossInputs:
     values: Float[Tensor, "batch token"] | None = None
     old_values: Float[Tensor, "batch token"] | None = None
     returns: Float[Tensor, "batch token"] | None = None
+    columns: Mapping[str, TokenColumn] = field(default_factory=dict)
+
+    def numbers(self, name: str) -> Tensor:
+        """Return a column of numbers that the credit gave.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        column = self.columns.get(name)
+        if not isinstance(column, Tensor):
+            raise ConfigError(f"the loss needs the numbers {name!r} of the credit: pass Credit.columns on.")
+        return column
+
+    def texts(self, name: str) -> Texts:
+        """Return a column of texts that the credit gave.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        column = self.columns.get(name)
+        if not isinstance(column, Texts):
+            raise ConfigError(f"the loss needs the texts {name!r} of the credit: pass Credit.columns on.")
+        return column
 
 
 class Term(NamedTuple):
@@ -103,6 +133,10 @@ class Term(NamedTuple):
 
     values: Float[Tensor, "batch token"]
     over: str
+
+    def total(self, inputs: LossInputs) -> Float[Tensor, ""]:
+        """Return the weighted sum over a micro-batch."""
+        return (inputs.weights[self.over] * self.values).sum()
 
 
 @dataclass(frozen=True)
@@ -118,6 +152,10 @@ class LossOutput:
     terms: Mapping[str, Term]
     metrics: Mapping[str, Term] = field(default_factory=dict)
     probes: Mapping[str, Term] = field(default_factory=dict)
+
+    def total(self, inputs: LossInputs) -> Float[Tensor, ""]:
+        """Return the number to minimise: the sum of the terms over a micro-batch."""
+        return torch.stack([term.total(inputs) for term in self.terms.values()]).sum()
 
 
 class Gradients(NamedTuple):
@@ -190,6 +228,9 @@ class Algorithm(ABC, Generic[ConfigT]):
 
     def observe(self, metrics: Mapping[str, float]) -> None:
         """Take in the metrics of a finished iteration."""
+
+    def update_state(self, trajectories: Sequence[Trajectory], credit: Credit) -> None:
+        """Move the state on after the last update with a batch, given its trajectories and their credit."""
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint must hold, as a value that JSON can hold."""

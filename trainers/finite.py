@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from turngym.agents.trajectory import Trajectory
+from turngym.columns import reward_parts
 from turngym.errors import DivergenceError
 from turngym.lazy import Tensor, nn, torch
 from turngym.trainers.algorithm import LossInputs, LossOutput
@@ -57,7 +58,7 @@ def _bad_reward(trajectory: Trajectory) -> tuple[int, str] | None:
     for index, turn in enumerate(trajectory.turns):
         if not math.isfinite(turn.reward):
             return index, f"the reward {turn.reward}"
-        for name, part in turn.components.items():
+        for name, part in reward_parts(turn.columns).items():
             if not math.isfinite(part):
                 return index, f"the reward part {name!r} of {part}"
     return None

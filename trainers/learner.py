@@ -13,7 +13,8 @@ from turngym.errors import DivergenceError
 from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.seeding import stream
 from turngym.trainers import context
-from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need, Term
+from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need
+from turngym.trainers.columns import TokenColumn, check_token_columns, lay_out_column
 from turngym.trainers.finite import bad_gradient, bad_loss, check_advantages, check_weights, located
 from turngym.trainers.functional import loss_weights
 from turngym.trainers.policy_statistics import PolicyStatistics, table_metrics
@@ -36,6 +37,7 @@ class _Columns:
     returns: Tensor | None
     old_values: Tensor | None
     reference_logprobs: Tensor | None
+    of_credit: Mapping[str, TokenColumn]
 
 
 class Learner:
@@ -124,6 +126,7 @@ class Learner:
         table = self._with_values(batch, table)
         credit = self.algorithm.credit(table)
         check_advantages(credit.advantages, table, kept)
+        check_token_columns(credit.columns, len(table.token_turn))
         columns = self._columns(batch, table, credit)
         self.advantages = credit.advantages
         self._trains_policy = self.algorithm.trains_policy(iteration)
@@ -135,6 +138,7 @@ class Learner:
             check_weights(self.trained_modules)
         except DivergenceError as error:
             raise located(error, kept) from None
+        self.algorithm.update_state(kept, credit)
         metrics.update(self._statistics.metrics())
         metrics["train/updates"] = float(self.updates)
         metrics["train/rows"] = float(len(rows))
@@ -175,7 +179,15 @@ class Learner:
             reference = torch.zeros(len(table.token_turn), dtype=torch.float64)
             reference[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
         weights = {name: loss_weights(table, name) for name in self.algorithm.normalisations}
-        return _Columns(credit.advantages, table.token_logprob, weights, credit.returns, table.token_value, reference)
+        return _Columns(
+            credit.advantages,
+            table.token_logprob,
+            weights,
+            credit.returns,
+            table.token_value,
+            reference,
+            credit.columns,
+        )
 
     def _run_epochs(self, batch: Batch, columns: _Columns, iteration: int) -> dict[str, float]:
         totals: dict[str, float] = defaultdict(float)
@@ -240,6 +252,10 @@ class Learner:
             values=spread(self.critic(sequences)) if self.critic is not None else None,
             old_values=column(columns.old_values),
             returns=column(columns.returns, float("nan")),
+            columns={
+                name: lay_out_column(each, batch.token[rows][:, :width], device)
+                for name, each in columns.of_credit.items()
+            },
         )
 
     def _backward(
@@ -248,20 +264,20 @@ class Learner:
         """Add one micro-batch's gradients, those of the probes apart, and its metrics."""
         for name, term in output.probes.items():
             found = torch.autograd.grad(
-                _sum(term, inputs), self.policy_parameters, retain_graph=True, allow_unused=True
+                term.total(inputs), self.policy_parameters, retain_graph=True, allow_unused=True
             )
             mine = probes.setdefault(name, [torch.zeros_like(p) for p in self.policy_parameters])
             for total, gradient in zip(mine, found, strict=True):
                 if gradient is not None:
                     total += gradient
-        loss = torch.stack([_sum(term, inputs) for term in output.terms.values()]).sum()
+        loss = output.total(inputs)
         if not bool(torch.isfinite(loss)):
             raise bad_loss(output, inputs)
         if loss.requires_grad:
             loss.backward()
         for group in (output.terms, output.metrics):
             for name, term in group.items():
-                metrics[f"loss/{name}"] += float(_sum(term, inputs).detach())
+                metrics[f"loss/{name}"] += float(term.total(inputs).detach())
 
     def _apply(self, probes: Mapping[str, Sequence[Tensor]], metrics: dict[str, float]) -> None:
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.policy_parameters]
@@ -287,7 +303,3 @@ class Learner:
         for group, rate, count in zip(self.optimizer.param_groups, self._rates, counts, strict=False):
             group["lr"] = rate * (min(1.0, count / self.config.warmup_updates) if self.config.warmup_updates else 1.0)
         self.optimizer.step()
-
-
-def _sum(term: Term, inputs: LossInputs) -> Tensor:
-    return (inputs.weights[term.over] * term.values).sum()

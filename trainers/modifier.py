@@ -103,6 +103,10 @@ class Modifier(PolicyMethod[ConfigT]):
         """Take in the metrics of a finished iteration."""
         self.base.observe(metrics)
 
+    def update_state(self, trajectories: Sequence[Trajectory], credit: Credit) -> None:
+        """Move the base's state on."""
+        self.base.update_state(trajectories, credit)
+
     def state(self) -> dict[str, Any]:
         """Return the base's state under the key ``base``."""
         return {"base": self.base.state()}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from turngym.agents.trajectory import Trajectory
 from turngym.lazy import Tensor, torch
+from turngym.trainers.columns import lay_out
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -118,10 +119,7 @@ class Batch:
 
     def gather(self, flat: Tensor, rows: Tensor, fill: float = 0.0) -> Tensor:
         """Lay a column over sampled tokens out as ``[row, column]`` for some rows."""
-        index = self.token[rows]
-        if not len(flat):
-            return torch.full(index.shape, fill, dtype=flat.dtype)
-        return torch.where(index >= 0, flat[index.clamp(min=0)], torch.as_tensor(fill, dtype=flat.dtype))
+        return lay_out(flat, self.token[rows], fill)
 
 
 def build_batch(rows: Sequence[Row]) -> Batch:

@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.columns import as_columns
 from turngym.errors import ConfigError
 
 _LEFT_OUT = {"usage", "notes", "snapshot", "turns", "spec", "branch"}
 _TUPLES = {"prompt_ids", "completion_ids", "logprobs", "entropies", "final_prompt_ids"}
+_FORMER = {
+    "joint": "joint_view",
+    "final_joint": "final_joint_view",
+    "greedy_return": "greedy_return",
+    "sampled_value": "sampled_value",
+}
+"""Fields of files that were written before there were columns -> the column that took their place."""
 
 
 def _plain(record: Any) -> dict[str, Any]:
     values = {field.name: getattr(record, field.name) for field in fields(record) if field.name not in _LEFT_OUT}
+    if "columns" in values:
+        values["columns"] = {name: _as_list(value) for name, value in values["columns"].items()}
     return {name: list(value) if name in _TUPLES else value for name, value in values.items()}
 
 
+def _as_list(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
 def _made(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if name in _TUPLES else value for name, value in values.items()}
+    found: dict[str, Any] = {name: tuple(value) if name in _TUPLES else value for name, value in values.items()}
+    columns: dict[str, Any] = {**as_columns(found.pop("components", {}))}
+    for former, name in _FORMER.items():
+        value = found.pop(former, "")
+        if not (value == "" or (isinstance(value, float) and math.isnan(value))):
+            columns[name] = value
+    given = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in found.get("columns", {}).items()
+    }
+    return {**found, "columns": {**columns, **given}}
 
 
 def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
@@ -34,7 +58,7 @@ def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
     """
     if trajectory.spec.branch is not None:
         raise ConfigError(f"episode {trajectory.spec.episode} branches off another one: keep whole episodes only.")
-    turns = [{**_plain(turn), "components": dict(turn.components)} for turn in trajectory.turns]
+    turns = [_plain(turn) for turn in trajectory.turns]
     spec = _plain(trajectory.spec)
     if spec["options"] is not None:
         spec["options"] = dict(spec["options"])
@@ -42,7 +66,7 @@ def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def trajectory_from_json(content: Mapping[str, Any]) -> Trajectory:
-    """Return the trajectory that ``trajectory_to_json`` wrote."""
+    """Return the trajectory that ``trajectory_to_json`` wrote, now or before there were columns."""
     values = _made(content)
     values["spec"] = EpisodeSpec(**content["spec"])
     values["turns"] = [Turn(**_made(turn)) for turn in content["turns"]]

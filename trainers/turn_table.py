@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from turngym.agents.trajectory import Trajectory, Turn
-from turngym.errors import DivergenceError
+from turngym.agents.trajectory import Trajectory
+from turngym.columns import reward_parts
+from turngym.errors import ConfigError, DivergenceError
 from turngym.lazy import Tensor, torch
+from turngym.trainers.columns import NO_COLUMNS, Scope, TableColumn, table_columns
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -39,19 +41,13 @@ class TurnTable:
             there is no prompt to read after it; None without a critic.
         role: Role of the seat that acted, an index of ``role_names``.
         role_names: Environment and role as ``environment/role``, the same text in every batch.
-        joint: What all seats together knew before each turn; empty text where one agent is alone.
-        final_joint: The same after the last turn of each episode.
         anchor_text: The text of each turn's anchor state, for methods that compare how anchors are written.
-        components: Parts of the reward by name, over turns; 0 where a turn has no such part.
-        greedy_return: Return of the greedy policy on each episode's instance, nan where it is not known.
         staleness: Iterations of training between the policy that sampled the turn and the one that samples now.
-        sampled_value: Mean return of episodes that were played from each turn's state, nan where there is none.
-        parent: Episode that each episode branched off from, -1 if it began with a reset or that one is not here.
-        parent_turn: The turn that it branched off at, as a position in the parent: earlier ones belong to both.
         earlier_reward: Rewards that each episode got before its first turn here.
-        action_text: The action of each turn.
-        final_anchor_text: The text of the anchor state after each episode's last turn.
         masked: Turns that are in every statistic and not in the loss; empty where there are none.
+        episode_number: Number of each episode, unique in the iteration, by which columns may name it.
+        columns: Scope -> name -> column, of what environments, agents and ``collect`` hand on; :meth:`numbers` and
+            :meth:`texts` read one.
     """
 
     episode: Int[Tensor, "turn"]
@@ -71,19 +67,12 @@ class TurnTable:
     final_value: Float[Tensor, "episode"] | None = None
     role: Int[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
     role_names: tuple[str, ...] = ()
-    joint: tuple[str, ...] = ()
-    final_joint: tuple[str, ...] = ()
     anchor_text: tuple[str, ...] = ()
-    components: Mapping[str, Float[Tensor, "turn"]] = field(default_factory=dict)
-    greedy_return: Float[Tensor, "episode"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.float64))
     staleness: Int[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
-    sampled_value: Float[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.float64))
-    parent: Int[Tensor, "episode"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
-    parent_turn: Int[Tensor, "episode"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
     earlier_reward: Float[Tensor, "episode"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.float64))
-    action_text: tuple[str, ...] = ()
-    final_anchor_text: tuple[str, ...] = ()
     masked: Bool[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
+    episode_number: Int[Tensor, "episode"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    columns: Mapping[Scope, Mapping[str, TableColumn]] = field(default_factory=lambda: NO_COLUMNS)
 
     @property
     def num_turns(self) -> int:
@@ -109,6 +98,33 @@ class TurnTable:
     def episode_group(self) -> Int[Tensor, "episode"]:
         """Group of each episode."""
         return self.group[self.turn == 0]
+
+    def numbers(self, scope: Scope, name: str) -> Float[Tensor, "*scope"]:
+        """Return a column of numbers, nan where there is none.
+
+        Raises:
+            ConfigError: It has texts.
+        """
+        column = self.columns[scope].get(name)
+        if isinstance(column, tuple):
+            raise ConfigError(f"the {scope} column {name!r} has texts, expected numbers.")
+        if column is None:
+            return torch.full((self._length(scope),), float("nan"), dtype=torch.float64)
+        return column
+
+    def texts(self, scope: Scope, name: str) -> tuple[str, ...]:
+        """Return a column of texts, empty ones where there is none.
+
+        Raises:
+            ConfigError: It has numbers.
+        """
+        column = self.columns[scope].get(name, ("",) * self._length(scope))
+        if not isinstance(column, tuple):
+            raise ConfigError(f"the {scope} column {name!r} has numbers, expected texts.")
+        return column
+
+    def _length(self, scope: Scope) -> int:
+        return {"token": len(self.token_turn), "turn": self.num_turns, "episode": self.num_episodes}[scope]
 
     def turn_mask(self) -> Bool[Tensor, "episode time"]:
         """Return which entries of a padded column are turns."""
@@ -170,17 +186,6 @@ def _dense(keys: Sequence[object]) -> Tensor:
     return torch.tensor([numbers.setdefault(key, len(numbers)) for key in keys], dtype=torch.long)
 
 
-def _components(turns: Sequence[Turn]) -> dict[str, Tensor]:
-    """Return the parts of rewards over turns; where some turns have parts, the reward of others is their one part."""
-    if not any(turn.components for turn in turns):
-        return {}
-    parts = [turn.components or {"reward": turn.reward} for turn in turns]
-    names = dict.fromkeys(name for of_turn in parts for name in of_turn)
-    return {
-        name: torch.tensor([float(of_turn.get(name, 0.0)) for of_turn in parts], dtype=torch.float64) for name in names
-    }
-
-
 def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
     """Build the table of finished trajectories; faulted ones and ones without a turn are left out.
 
@@ -194,7 +199,7 @@ def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
             raise DivergenceError(
                 f"episode {traj.spec.episode} of {traj.env_id} got the reward {turn.reward} at turn {k}.", "reward"
             )
-        for name, part in turn.components.items():
+        for name, part in reward_parts(turn.columns).items():
             if not abs(part) < float("inf"):
                 raise DivergenceError(
                     f"episode {traj.spec.episode} of {traj.env_id} got the reward part {name!r} of {part} at turn {k}.",
@@ -221,32 +226,18 @@ def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
         token_logprob=torch.tensor([logprob for _, logprob in tokens], dtype=torch.float64),
         role=_dense(roles),
         role_names=tuple(dict.fromkeys(roles)),
-        joint=tuple(turn.joint for *_, turn in turns),
-        final_joint=tuple(trajectory.final_joint for trajectory in kept),
         anchor_text=tuple(turn.anchor for *_, turn in turns),
-        components=_components([turn for *_, turn in turns]),
-        greedy_return=torch.tensor([trajectory.greedy_return for trajectory in kept], dtype=torch.float64),
         staleness=torch.tensor([turn.staleness for *_, turn in turns], dtype=torch.long),
-        sampled_value=torch.tensor([turn.sampled_value for *_, turn in turns], dtype=torch.float64),
-        parent=torch.tensor(_parents(kept), dtype=torch.long),
-        parent_turn=torch.tensor([_branch_turn(each) for each in kept], dtype=torch.long),
         earlier_reward=torch.tensor(
             [sum(turn.reward for turn in each.earlier_turns) for each in kept], dtype=torch.float64
         ),
-        action_text=tuple(turn.action for *_, turn in turns),
-        final_anchor_text=tuple(each.final_anchor for each in kept),
+        episode_number=torch.tensor([each.spec.episode for each in kept], dtype=torch.long),
+        columns=table_columns(
+            [each.columns for each in kept],
+            [turn.columns for *_, turn in turns],
+            [len(turn.completion_ids) for *_, turn in turns],
+        ),
     )
-
-
-def _parents(trajectories: Sequence[Trajectory]) -> list[int]:
-    """Return for each trajectory the index of the one that it branched off from, -1 where that is not among them."""
-    index = {each.spec.episode: position for position, each in enumerate(trajectories)}
-    origins = [each.spec.branch for each in trajectories]
-    return [-1 if origin is None else index.get(origin.trajectory.spec.episode, -1) for origin in origins]
-
-
-def _branch_turn(trajectory: Trajectory) -> int:
-    return 0 if trajectory.spec.branch is None else trajectory.spec.branch.turn
 
 
 def usable(trajectories: Sequence[Trajectory]) -> list[Trajectory]:

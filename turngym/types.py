@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, TypedDict
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 Split: TypeAlias = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
@@ -11,7 +12,7 @@ JSONValue: TypeAlias = Any  # a value that json.dumps accepts; the recursive typ
 
 
 class Info(TypedDict):
-    """The ``info`` of every environment: every key always present, every type fixed."""
+    """The ``info`` of every environment: every key but ``columns`` always present, every type fixed."""
 
     anchor: str
     """Canonical text of what the agent can know now: no hidden fact, no turn counter."""
@@ -27,6 +28,10 @@ class Info(TypedDict):
     """The benchmark's number for the episode so far."""
     fault: str
     """What broke, empty if nothing did."""
+    columns: NotRequired[Mapping[str, float | str]]
+    """Named finite numbers and texts about the turn just taken, for training methods and for whoever reads
+    trajectories: at most 64 names and 100,000 characters. A number whose name begins with ``reward/`` is a part of the
+    reward."""
 
 
 INFO_TYPES: dict[str, type] = {

@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from turngym.columns import valid_columns
 from turngym.envs.checks.case import LONGEST_EPISODE, Case, Episode, Turn, begin, canonical, is_wrapped, step
 from turngym.envs.checks.repeat import REUSABLE
 from turngym.envs.checks.rule import Finding, Skipped, difference, excerpts, rule
+from turngym.errors import NotFinite
 from turngym.types import INFO_TYPES
 
 
@@ -40,7 +42,7 @@ def info_complete(case: Case) -> Iterator[Finding]:
             yield f"info must be a dict, got {type(turn.info).__name__}"
             return
         missing = sorted(INFO_TYPES.keys() - turn.info.keys())
-        extra = [] if has_extras else sorted(map(str, turn.info.keys() - INFO_TYPES.keys()))
+        extra = [] if has_extras else sorted(map(str, turn.info.keys() - INFO_TYPES.keys() - {"columns"}))
         if missing:
             yield f"info lacks {', '.join(missing)}"
         if extra:
@@ -48,6 +50,11 @@ def info_complete(case: Case) -> Iterator[Finding]:
         for key, kind in INFO_TYPES.items():
             if key in turn.info and type(turn.info[key]) is not kind:
                 yield f"info[{key!r}] must be {kind.__name__}, got {type(turn.info[key]).__name__}"
+        if "columns" in turn.info:
+            try:
+                valid_columns(turn.info["columns"])
+            except (TypeError, NotFinite) as error:
+                yield str(error)
         legal = turn.info.get("legal_actions", ())
         if isinstance(legal, tuple) and not all(isinstance(action, str) for action in legal):
             yield f"every legal action must be a str, got {legal!r:.80}"

@@ -10,8 +10,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from turngym.columns import valid_columns
 from turngym.errors import NotFinite
 from turngym.text import valid_text
+from turngym.types import INFO_TYPES
 
 
 def require_fitting(env: gymnasium.Env[Any, Any], observation: Any, info: Any) -> dict[str, Any]:
@@ -75,7 +77,8 @@ def valid_table(info: dict[str, Any]) -> dict[str, Any]:
     r"""Return an info table whose texts UTF-8 can hold; one without a lone surrogate is returned as it is.
 
     Raises:
-        TypeError: A value of the table of :class:`turngym.types.Info` is of a wrong type; one may be absent.
+        TypeError: A value of the table of :class:`turngym.types.Info` is of a wrong type; one may be absent. Or the
+            columns are not what :func:`turngym.columns.valid_columns` takes.
         NotFinite: A part of the reward is not finite.
 
     >>> valid_table({"anchor": "a\ud800", "legal_actions": ("up\udfff",), "score": 1.0})
@@ -96,8 +99,9 @@ def valid_table(info: dict[str, Any]) -> dict[str, Any]:
             and type(progress) is float
             and not math.isinf(progress)
             and "reward_components" not in info
+            and "columns" not in info
         ):
-            is_plain = len(info) == len(_TABLE) - 1 and legal.isascii() and anchor.isascii()
+            is_plain = len(info) == _NUM_KEYS and legal.isascii() and anchor.isascii()
             return info if is_plain else _valid_table(info)
     except (KeyError, TypeError):
         pass  # found again below, where it gets its name
@@ -107,6 +111,8 @@ def valid_table(info: dict[str, Any]) -> dict[str, Any]:
     for name, part in info.get("reward_components", {}).items():
         if not math.isfinite(part):
             raise NotFinite(f"the reward part {name!r} of {part}")
+    if "columns" in info:
+        info = {**info, "columns": valid_columns(info["columns"])}
     return _valid_table(info)
 
 
@@ -175,6 +181,7 @@ _TABLE: dict[str, tuple[Callable[[Any], bool], str]] = {
     "fault": (lambda value: isinstance(value, str), "a str"),
     "reward_components": (_are_numbers, "a dict of numbers"),
 }
+_NUM_KEYS = len(INFO_TYPES)
 
 
 def _shown(value: Any) -> str:

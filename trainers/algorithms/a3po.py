@@ -39,31 +39,20 @@ class A3POConfig(GroupConfig):
 
 @ALGORITHMS.register("a3po")
 class A3PO(OutcomeMethod[A3POConfig]):
-    """Staleness-aware approximate proximal policy optimisation.
-
-    The loss is told turns and not how stale they are: ``credit`` keeps that of its table for the losses of the same
-    batch.
-    """
+    """Staleness-aware approximate proximal policy optimisation."""
 
     Config: ClassVar[type[A3POConfig]] = A3POConfig
 
-    def __init__(self, config: A3POConfig) -> None:
-        super().__init__(config)
-        self._staleness = torch.zeros(0, dtype=torch.long)
-
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's advantage in the group."""
-        self._staleness = table.staleness
         credit = group_credit(table, episode_advantages(table, self.config, scale_by_std=True), self.config)
         stale = float(table.staleness.to(torch.float64).mean()) if table.num_turns else 0.0
-        return Credit(credit.advantages, metrics={**credit.metrics, "staleness": stale})
+        columns = {"staleness": table.to_tokens(table.staleness)}
+        return replace(credit, metrics={**credit.metrics, "staleness": stale}, columns=columns)
 
     def _proximal(self, inputs: LossInputs) -> Tensor:
         """Return the log-probabilities of the proximal policy, those of the sampler where nothing was sampled."""
-        ids = inputs.turn_ids
-        staleness = torch.zeros_like(inputs.old_logprobs)
-        if len(self._staleness):
-            staleness = self._staleness.to(ids.device)[ids.clamp_min(0)].to(staleness)
+        staleness = inputs.numbers("staleness").to(inputs.old_logprobs)
         return F.proximal_logprobs(inputs.logprobs, inputs.old_logprobs, staleness)
 
     def _weight(self, inputs: LossInputs) -> Tensor:

@@ -17,13 +17,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
+from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.seeding import stream
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, LossInputs, LossOutput, Normalisation, Term
+from turngym.trainers.algorithm import Credit, LossInputs, LossOutput, Normalisation, Rollout, Term
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import ClippedConfig, ClippedMethod, RatioLevel, Surrogate, one_of, sampled, within
+from turngym.trainers.columns import Texts, TokenColumn, with_columns
 from turngym.trainers.turn_table import TurnTable
 
 if TYPE_CHECKING:
@@ -73,26 +75,44 @@ class ArCHerConfig(ClippedConfig):
 
 
 def transitions_of(table: TurnTable, rewards: Tensor, bootstrap_truncated: bool) -> list[Transition]:
-    """Return what each turn of the table led to."""
+    """Return what each turn of the table led to.
+
+    Raises:
+        ConfigError: The turns do not have their actions as a column.
+    """
     from turngym.trainers.twin_critic import Transition
 
+    if table.num_turns and "action" not in table.columns["turn"]:
+        raise ConfigError("archer reads the actions of turns as a column: gather trajectories with its collect().")
+    actions, ends = table.texts("turn", "action"), table.texts("episode", "final_anchor")
     found = []
     for turn in range(table.num_turns):
         following: str | None = None
         if turn + 1 < table.num_turns and table.episode[turn + 1] == table.episode[turn]:
             following = table.anchor_text[turn + 1]
         elif bootstrap_truncated and bool(table.truncated[turn]):
-            following = table.final_anchor_text[int(table.episode[turn])] or None
-        found.append(Transition(table.anchor_text[turn], table.action_text[turn], float(rewards[turn]), following))
+            following = ends[int(table.episode[turn])] or None
+        found.append(Transition(table.anchor_text[turn], actions[turn], float(rewards[turn]), following))
     return found
+
+
+def with_texts(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """Return the trajectories with the actions of turns and the last anchor state as columns."""
+    return [
+        with_columns(
+            replace(each, turns=[with_columns(turn, {"action": turn.action}) for turn in each.turns]),
+            {"final_anchor": each.final_anchor},
+        )
+        for each in trajectories
+    ]
 
 
 @ALGORITHMS.register("archer")
 class ArCHer(ClippedMethod[ArCHerConfig]):
     """Policy gradient over tokens with an off-policy critic of turns.
 
-    The loss is told the numbers of turns and not their texts: ``credit`` keeps those of its table, with the
-    critic's targets, for the losses of the same batch. Replay and slow copy move on at the end of the iteration.
+    The credit hands on to the loss, for each token, its turn and the replayed turns that were drawn for it, with the
+    critic's targets. The replay moves on after the batch, the slow copy at the end of the iteration.
     """
 
     Config: ClassVar[type[ArCHerConfig]] = ArCHerConfig
@@ -105,9 +125,6 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
         self.slow = TwinCritic(config.buckets, config.width).requires_grad_(False)
         self.replay: list[Transition] = []
         self._iteration = 0
-        self._fresh: list[Transition] = []
-        self._learnt: list[Transition] = []
-        self._q_targets = self._v_targets = torch.zeros(0, 2)
 
     @property
     def normalisations(self) -> frozenset[str]:
@@ -136,24 +153,40 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
         """Note the iteration, for the random numbers."""
         self._iteration = iteration
 
+    def collect(self, rollout: Rollout) -> list[Trajectory]:
+        """Gather the trajectories of one iteration, with the texts that the critic reads."""
+        return with_texts(rollout())
+
     @no_grad
     def credit(self, table: TurnTable) -> Credit:
-        """Assign each token what its turn's action is worth more than its state, and keep the critic's targets."""
+        """Assign each token what its turn's action is worth more than its state."""
         config = self.config
         fresh = transitions_of(table, self.penalised_rewards(table), config.bootstrap_truncated)
         states, actions = [each.state for each in fresh], [each.action for each in fresh]
-        self._fresh, self._learnt = fresh, [*fresh, *self._replayed(len(fresh))]
-        self._q_targets = self.slow.targets(self._learnt, config.gamma)
-        self._v_targets = self.slow.q(states, actions)
+        replayed = self._replayed(len(fresh))
         q, v = self.critic.q(states, actions).amin(-1), self.critic.v(states).amin(-1)
         returns = F.discounted_returns(table.pad(self.penalised_rewards(table)), table.turn_mask(), gamma=config.gamma)
         metrics = {
             "q": float(q.mean()) if fresh else 0.0,
             "v": float(v.mean()) if fresh else 0.0,
             "explained_variance": F.explained_variance(v, table.unpad(returns)),
-            "replayed_turns": float(len(self._learnt) - len(fresh)),
+            "replayed_turns": float(len(replayed)),
         }
-        return Credit(table.to_tokens((q - v).to(table.reward.dtype)), metrics=metrics)
+        columns = {name: column[table.token_turn] for name, column in self._critic_columns(fresh, replayed).items()}
+        advantages = table.to_tokens((q - v).to(table.reward.dtype))
+        return Credit(advantages, metrics=metrics, columns=columns, state={"fresh": fresh})
+
+    def _critic_columns(self, fresh: Sequence[Transition], replayed: Sequence[Transition]) -> dict[str, TokenColumn]:
+        """Return what the critic learns from at each turn: the turn itself, then the turns replayed for it."""
+        learnt, count = [*fresh, *replayed], len(fresh)
+        ratio = len(replayed) // max(count, 1)
+        drawn = torch.cat([torch.arange(count)[:, None], count + torch.arange(count * ratio).reshape(count, ratio)], 1)
+        return {
+            "state": Texts.of([each.state for each in learnt])[drawn],
+            "action": Texts.of([each.action for each in learnt])[drawn],
+            "q_target": self.slow.targets(learnt, self.config.gamma)[drawn],
+            "v_target": self.slow.q([each.state for each in fresh], [each.action for each in fresh]),
+        }
 
     def _replayed(self, count: int) -> list[Transition]:
         """Return ``replay_ratio`` turns of earlier iterations for each of ``count`` fresh ones."""
@@ -171,29 +204,35 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
         never = torch.zeros_like(inputs.action_mask)
         return clipped._replace(policy=F.ClippedSurrogate(plain, plain, never, never))
 
-    def critic_losses(self, turns: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Return the losses of Q and of V at these turns of the batch, both summed over the twins.
+    def critic_losses(self, columns: Mapping[str, TokenColumn]) -> tuple[Tensor, Tensor]:
+        """Return the losses of Q and of V at some turns, both summed over the twins.
 
         That of Q is the mean over the turn itself and the replayed turns that were drawn for it.
+
+        Args:
+            columns: The credit's columns, one entry a turn.
         """
-        total, ratio = len(self._fresh), self.config.replay_ratio if len(self._learnt) > len(self._fresh) else 0
-        index = [k for turn in turns for k in (turn, *range(total + turn * ratio, total + (turn + 1) * ratio))]
-        learnt = [self._learnt[k] for k in index]
-        q = self.critic.q([each.state for each in learnt], [each.action for each in learnt])
-        q_loss = ((q - self._q_targets[index]) ** 2).sum(-1).reshape(len(turns), ratio + 1).mean(-1)
-        v = self.critic.v([self._fresh[turn].state for turn in turns])
+        states, actions = columns["state"], columns["action"]
+        q_targets, v_targets = columns["q_target"], columns["v_target"]
+        assert isinstance(states, Texts) and isinstance(actions, Texts)
+        assert isinstance(q_targets, Tensor) and isinstance(v_targets, Tensor)
+        q = self.critic.q(states.tolist(), actions.tolist())
+        q_loss = ((q - q_targets.to(q).flatten(0, 1)) ** 2).sum(-1).reshape(q_targets.shape[:2]).mean(-1)
+        v = self.critic.v(Texts(states.values, states.index[:, 0]).tolist())
         from turngym.trainers.twin_critic import expectile_loss
 
-        v_loss = expectile_loss(self._v_targets[list(turns)] - v, self.config.expectile).sum(-1)
-        return q_loss, v_loss
+        return q_loss, expectile_loss(v_targets.to(v) - v, self.config.expectile).sum(-1)
 
     def loss(self, inputs: LossInputs) -> LossOutput:
         """Return the terms and metrics of the policy, with those of the critic."""
         policy = super().loss(inputs)
-        turns, position = torch.unique(inputs.turn_ids[inputs.action_mask].cpu(), return_inverse=True)
+        mask = inputs.action_mask
+        turns, position = torch.unique(inputs.turn_ids[mask].cpu(), return_inverse=True)
+        first = torch.full_like(turns, len(position)).scatter_reduce(0, position, torch.arange(len(position)), "amin")
+        columns = {name: inputs.columns[name][mask][first] for name in ("state", "action", "q_target", "v_target")}
         spread = [
-            torch.zeros_like(inputs.logprobs).masked_scatter(inputs.action_mask, each[position].to(inputs.logprobs))
-            for each in self.critic_losses(turns.tolist())
+            torch.zeros_like(inputs.logprobs).masked_scatter(mask, each[position].to(inputs.logprobs))
+            for each in self.critic_losses(columns)
         ]
         terms, metrics = dict(policy.terms), dict(policy.metrics)
         for name, losses in zip(("q", "v"), spread, strict=True):
@@ -201,11 +240,13 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
             metrics[f"turn_{name}_loss"] = Term(losses.detach(), "turn")
         return replace(policy, terms=terms, metrics=metrics)
 
-    def observe(self, metrics: Mapping[str, float]) -> None:
-        """Keep the turns of the finished iteration, and let the slow copy follow."""
+    def update_state(self, trajectories: Sequence[Trajectory], credit: Credit) -> None:
+        """Keep the turns of the batch."""
         kept = self.config.replay_turns
-        self.replay = (self.replay + self._fresh)[-kept:] if kept else []
-        self._fresh = []
+        self.replay = (self.replay + credit.state["fresh"])[-kept:] if kept else []
+
+    def observe(self, metrics: Mapping[str, float]) -> None:
+        """Let the slow copy follow, at the end of an iteration."""
         self.slow.move_towards(self.critic, self.config.slow_rate)
 
     def state(self) -> dict[str, Any]:

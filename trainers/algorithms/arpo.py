@@ -26,6 +26,7 @@ from turngym.trainers.algorithm import Credit, Need, Rollout
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
 from turngym.trainers.clipped import within
+from turngym.trainers.columns import counts_of, with_columns, with_counts
 from turngym.trainers.turn_table import TurnTable, usable
 
 if TYPE_CHECKING:
@@ -71,18 +72,40 @@ def branch_score(uniform: float, rise: float, weight: float) -> float:
     return min(max(uniform - weight * rise, 0.0), 1.0)
 
 
+def with_origins(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """Return the trajectories, those that branched off with the number of their parent and the turn as columns."""
+
+    def with_origin(trajectory: Trajectory) -> Trajectory:
+        branch = trajectory.spec.branch
+        if branch is None:
+            return trajectory
+        origin = {"parent": float(branch.trajectory.spec.episode), "parent_turn": float(branch.turn)}
+        return with_columns(trajectory, origin)
+
+    return [with_origin(trajectory) for trajectory in trajectories]
+
+
 def shared_mean(table: TurnTable, scores: Float[Tensor, "episode"]) -> Float[Tensor, "turn"]:
     """Return for each turn the mean score of the episodes that share it: its own, and those that branched off later."""
     position = torch.arange(table.num_turns)
     first = position[table.turn == 0]
     sums, counts = scores[table.episode].clone(), torch.ones(table.num_turns, dtype=scores.dtype)
-    for episode in range(table.num_episodes if len(table.parent) else 0):
-        above, at = int(table.parent[episode]), int(table.parent_turn[episode])
+    parent, parent_turn = table.numbers("episode", "parent"), table.numbers("episode", "parent_turn")
+    place = {number: episode for episode, number in enumerate(table.episode_number.tolist())}
+
+    def origin(episode: int) -> tuple[int, int]:
+        """Return the episode that this one branched off from, -1 if that is not here, and at which turn."""
+        if bool(parent[episode].isnan()):
+            return -1, 0
+        return place.get(int(parent[episode]), -1), int(parent_turn[episode])
+
+    for episode in range(table.num_episodes):
+        above, at = origin(episode)
         while above >= 0:
             shared = slice(int(first[above]), int(first[above]) + at)
             sums[shared] += scores[episode]
             counts[shared] += 1
-            above, at = int(table.parent[above]), int(table.parent_turn[above])
+            above, at = origin(above)
     return sums / counts
 
 
@@ -90,7 +113,7 @@ def shared_mean(table: TurnTable, scores: Float[Tensor, "episode"]) -> Float[Ten
 class ARPO(OutcomeMethod[ARPOConfig]):
     """Group-relative policy optimisation with episodes that branch off where the policy is uncertain.
 
-    ``collect`` keeps what it counted for the metrics of the same iteration.
+    ``collect`` gives episodes that branched off the columns ``parent`` and ``parent_turn``.
     """
 
     Config: ClassVar[type[ARPOConfig]] = ARPOConfig
@@ -98,7 +121,6 @@ class ARPO(OutcomeMethod[ARPOConfig]):
     def __init__(self, config: ARPOConfig) -> None:
         super().__init__(config)
         self._iteration = 0
-        self._counts = {"branches_at_rises": 0.0, "branches_at_start": 0.0}
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -130,8 +152,8 @@ class ARPO(OutcomeMethod[ARPOConfig]):
             played = rollout(branches=branches)
             found, latest = found + played, usable(played)
         again = self._affordable(starts * self.config.episodes_per_group, budget)
-        self._counts = {"branches_at_rises": float(at_rises), "branches_at_start": float(len(again))}
-        return found + (rollout(branches=again) if again else [])
+        found += rollout(branches=again) if again else []
+        return with_counts(with_origins(found), {"branches_at_rises": at_rises, "branches_at_start": len(again)})
 
     @staticmethod
     def _affordable(branches: Sequence[Branch], budget: Counter[int]) -> list[Branch]:
@@ -182,4 +204,5 @@ class ARPO(OutcomeMethod[ARPOConfig]):
             singleton=config.singleton,
         )
         credit = group_credit(table, both[len(returns) :], config)
-        return Credit(credit.advantages, metrics={**credit.metrics, **self._counts})
+        counts = {"branches_at_rises": 0.0, "branches_at_start": 0.0, **counts_of(table.columns["episode"])}
+        return Credit(credit.advantages, metrics={**credit.metrics, **counts})

@@ -7,7 +7,7 @@ are as many groups as were asked for, or the rounds are used up; every turn so p
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from turngym.trainers.algorithm import Credit, Rollout
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, episode_advantages, group_credit
 from turngym.trainers.clipped import within
+from turngym.trainers.columns import counts_of, with_counts
 from turngym.trainers.turn_table import TurnTable, usable
 
 
@@ -69,16 +70,9 @@ def _differ(returns: Sequence[float]) -> bool:
 
 @ALGORITHMS.register("dapo")
 class DAPO(OutcomeMethod[DAPOConfig]):
-    """Decoupled clip and dynamic sampling policy optimisation.
-
-    ``collect`` keeps what it counted for the metrics of the same iteration.
-    """
+    """Decoupled clip and dynamic sampling policy optimisation."""
 
     Config: ClassVar[type[DAPOConfig]] = DAPOConfig
-
-    def __init__(self, config: DAPOConfig) -> None:
-        super().__init__(config)
-        self._counts: Mapping[str, float] = {}
 
     def collect(self, rollout: Rollout) -> list[Trajectory]:
         """Gather groups with unequal returns, as many as one rollout has groups; fewer if the rounds are used up."""
@@ -92,14 +86,14 @@ class DAPO(OutcomeMethod[DAPOConfig]):
             found, groups = informative_groups(latest)
             kept, played, rounds = kept + found, played + groups, rounds + 1
             wanted = wanted or groups
-        self._counts = {
+        counts = {
             "sampling_rounds": float(rounds),
             "groups_played": float(played),
             "groups_dropped": float(played - len(kept)),
             "groups_missing": float(max(wanted - len(kept), 0)),
         }
         chosen = [trajectory for members in kept[:wanted] for trajectory in members]
-        return chosen or latest
+        return with_counts(chosen or latest, counts)
 
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's advantage in the group, overlong completions penalised before."""
@@ -113,4 +107,4 @@ class DAPO(OutcomeMethod[DAPOConfig]):
             )
             table = replace(table, reward=table.reward + penalties)
         credit = group_credit(table, episode_advantages(table, config, scale_by_std=True), config)
-        return Credit(credit.advantages, metrics={**credit.metrics, **self._counts})
+        return Credit(credit.advantages, metrics={**credit.metrics, **counts_of(table.columns["episode"])})

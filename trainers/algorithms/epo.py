@@ -79,11 +79,7 @@ def released_references(history: Sequence[Sequence[float]]) -> list[float]:
 
 @ALGORITHMS.register("epo")
 class EPO(Modifier[EPOConfig]):
-    """Entropy smoothing on another method.
-
-    The released form compares by turn position, which the loss is not told: ``credit`` keeps the positions of its
-    table for the losses of the same batch. What it returns depends on the table alone.
-    """
+    """Entropy smoothing on another method."""
 
     Config: ClassVar[type[EPOConfig]] = EPOConfig
 
@@ -93,8 +89,6 @@ class EPO(Modifier[EPOConfig]):
         self.history: list[float] = []
         self.turn_history: list[list[float]] = []
         self._iteration, self._num_iterations = 0, 1
-        self._turn_position = torch.zeros(0, dtype=torch.long)
-        self._tokens_at_position = torch.zeros(0, dtype=torch.long)
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -112,10 +106,19 @@ class EPO(Modifier[EPOConfig]):
         self._iteration, self._num_iterations = iteration, num_iterations
 
     def credit(self, table: TurnTable) -> Credit:
-        """Assign credit as the base does."""
-        self._turn_position = table.turn
-        self._tokens_at_position = torch.bincount(table.turn[table.token_turn])
-        return super().credit(table)
+        """Assign credit as the base does; the released form compares by the position of turns in their episodes."""
+        credit = super().credit(table)
+        if self.config.form != "released":
+            return credit
+        position = table.to_tokens(table.turn)
+        tokens = torch.bincount(position)
+        last = int(table.turn.max()) if table.num_turns else 0
+        columns = {
+            "epo_position": position,
+            "epo_tokens_at_position": tokens[position],
+            "epo_batch": torch.tensor([last, len(tokens), len(position)]).expand(len(position), 3),
+        }
+        return replace(credit, columns={**credit.columns, **columns})
 
     def loss(self, inputs: LossInputs) -> LossOutput:
         """Return the base's terms and the regulariser."""
@@ -145,27 +148,33 @@ class EPO(Modifier[EPOConfig]):
         reference = sum(self.history) / len(self.history)
         return penalty(entropy, reference, low=self.config.kappa_low, high=self.config.kappa_high)
 
-    def _positions(self, inputs: LossInputs) -> Tensor:
-        """Return the position in its episode of each sampled token's turn; 0 elsewhere."""
-        return self._turn_position.to(inputs.turn_ids.device)[inputs.turn_ids.clamp_min(0)]
+    @staticmethod
+    def _batch(inputs: LossInputs) -> tuple[int, int, int]:
+        """Return the last position of a turn in the batch, how many positions have tokens, and how many tokens."""
+        found = inputs.numbers("epo_batch")[inputs.action_mask]
+        last, positions, tokens = found[0].tolist() if len(found) else (0, 0, 0)
+        return last, positions, tokens
 
     def _released_penalty(self, entropy: Tensor, inputs: LossInputs) -> Tensor:
         references = torch.tensor(released_references(self.turn_history), dtype=entropy.dtype, device=entropy.device)
-        if len(references) == 0 or int(self._turn_position.max()) < self.config.released_max_turns // 2:
+        if len(references) == 0 or self._batch(inputs)[0] < self.config.released_max_turns // 2:
             return torch.zeros_like(entropy)
         judged = entropy if self.config.released_level == "token" else F.turn_mean(entropy, inputs.turn_ids)
-        position = self._positions(inputs)
+        position = inputs.numbers("epo_position")
         reference = references[position.clamp_max(len(references) - 1)]
         penalty = F.indicator_penalty(judged, reference, low=self.config.kappa_low, high=self.config.kappa_high)
         return penalty * (inputs.action_mask & (position < len(references)))
 
     def _position_metrics(self, entropy: Tensor, inputs: LossInputs) -> dict[str, Term]:
         """Return the mean entropy of the tokens at each turn position, as means over all tokens of the batch."""
-        position, total = self._positions(inputs), int(self._tokens_at_position.sum())
-        return {
-            f"entropy_turn_{k}": Term(entropy * (position == k) * (total / max(tokens, 1)), "token")
-            for k, tokens in enumerate(self._tokens_at_position.tolist())
-        }
+        position, tokens = inputs.numbers("epo_position"), inputs.numbers("epo_tokens_at_position")
+        _, positions, total = self._batch(inputs)
+        found = {}
+        for k in range(positions):
+            here = (position == k) & inputs.action_mask
+            scale = total / int(tokens[here][0]) if bool(here.any()) else 0.0
+            found[f"entropy_turn_{k}"] = Term(entropy * here * scale, "token")
+        return found
 
     def observe(self, metrics: Mapping[str, float]) -> None:
         """Remember the iteration's entropies."""

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
+from turngym.columns import REWARD as PREFIX
 from turngym.errors import ConfigError, nearest
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
@@ -79,11 +80,26 @@ def read_weights(text: str) -> dict[str, float]:
     return found
 
 
+def turn_parts(table: TurnTable) -> dict[str, Float[Tensor, "turn"]]:
+    """Return the reward of each turn part by part, 0 where a turn has no such part.
+
+    A turn without any part has its reward as its one part. The order is that in which turns first have them.
+    """
+    named = [name.removeprefix(PREFIX) for name in table.columns["turn"] if name.startswith(PREFIX)]
+    given = {name: table.numbers("turn", PREFIX + name) for name in named}
+    absent = {name: column.isnan() for name, column in given.items()}
+    whole = torch.stack([*absent.values(), torch.ones_like(table.is_valid)]).all(0)
+    parts = {name: column.nan_to_num(0.0) for name, column in given.items()}
+    if bool(whole.any()) or not parts:
+        parts[REWARD] = torch.where(whole, table.reward, parts.get(REWARD, torch.zeros_like(table.reward)))
+        absent[REWARD] = absent.get(REWARD, torch.ones_like(whole)) & ~whole
+    first = {name: int((~nothing).to(torch.uint8).argmax()) if len(nothing) else 0 for name, nothing in absent.items()}
+    return {name: parts[name] for name in sorted(parts, key=first.__getitem__)}
+
+
 def reward_parts(table: TurnTable) -> dict[str, Float[Tensor, "episode"]]:
     """Return the return of each episode part by part; the part of valid actions only where one was invalid."""
-    parts = {name: table.episode_sum(column) for name, column in table.components.items()}
-    if not parts:
-        parts[REWARD] = table.episode_sum(table.reward)
+    parts = {name: table.episode_sum(column) for name, column in turn_parts(table).items()}
     if bool((~table.is_valid).any()):
         parts[VALID] = -table.episode_sum((~table.is_valid).to(table.reward.dtype))
     return parts

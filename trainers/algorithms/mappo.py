@@ -7,16 +7,18 @@ one at its own next turn. The critic learns returns that are normalised by their
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, LossInputs, LossOutput, Need, Term
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import ClippedConfig, ClippedMethod, sampled, within
+from turngym.trainers.columns import Texts, TokenColumn
 from turngym.trainers.turn_table import TurnTable
 
 
@@ -58,9 +60,8 @@ class MAPPOConfig(ClippedConfig):
 class MAPPO(ClippedMethod[MAPPOConfig]):
     """Proximal policy optimisation with a critic of joint views.
 
-    The loss is told the numbers of turns and not their joint views: ``credit`` keeps those of its table, with the
-    critic's values and targets, for the losses of the same batch. The moments of returns move at the end of the
-    iteration.
+    The credit hands the joint view of each token's turn, the critic's value and its target on to the loss as columns.
+    The moments of returns move after the batch.
     """
 
     Config: ClassVar[type[MAPPOConfig]] = MAPPOConfig
@@ -71,9 +72,6 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
 
         self.critic = JointCritic(config.buckets, config.width)
         self.moments = F.Moments()
-        self._after: F.Moments | None = None
-        self._views: tuple[str, ...] = ()
-        self._old = self._targets = torch.zeros(0)
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -90,19 +88,20 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
         return {"joint_critic": self.critic}
 
     def credit(self, table: TurnTable) -> Credit:
-        """Assign each token its turn's generalised advantage, and keep the critic's targets for the losses.
+        """Assign each token its turn's generalised advantage.
 
         Raises:
             ConfigError: The batch has no joint views.
         """
-        if not all(table.joint):
+        views = table.texts("turn", "joint_view")
+        if not all(views):
             raise ConfigError(
                 "mappo needs what all seats together know, which only games between seats give. Train on a game such "
                 "as turngym/KuhnPoker-v0, or take ppo for an environment with one agent."
             )
         config, dtype = self.config, table.reward.dtype
-        self._views, self._old = table.joint, self._read(table.joint)
-        values = self.moments.restore(self._old.to(dtype))
+        old = self._read(views)
+        values = self.moments.restore(old.to(dtype))
         padded, padded_returns = F.turn_gae(
             table.pad(self.penalised_rewards(table)),
             table.pad(values),
@@ -112,13 +111,17 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
             lam=config.lam,
         )
         advantages, returns = table.unpad(padded), table.unpad(padded_returns)
-        self._after = self.moments.updated(returns, decay=config.value_decay)
+        after = self.moments.updated(returns, decay=config.value_decay)
         with_tokens = table.num_tokens > 0
         metrics = {"explained_variance": F.explained_variance(values[with_tokens], returns[with_tokens])}
         if config.whiten:
             advantages = F.whiten(advantages, with_tokens)
-        self._targets = self._after.normalise(returns)
-        return Credit(table.to_tokens(advantages), metrics=metrics)
+        columns: dict[str, TokenColumn] = {
+            "joint_view": Texts.of(views)[table.token_turn],
+            "joint_value": table.to_tokens(old),
+            "joint_target": table.to_tokens(after.normalise(returns)),
+        }
+        return Credit(table.to_tokens(advantages), metrics=metrics, columns=columns, state={"moments": after})
 
     @no_grad
     def _read(self, views: tuple[str, ...]) -> Tensor:
@@ -130,18 +133,17 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
         truncated = table.episode_sum(table.truncated.to(table.reward.dtype)) > 0
         if not (self.config.bootstrap_truncated and bool(truncated.any())):
             return torch.zeros(table.num_episodes, dtype=table.reward.dtype)
-        values = self.moments.restore(self._read(table.final_joint).to(table.reward.dtype))
+        values = self.moments.restore(self._read(table.texts("episode", "final_joint_view")).to(table.reward.dtype))
         return torch.where(truncated, values, torch.zeros_like(values))
 
     def loss(self, inputs: LossInputs) -> LossOutput:
         """Return the terms and metrics of the policy, with those of the centralised critic."""
         policy = super().loss(inputs)
-        turns = inputs.turn_ids[inputs.action_mask].cpu()
-        values = self.critic([self._views[turn] for turn in turns.tolist()])
+        values = self.critic(inputs.texts("joint_view").at(inputs.action_mask)).to(inputs.logprobs)
         value = F.value_loss(
-            self._spread(values, inputs),
-            self._spread(self._old[turns], inputs),
-            self._spread(self._targets[turns], inputs),
+            torch.zeros_like(inputs.logprobs).masked_scatter(inputs.action_mask, values),
+            inputs.numbers("joint_value").to(inputs.logprobs),
+            inputs.numbers("joint_target").to(inputs.logprobs),
             clip=self.config.value_clip,
         )
         losses = sampled(value.loss, inputs)
@@ -154,15 +156,9 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
         terms = {**policy.terms, "value": Term(self.config.value_coef * losses, "nested")}
         return replace(policy, terms=terms, metrics=metrics)
 
-    @staticmethod
-    def _spread(column: Tensor, inputs: LossInputs) -> Tensor:
-        """Lay a column over the sampled tokens of the micro-batch out in its rows, 0 elsewhere."""
-        return torch.zeros_like(inputs.logprobs).masked_scatter(inputs.action_mask, column.to(inputs.logprobs))
-
-    def observe(self, metrics: Mapping[str, float]) -> None:
-        """Take the moments of the finished iteration over."""
-        if self._after is not None:
-            self.moments, self._after = self._after, None
+    def update_state(self, trajectories: Sequence[Trajectory], credit: Credit) -> None:
+        """Take the moments after the batch over."""
+        self.moments = credit.state["moments"]
 
     def state(self) -> dict[str, Any]:
         """Return the moments of returns; the critic is saved as a module."""

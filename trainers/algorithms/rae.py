@@ -7,10 +7,11 @@ advantage of all tokens of an episode is its return minus that baseline, not div
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from turngym.agents.trajectory import Trajectory
 from turngym.lazy import torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
@@ -35,7 +36,7 @@ class RAEConfig(ClippedConfig):
 class RAE(ClippedMethod[RAEConfig]):
     """Policy gradient with a baseline for each role of each game.
 
-    ``credit`` does not move the baselines; ``observe``, at the end of the iteration, does.
+    ``credit`` does not move the baselines; ``update_state``, after the batch, does.
     """
 
     Config: ClassVar[type[RAEConfig]] = RAEConfig
@@ -44,21 +45,20 @@ class RAE(ClippedMethod[RAEConfig]):
         super().__init__(config)
         self.baselines: dict[str, float] = {}
         """``environment/role`` -> moving average of the returns of earlier iterations; 0 for one not in here."""
-        self._after: dict[str, float] = {}
 
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return minus the baseline of the role."""
         returns = table.episode_sum(self.penalised_rewards(table))
         before = torch.tensor([self.baselines.get(name, 0.0) for name in table.role_names], dtype=returns.dtype)
         found = F.role_advantages(returns, table.role[table.turn == 0], before, decay=self.config.decay)
-        self._after = dict(zip(table.role_names, found.baselines.tolist(), strict=True))
-        metrics = {f"baseline/{name}": value for name, value in self._after.items()}
-        return Credit(table.to_tokens(found.advantages[table.episode]), metrics=metrics)
+        after = dict(zip(table.role_names, found.baselines.tolist(), strict=True))
+        metrics = {f"baseline/{name}": value for name, value in after.items()}
+        advantages = table.to_tokens(found.advantages[table.episode])
+        return Credit(advantages, metrics=metrics, state={"baselines": after})
 
-    def observe(self, metrics: Mapping[str, float]) -> None:
-        """Take the baselines of the finished iteration over."""
-        self.baselines.update(self._after)
-        self._after = {}
+    def update_state(self, trajectories: Sequence[Trajectory], credit: Credit) -> None:
+        """Take the baselines after the batch over."""
+        self.baselines.update(credit.state["baselines"])
 
     def state(self) -> dict[str, Any]:
         """Return the baselines."""

@@ -7,13 +7,14 @@ not trained on.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from turngym.agents.trajectory import Trajectory
 from turngym.trainers.algorithm import Credit, Rollout
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import ClippedConfig, ClippedMethod
+from turngym.trainers.columns import with_columns
 from turngym.trainers.turn_table import TurnTable
 
 
@@ -32,11 +33,11 @@ class ReMax(ClippedMethod[ReMaxConfig]):
         """Gather the episodes of the iteration, each with the return of the greedy one on its instance."""
         sampled, greedy = rollout(), rollout(greedy=True)
         baselines = {_who(episode): episode.reward_sum for episode in greedy if not episode.fault}
-        return [replace(episode, greedy_return=baselines.get(_who(episode), math.nan)) for episode in sampled]
+        return [with_columns(episode, {"greedy_return": baselines.get(_who(episode), math.nan)}) for episode in sampled]
 
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return less the greedy one; 0, and counted, where that is not known."""
-        baselines = table.greedy_return.to(table.reward.dtype)
+        baselines = table.numbers("episode", "greedy_return").to(table.reward.dtype)
         unknown = baselines.isnan()
         compared = (table.episode_return() - baselines.nan_to_num())[table.episode]
         advantages = compared - table.invalid_penalties(self.config.invalid_penalty)

@@ -20,6 +20,7 @@ from turngym.agents.trajectory import Trajectory
 from turngym.trainers.algorithm import Algorithm, Credit, Rollout
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import one_of, within
+from turngym.trainers.columns import with_columns, without_counts
 from turngym.trainers.modifier import Modifier
 from turngym.trainers.trajectory_json import trajectory_from_json, trajectory_to_json
 from turngym.trainers.turn_table import TurnTable, usable
@@ -71,10 +72,11 @@ def groups_of(trajectories: Iterable[Trajectory]) -> dict[int, Group]:
     return found
 
 
-def moved(trajectory: Trajectory, episode: int, group: int) -> Trajectory:
-    """Return a copy of an episode under another number and group; its turns are copies too."""
+def moved(trajectory: Trajectory, episode: int, group: int, place: int) -> Trajectory:
+    """Return a copy of an episode under another number and group, and what is kept it is; its turns are copies too."""
     spec = replace(trajectory.spec, episode=episode, group=group)
-    return replace(trajectory, spec=spec, turns=[replace(turn) for turn in trajectory.turns])
+    found = replace(trajectory, spec=spec, turns=[replace(turn) for turn in trajectory.turns])
+    return with_columns(without_counts(found), {"replayed": float(place)})
 
 
 @ALGORITHMS.register("replay")
@@ -86,70 +88,75 @@ class Replay(Modifier[ReplayConfig]):
     def __init__(self, config: ReplayConfig, base: Algorithm[Any]) -> None:
         super().__init__(config, base)
         self.kept: list[Kept] = []
-        self._fresh: list[Trajectory] = []
-        self._used: list[Kept] = []
         self._iteration = 0
 
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:
-        """Note the iteration, and which replayed episodes are too old for it."""
+        """Note the iteration, by which episodes are too old to be replayed."""
         super().begin_iteration(iteration, num_iterations)
-        self._iteration, self._fresh, self._used = iteration, [], []
+        self._iteration = iteration
 
     def collect(self, rollout: Rollout) -> list[Trajectory]:
-        """Gather trajectories as the base does, and add the replayed ones. What is kept changes in ``observe`` only."""
+        """Gather trajectories as the base does, and add the replayed ones; these have the column ``replayed``."""
         fresh = self.base.collect(rollout)
-        self._fresh = fresh
-        candidates = [each for each in self.kept if self._iteration - each.iteration <= self.config.max_staleness]
-        candidates.sort(key=lambda each: (each.uses, -each.iteration))  # the least used, the newest among them
+        candidates = [
+            (place, each)
+            for place, each in enumerate(self.kept)
+            if self._iteration - each.iteration <= self.config.max_staleness
+        ]
+        candidates.sort(key=lambda item: (item[1].uses, -item[1].iteration))  # the least used, the newest among them
         if self.config.mode == "own_groups":
             replayed = self._own_groups(fresh, candidates)
             return [*fresh, *replayed] if replayed else fresh
         return self._with_successes(fresh, candidates)
 
-    def _own_groups(self, fresh: Sequence[Trajectory], candidates: Sequence[Kept]) -> list[Trajectory]:
-        self._used = list(candidates[: self.config.per_iteration])
+    def _own_groups(self, fresh: Sequence[Trajectory], candidates: Sequence[tuple[int, Kept]]) -> list[Trajectory]:
         group = max((trajectory.spec.group for trajectory in fresh), default=-1)
         episode = max((trajectory.spec.episode for trajectory in fresh), default=-1)
         found = []
-        for each in self._used:
+        for place, each in candidates[: self.config.per_iteration]:
             group += 1
             for trajectory in each.episodes:
                 episode += 1
-                found.append(moved(trajectory, episode, group))
+                found.append(moved(trajectory, episode, group, place))
         return found
 
-    def _with_successes(self, fresh: list[Trajectory], candidates: Sequence[Kept]) -> list[Trajectory]:
+    def _with_successes(self, fresh: list[Trajectory], candidates: Sequence[tuple[int, Kept]]) -> list[Trajectory]:
         """Return the fresh episodes, the last one of each failed group exchanged for a success on the same instance."""
         exchanged: dict[int, Trajectory] = {}
+        used: set[int] = set()
         for group in groups_of(usable(fresh)).values():
             instances = {trajectory.instance for trajectory in group}
-            if len(self._used) >= self.config.per_iteration or len(instances) > 1 or "" in instances:
+            if len(used) >= self.config.per_iteration or len(instances) > 1 or "" in instances:
                 continue
             if any(trajectory.success == 1 for trajectory in group):
                 continue
-            same = (each for each in candidates if each.episodes[0].instance in instances and each not in self._used)
-            if (chosen := next(same, None)) is not None:
-                self._used.append(chosen)
-                last = group[-1]
-                exchanged[id(last)] = moved(chosen.episodes[0], last.spec.episode, last.spec.group)
+            for place, each in candidates:
+                if each.episodes[0].instance in instances and place not in used:
+                    used.add(place)
+                    last = group[-1]
+                    exchanged[id(last)] = moved(each.episodes[0], last.spec.episode, last.spec.group, place)
+                    break
         return [exchanged.get(id(trajectory), trajectory) for trajectory in fresh] if exchanged else fresh
 
     def credit(self, table: TurnTable) -> Credit:
         """Assign credit as the base does, and count what was replayed."""
         credit = super().credit(table)
+        places = table.numbers("episode", "replayed")
+        places = places[~places.isnan()]
         counts = {
-            "replayed_episodes": float(sum(len(each.episodes) for each in self._used)),
-            "replayed_groups": float(len(self._used)),
+            "replayed_episodes": float(len(places)),
+            "replayed_groups": float(len(places.unique())),
             "replay_kept": float(len(self.kept)),
         }
         return replace(credit, metrics={**credit.metrics, **counts})
 
-    def observe(self, metrics: Mapping[str, float]) -> None:
-        """Keep the successes of the finished iteration."""
-        super().observe(metrics)
-        for each in self._used:
-            each.uses += 1
-        for group in groups_of(usable(self._fresh)).values():
+    def update_state(self, trajectories: Sequence[Trajectory], credit: Credit) -> None:
+        """Keep the successes of the batch."""
+        super().update_state(trajectories, credit)
+        for place in {int(each.columns["replayed"]) for each in trajectories if "replayed" in each.columns}:
+            self.kept[place].uses += 1
+        fresh = [each for each in usable(trajectories) if "replayed" not in each.columns]
+        for group in groups_of(fresh).values():
             whole = [trajectory for trajectory in group if trajectory.spec.branch is None]
             successes = [trajectory for trajectory in whole if trajectory.success == 1]
             if self.config.mode == "failed_groups":
@@ -158,7 +165,6 @@ class Replay(Modifier[ReplayConfig]):
                 self.kept.append(Kept(whole, self._iteration))
         oldest = self._iteration + 1 - self.config.max_staleness
         self.kept = [each for each in self.kept if each.iteration >= oldest][-self.config.capacity :]
-        self._fresh, self._used = [], []
 
     def state(self) -> dict[str, Any]:
         """Return what is kept, and the base's state."""

@@ -21,6 +21,7 @@ from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, Need, Rollout
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import ClippedConfig, ClippedMethod, within
+from turngym.trainers.columns import counts_of, with_columns, with_counts
 from turngym.trainers.turn_table import TurnTable, usable
 
 if TYPE_CHECKING:
@@ -53,14 +54,10 @@ def state_of(turn: Turn) -> tuple[bytes, tuple[int, ...]]:
 class VinePPO(ClippedMethod[VinePPOConfig]):
     """Proximal policy optimisation with values of sampled continuations.
 
-    ``collect`` keeps what it counted for the metrics of the same iteration.
+    ``collect`` gives turns the column ``sampled_value``.
     """
 
     Config: ClassVar[type[VinePPOConfig]] = VinePPOConfig
-
-    def __init__(self, config: VinePPOConfig) -> None:
-        super().__init__(config)
-        self._states = 0
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -77,15 +74,13 @@ class VinePPO(ClippedMethod[VinePPOConfig]):
                     first.setdefault(state_of(turn), Branch(trajectory, index))
         count = self.config.num_rollouts
         played = rollout(branches=[branch for branch in first.values() for _ in range(count)]) if first else []
-        self._states = len(first)
         values = {state: self._mean_return(played[k * count : (k + 1) * count]) for k, state in enumerate(first)}
-        return [
-            replace(
-                each,
-                turns=[replace(turn, sampled_value=values.get(state_of(turn), math.nan)) for turn in each.turns],
-            )
-            for each in trajectories
-        ]
+
+        def valued(turn: Turn) -> Turn:
+            return with_columns(turn, {"sampled_value": values.get(state_of(turn), math.nan)})
+
+        found = [replace(each, turns=[valued(turn) for turn in each.turns]) for each in trajectories]
+        return with_counts(found, {"states_measured": len(first)})
 
     def _mean_return(self, episodes: Sequence[Trajectory]) -> float:
         """Return the mean discounted return of continuations, nan if all of them broke."""
@@ -102,7 +97,7 @@ class VinePPO(ClippedMethod[VinePPOConfig]):
     def values(self, table: TurnTable) -> tuple[Float[Tensor, "turn"], Float[Tensor, "turn"]]:
         """Return the value before and after each turn; one that was not measured makes its turn's advantage 0."""
         rewards, gamma = self.penalised_rewards(table), self.config.gamma
-        before = table.sampled_value.to(rewards.dtype).clone()
+        before = table.numbers("turn", "sampled_value").to(rewards.dtype).clone()
         after = torch.zeros_like(before)
         for turn in reversed(range(table.num_turns)):
             is_last = turn + 1 == table.num_turns or table.episode[turn + 1] != table.episode[turn]
@@ -113,12 +108,14 @@ class VinePPO(ClippedMethod[VinePPOConfig]):
 
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its turn's reward plus what the turn changed about the value."""
-        rewards, unknown = self.penalised_rewards(table), table.sampled_value.isnan()
+        rewards, sampled = self.penalised_rewards(table), table.numbers("turn", "sampled_value")
+        unknown = sampled.isnan()
         before, after = self.values(table)
         advantages = table.to_tokens((rewards + self.config.gamma * after - before).masked_fill(unknown, 0.0))
         metrics = {
-            "states_measured": float(self._states),
+            "states_measured": 0.0,
+            **counts_of(table.columns["episode"]),
             "turns_without_value": float(unknown.sum()),
-            "sampled_value": float(table.sampled_value[~unknown].mean()) if not bool(unknown.all()) else 0.0,
+            "sampled_value": float(sampled[~unknown].mean()) if not bool(unknown.all()) else 0.0,
         }
         return Credit(F.whiten(advantages) if self.config.whiten else advantages, metrics=metrics)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from turngym.agents.trajectory import Trajectory, Turn
+from turngym.columns import REWARD, as_columns, reward_parts
 from turngym.errors import ConfigError, DivergenceError
 
 ConfigT = TypeVar("ConfigT", bound="RewardConfig")
@@ -111,7 +112,7 @@ def rewarded(model: RewardModel[Any], trajectories: Sequence[Trajectory]) -> lis
     """Return the trajectories with the rewards that a model gives; those passed stay as they are.
 
     Faulted ones and ones without a turn are handed through, and so is everything while the model is not ready. Each
-    turn names the part of the model among the components of its reward.
+    turn names the part of the model among the parts of its reward.
 
     Raises:
         DivergenceError: The model gave something that is not finite.
@@ -133,7 +134,8 @@ def _turn(model: RewardModel[Any], turn: Turn, value: float) -> Turn:
     part = model.config.weight * value
     if not math.isfinite(part):
         raise DivergenceError(f"the reward model {model.name!r} gave {value} for the action {turn.action[:60]!r}.")
+    others = {name: value for name, value in turn.columns.items() if not name.startswith(REWARD)}
     if model.replaces:
-        return replace(turn, reward=part, components={model.name: part})
-    before = turn.components or {"reward": turn.reward}
-    return replace(turn, reward=turn.reward + part, components={**before, model.name: part})
+        return replace(turn, reward=part, columns={**others, **as_columns({model.name: part})})
+    before = reward_parts(turn.columns) or {"reward": turn.reward}
+    return replace(turn, reward=turn.reward + part, columns={**others, **as_columns({**before, model.name: part})})

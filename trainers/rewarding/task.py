@@ -97,7 +97,7 @@ class RewardedTask(Task):
         found = rewarded(self.model, [*(one for one, _ in before), *played])
         for (_, given), again in zip(before, found, strict=False):
             for turn, other in zip(given.turns, again.turns, strict=True):
-                turn.reward, turn.components = other.reward, other.components
+                turn.reward, turn.columns = other.reward, other.columns
         fresh = found[len(before) :]
         self._iteration, self._given = iteration, [*before, *zip(played, fresh, strict=True)]
         return fresh

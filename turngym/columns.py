@@ -1,0 +1,97 @@
+"""Columns: named numbers and texts about a turn that an environment, an agent or a method hands on to the credit.
+
+An environment gives them in ``info["columns"]`` of the step that ends the turn. A name that begins with ``reward/``
+is a part of the turn's reward; ``info["reward_components"]`` is a shorter way to give those.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from numbers import Real
+from typing import Any, TypeAlias
+
+from turngym.errors import NotFinite
+from turngym.text import valid_text
+
+Value: TypeAlias = float | str
+
+REWARD = "reward/"
+"""The names of parts of the reward begin with this."""
+MOST_COLUMNS = 64
+"""Columns that an environment may give for one turn."""
+LONGEST_NAME = 100
+"""Characters of the name of a column."""
+LONGEST_TEXT = 100_000
+"""Characters of all texts of one turn's columns together."""
+
+
+def valid_columns(columns: Any) -> dict[str, Value]:
+    """Return the columns of an environment as plain floats and texts.
+
+    Raises:
+        TypeError: They are not a mapping from names to finite numbers and texts, or there is too much of them.
+        NotFinite: A part of the reward is not finite.
+
+    >>> valid_columns({"distance": 3, "room": "kitchen"})
+    {'distance': 3.0, 'room': 'kitchen'}
+    """
+    if not isinstance(columns, Mapping):
+        raise TypeError(f"info['columns'] must be a dict from names to numbers and texts, got {type(columns).__name__}")
+    if len(columns) > MOST_COLUMNS:
+        raise TypeError(f"info['columns'] may have {MOST_COLUMNS} names, got {len(columns)}")
+    found = dict(_valid_items(columns))
+    length = sum(len(value) for value in found.values() if isinstance(value, str))
+    if length > LONGEST_TEXT:
+        raise TypeError(f"the texts of info['columns'] may have {LONGEST_TEXT:,} characters together, got {length:,}")
+    return found
+
+
+def _valid_items(columns: Mapping[Any, Any]) -> Iterator[tuple[str, Value]]:
+    for name, value in columns.items():
+        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+            raise TypeError(f"a name in info['columns'] must be a text of 1 to {LONGEST_NAME} characters")
+        if isinstance(value, str) and not name.startswith(REWARD):
+            yield valid_text(name), valid_text(value)
+            continue
+        if not isinstance(value, Real):
+            raise TypeError(f"info['columns'][{name!r}] must be {_kind(name)}, got {type(value).__name__}")
+        number = float(value)
+        if not math.isfinite(number):
+            if name.startswith(REWARD):
+                raise NotFinite(f"the reward part {name.removeprefix(REWARD)!r} of {number}")
+            raise TypeError(f"info['columns'][{name!r}] must be a finite number or a text, got {number}")
+        yield valid_text(name), number
+
+
+def _kind(name: str) -> str:
+    return "a number" if name.startswith(REWARD) else "a number or a text"
+
+
+def columns_of(info: Mapping[str, Any]) -> dict[str, Value]:
+    """Return the columns that an info table gives, parts of the reward included.
+
+    >>> columns_of({"reward_components": {"cost": -0.1}, "columns": {"distance": 3}})
+    {'reward/cost': -0.1, 'distance': 3}
+    """
+    parts = info.get("reward_components")
+    found = as_columns(parts) if parts else {}
+    return {**found, **info["columns"]} if "columns" in info else found
+
+
+def as_columns(parts: Mapping[str, float]) -> dict[str, Value]:
+    """Return parts of a reward as columns.
+
+    >>> as_columns({"goal": 1.0})
+    {'reward/goal': 1.0}
+    """
+    return {REWARD + name: part for name, part in parts.items()}
+
+
+def reward_parts(columns: Mapping[str, Any]) -> dict[str, float]:
+    """Return the parts of the reward among columns, by their names without the prefix.
+
+    >>> reward_parts({"reward/goal": 1.0, "room": "kitchen"})
+    {'goal': 1.0}
+    """
+    return {name.removeprefix(REWARD): value for name, value in columns.items() if name.startswith(REWARD)}
