@@ -39,7 +39,10 @@ def failures(returns: list[float], invalid_turn: int) -> list[Trajectory]:
 
     return [
         Trajectory(
-            EpisodeSpec(e, 0, 0), turns=[turn(e, number) for number in range(3)], truncated=True, greedy_return=0.0
+            EpisodeSpec(e, 0, 0),
+            turns=[turn(e, number) for number in range(3)],
+            truncated=True,
+            columns={"greedy_return": 0.0},
         )
         for e in range(len(returns))
     ]

@@ -89,22 +89,24 @@ def test_a_greedy_replay_is_measured_like_the_samples_of_its_instance() -> None:
     task = Scripted([searching(0, 2), searching(1, 4), searching(2, 1, success=0)], [searching(0, 4)])
     found = build("remax").collect(Iteration(task))
     assert returns(found) == pytest.approx([1.0, efficiency(4, 2), 0.0])
-    assert [each.greedy_return for each in found] == pytest.approx([efficiency(4, 2)] * 3)
+    assert [each.columns["greedy_return"] for each in found] == pytest.approx([efficiency(4, 2)] * 3)
 
 
 def test_a_greedy_replay_with_fewer_calls_raises_the_bar_for_the_samples() -> None:
     task = Scripted([searching(0, 2), searching(1, 4), searching(2, 3, group=1)], [searching(0, 1)])
     found = build("remax").collect(Iteration(task))
     assert returns(found) == pytest.approx([efficiency(2, 1), efficiency(4, 1), 1.0])
-    assert found[0].greedy_return == pytest.approx(1.0)
-    assert math.isnan(found[2].greedy_return)
+    assert found[0].columns["greedy_return"] == pytest.approx(1.0)
+    assert math.isnan(float(found[2].columns["greedy_return"]))
 
 
 def test_continuations_are_measured_like_the_episodes_that_they_go_on_from() -> None:
     """Values and returns are in one unit, or the advantage of a turn would be their difference in units."""
     found = build("vine_ppo", {"vine_ppo": {"num_rollouts": 2}}).collect(Iteration(Scripted([searching(0, 1)], (), 2)))
     # A continuation from turn k has made k calls and makes two more; the fewest of all is the 1 of the episode itself.
-    assert [turn.sampled_value for turn in found[0].turns] == pytest.approx([efficiency(2, 1), efficiency(3, 1)])
+    assert [turn.columns["sampled_value"] for turn in found[0].turns] == pytest.approx(
+        [efficiency(2, 1), efficiency(3, 1)]
+    )
     assert returns(found) == [1.0]
 
 
