@@ -27,6 +27,7 @@ from turngym.trainers.presets import (
     preset_warning,
     with_preset,
 )
+from turngym.trainers.run_folder import RunFolder
 
 ROOT = Path(__file__).parent.parent
 QWEN = {
@@ -205,7 +206,7 @@ def test_a_run_says_its_preset_and_keeps_it(tmp_path: Path, capsys: pytest.Captu
     assert said in found.err.replace("\n", " ") and result["iterations"] == 1
     stored = json.loads((tmp_path / "run" / "config.json").read_text("utf8"))
     assert (stored["preset"], stored["preset_reason"], stored["max_seconds"]) == ("small", "it was asked for", 0.0)
-    assert config_from_json(stored) == parse_train(words.split()[1:])[0]
+    assert RunFolder.open(tmp_path / "run").config() == parse_train(words.split()[1:])[0]
     trained = model_settings(str(tmp_path / "run" / "model"))
     assert trained is not None and trained.max_new_tokens == 4
     assert trained.prompt["instructions"] is True and trained.prompt["history"] == 4
