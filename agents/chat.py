@@ -65,6 +65,7 @@ class Reply:
         prompt_ids: Token ids of the prompt, where they are known.
         completion_ids: Token ids exactly as sampled.
         logprobs: The sampler's log-probability of each of these.
+        too_long: Why there is no answer where the prompt did not fit.
     """
 
     text: str
@@ -72,6 +73,7 @@ class Reply:
     prompt_ids: tuple[int, ...] = ()
     completion_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
+    too_long: str = ""
 
 
 @dataclass(frozen=True, slots=True)

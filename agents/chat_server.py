@@ -2,7 +2,7 @@
 
 Plain HTTP/1.1 from the standard library, one connection a request, so that what was sent can be counted to the one.
 A request that fails says how, in a kind that can be counted: ``timeout``, ``connection``, ``malformed``, ``empty``, or
-``http_`` with the status.
+``http_`` with the status; or ``context``, where the prompt does not fit the model's context.
 """
 
 from __future__ import annotations
@@ -26,6 +26,16 @@ _CONNECT_SECONDS = 15.0
 _LARGEST_ANSWER = 32 * 2**20
 _SHORTEST_SECRET = 16  # a shorter key, such as EMPTY, is a word and no secret
 _RETRIED_STATUSES = frozenset({408, 409, 425, 429})
+CONTEXT = "context"
+"""Kind of a failure that no repetition can change: the prompt, or the answer asked for, exceeds the model's context."""
+_NOT_OF_REQUEST = frozenset({401, 403, 404, 408, 409, 425, 429})
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|maximum context length|maximum prompt length|model's context length"
+    r"|maximum model length|available context size|exceeds? the (?:model's )?(?:context|max(?:imum)? input)"
+    r"|context window|exceeds the maximum number of tokens|prompt is too long|input is too long"
+    r"|reduce the length of the (?:messages|prompt|input)|`?inputs`? tokens \+ `?max_new_tokens`?",
+    re.IGNORECASE,
+)
 
 
 class CallFailed(Exception):
@@ -140,6 +150,8 @@ class ChatServer:
                 self._watches.discard(watch)
         if watch.has_expired:
             raise CallFailed("timeout", f"no whole answer within {timeout} s")
+        if status != 200 and status not in _NOT_OF_REQUEST and is_too_long(content):
+            raise CallFailed(CONTEXT, self.hidden(content[:300].decode("utf8", "replace")), is_retried=False)
         if status != 200:
             is_retried = status in _RETRIED_STATUSES or status >= 500
             detail = self.hidden(content[:300].decode("utf8", "replace"))
@@ -217,6 +229,17 @@ def retry_after(headers: Mapping[str, str] | Message) -> float:
         return 0.0
 
 
+def is_too_long(content: bytes) -> bool:
+    """Return whether a server's error says that a request exceeds the model's context, in the words of the usual ones.
+
+    >>> is_too_long(b"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens")
+    True
+    >>> is_too_long(b"Rate limit reached: tokens per min")
+    False
+    """
+    return _TOO_LONG.search(content[:4000].decode("utf8", "replace")) is not None
+
+
 def read_answer(content: bytes) -> tuple[str, tuple[int, int] | None]:
     """Return the completion in an answer, and the numbers of tokens read and written where it tells them.
 
@@ -233,6 +256,8 @@ def read_answer(content: bytes) -> tuple[str, tuple[int, int] | None]:
         tokens = _tokens(answer.get("usage"))
         text = answer["choices"][0]["message"].get("content")
     except (ValueError, RecursionError, AttributeError, KeyError, IndexError, TypeError) as error:
+        if content.lstrip().startswith(b'{"error"') and is_too_long(content):  # some gateways answer so with status 200
+            raise CallFailed(CONTEXT, content[:300].decode("utf8", "replace"), is_retried=False) from error
         raise CallFailed("malformed", content[:300].decode("utf8", "replace")) from error
     if isinstance(text, list):  # some servers answer in parts
         text = "".join(str(part.get("text") or "") for part in text if isinstance(part, dict))

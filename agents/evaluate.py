@@ -45,6 +45,7 @@ class EvaluationResult:
         invalid_actions: Share of actions that were not valid.
         faults: Episodes that broke twice and count as failures.
         episodes: One record an episode, in the order asked for.
+        context: Episodes whose next prompt did not fit, which count as failures.
     """
 
     env_id: str
@@ -55,6 +56,7 @@ class EvaluationResult:
     invalid_actions: float
     faults: int
     episodes: tuple[Mapping[str, Any], ...]
+    context: int = 0
 
     def summary(self) -> dict[str, Any]:
         """Return everything but the episodes, as JSON can hold it."""
@@ -229,6 +231,8 @@ def record_of(trajectory: Trajectory, started: str = "") -> dict[str, Any]:
     """Return an episode's line of ``episodes.jsonl``."""
     transcript = json.dumps([[t.observation, t.action, t.reward] for t in trajectory.turns])
     used = usage_of(trajectory)
+    is_cut = trajectory.truncation_reason == "context"
+    status = "env_error" if trajectory.fault else "context" if is_cut else "agent_error" if used.lost else "ok"
     return {
         "env": trajectory.env_id,
         "seed": trajectory.spec.seed,
@@ -245,8 +249,9 @@ def record_of(trajectory: Trajectory, started: str = "") -> dict[str, Any]:
         "tokens_out": used.tokens_out,
         "actions": [turn.action for turn in trajectory.turns],
         "transcript_sha256": hashlib.sha256(transcript.encode()).hexdigest(),
-        "status": "env_error" if trajectory.fault else "agent_error" if used.lost else "ok",
+        "status": status,
         "fault": trajectory.fault,
+        **({"truncation_detail": trajectory.truncation_detail} if is_cut else {}),
     }
 
 
@@ -274,6 +279,7 @@ def summarise_records(env_id: str, records: Sequence[Mapping[str, Any]]) -> Eval
         sum(record["illegal"] for record in records) / max(turns, 1),
         sum(record["status"] == "env_error" for record in records),
         tuple(records),
+        sum(record["status"] == "context" for record in records),
     )
 
 

@@ -1,7 +1,8 @@
 """The agent around a server: messages, requests side by side, retries, parsing, memory, and what each answer cost.
 
 A turn that has no answer after the retries is played with the empty text, which the environment takes for an invalid
-action: an episode never ends because of a server, and none is left out. A server that cannot be reached any more, or
+action: an episode never ends because of a server, and none is left out, but for one whose prompt exceeds the model's
+context, which truncates it with the reason ``context``. A server that cannot be reached any more, or
 that answers nobody for many turns, ends the playing with :class:`turngym.errors.ServerDown` instead.
 """
 
@@ -18,7 +19,7 @@ from typing import Any
 from turngym.agents.background import Background
 from turngym.agents.chat import ACTION, Ask, ChatModel, Reply, guessed_tokens
 from turngym.agents.chat import Message as ChatMessage
-from turngym.agents.chat_server import CallFailed, ChatServer
+from turngym.agents.chat_server import CONTEXT, CallFailed, ChatServer
 from turngym.agents.core import Decision, EagerAgent, Request
 from turngym.agents.png import png
 from turngym.agents.prompt_text import PromptConfig, remembered_text, shown_text, system_text, window_text
@@ -115,10 +116,22 @@ class ServerAgent(EagerAgent, ChatModel):
         """Return the requests that have their completion, the action in it parsed."""
         found = []
         for request, (prompt, completion, usage) in self._background.finished(wait):
+            if why := self._too_long(usage):
+                found.append((request, Decision("", usage=usage, too_long=why)))
+                continue
             action = self.format.action_of(completion)
             self._remember(request, prompt, completion, action)
             found.append((request, Decision(action, completion, usage=usage)))
         return found
+
+    def _too_long(self, usage: Usage) -> str:
+        """Return what the server said of a prompt that does not fit; empty where it did."""
+        if CONTEXT not in usage.failures:
+            return ""
+        said = " ".join(self.problems[CONTEXT].split())
+        return (
+            f"the prompt does not fit the model's context, says the server ({said}): show less of the past in prompts."
+        )
 
     def abandon(self) -> None:
         """Cut all connections, so that whoever waits for the server ends at once."""
@@ -126,10 +139,12 @@ class ServerAgent(EagerAgent, ChatModel):
 
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
         """Return the answer to each call, one after another; safe to be called from several threads."""
-        return [
-            Reply(*self._answer(_key(ask), [_as_json(message, self.config.escape) for message in ask.messages]))
-            for ask in asks
-        ]
+        found = []
+        for ask in asks:
+            messages = [_as_json(message, self.config.escape) for message in ask.messages]
+            text, usage = self._answer(_key(ask), messages)
+            found.append(Reply(text, usage, too_long=self._too_long(usage)))
+        return found
 
     def count(self, messages: Sequence[ChatMessage]) -> int:
         """Return a guess: which tokenizer the server has is not known."""
@@ -249,7 +264,7 @@ class ServerAgent(EagerAgent, ChatModel):
             tokens_out,
             calls,
             retries=calls - 1,
-            lost=int(not is_answered),
+            lost=int(not is_answered and CONTEXT not in failures),
             unmetered=told.count(None),
             latency=latency,
             cost=None if self.prices is None else self.prices.of(tokens_in, tokens_out),

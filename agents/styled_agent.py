@@ -12,7 +12,7 @@ from turngym.agents.core import Agent, Decision, EagerAgent, Request, build_each
 from turngym.agents.server_agent import ServerAgent
 from turngym.agents.styles import PLAIN, Scene, Story, Style, Told, Try, make_style
 from turngym.agents.usage import Usage
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, PromptTooLong
 
 
 class Conductor:
@@ -49,6 +49,8 @@ class Conductor:
             ask = next(script)
             while True:
                 reply = yield ask
+                if reply.too_long:
+                    raise PromptTooLong(reply.too_long)
                 usage += reply.usage
                 if ask.purpose == ACTION:
                     last = reply

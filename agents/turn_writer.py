@@ -108,14 +108,14 @@ class TurnWriter:
         self._close(observation, info, terminated, fault)
 
     def end_without_room(self, request: Request, why: str) -> None:
-        """Close the trajectory of an episode whose next prompt does not fit, which counts as not solved.
+        """Close the trajectory of an episode whose next prompt does not fit: not solved, and with the score 0 at most.
 
         Args:
             request: What the agent was to be shown.
             why: How long the prompt is, and the way out.
         """
         closed = self.trajectory
-        closed.success, closed.score = 0, 0.0
+        closed.success, closed.score = 0, min(0.0, float(request.info.get("score", 0.0)))
         self._close(request.observation, request.info, False, "")
         closed.truncation_reason, closed.truncation_detail = "context", why
 

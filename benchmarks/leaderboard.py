@@ -203,6 +203,7 @@ def _row_json(group: Group, row: Row, ranks: Ranks | None) -> dict[str, Any]:
         **{name: _json(estimate) for name, estimate in row.repeated.items()},
         "invalid_actions": _finite(row.invalid_actions),
         "faults": row.faults,
+        "context": row.context,
         "seconds": _finite(row.seconds),
         "usage": row.usage.as_json(),
         "families": families,

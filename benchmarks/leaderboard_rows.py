@@ -87,6 +87,11 @@ class Row:
         return sum(result.faults for result in self.results.values())
 
     @property
+    def context(self) -> int:
+        """Episodes whose next prompt did not fit the model's context."""
+        return sum(result.context for result in self.results.values())
+
+    @property
     def seconds(self) -> float:
         """Time from the first episode of the agent to its last, baselines left out; nan where it cannot be read."""
         told = self.submission.metadata

@@ -257,13 +257,16 @@ def metrics(result: EvaluationResult) -> dict[str, Any]:
     turns = sum(record["length"] for record in result.episodes)
     repeats = {**repeated_attempts(result.episodes), **best_of(result.episodes)}
     repeated = {name: _estimate(estimate, True) for name, estimate in repeats.items()}
+    counts = [("faults", result.faults), *([("context", result.context)] if result.context else [])]
     return {
         "success": _estimate(result.success, True),
         "score": _estimate(result.score, True),
         "return": _estimate(result.reward_sum, True),
         "turns": _estimate(result.turns, False),
         "invalid_actions": {"value": result.invalid_actions, "n_turns": turns, "higher_is_better": False},
-        "faults": {"value": result.faults, "n_games": len(result.episodes), "higher_is_better": False},
+        **{
+            name: {"value": value, "n_games": len(result.episodes), "higher_is_better": False} for name, value in counts
+        },
         **repeated,
     }
 

@@ -21,6 +21,7 @@ TRANSCRIPTS, BASELINES = "transcripts.jsonl", "baselines.jsonl"
 METRICS = ("success", "score")
 _MOST_ENVIRONMENTS = 1_000
 STATUSES = ("ok", "agent_error", "env_error")
+EPISODE_STATUSES = (*STATUSES, "context")
 
 _METADATA: Kinds = {"name": str, "date": str, "started": str, "finished": str, "models": dict}
 _CONFIG: Kinds = {
@@ -237,8 +238,8 @@ def _episode_problems(row: Any, place: str) -> Iterator[Misshapen]:
         yield Misshapen(place, f"seed must be at least 0, got {row['seed']}")
     if not all(isinstance(seat, dict) for seat in row["seats"].values()):
         yield Misshapen(place, "seats must be tables of names and values")
-    if row["status"] not in STATUSES:
-        yield Misshapen(place, f"status must be one of {', '.join(STATUSES)}, got {row['status']!r}")
+    if row["status"] not in EPISODE_STATUSES:
+        yield Misshapen(place, f"status must be one of {', '.join(EPISODE_STATUSES)}, got {row['status']!r}")
     if "verifier" in row and not _is_verdict(row["verifier"]):
         yield Misshapen(place, "verifier must have a score, a number or null, and what was used")
     if not isinstance(row.get("in_order", True), bool):

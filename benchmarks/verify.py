@@ -253,5 +253,8 @@ def _notes(submission: Submission) -> Iterator[str]:
     errors = sum(row["status"] == "agent_error" for row in submission.episodes)
     if errors:
         yield f"in {errors} episodes the agent failed to answer, which counts as played"
+    cut = sum(row["status"] == "context" for row in submission.episodes)
+    if cut:
+        yield f"in {cut} episodes the next prompt did not fit the model's context, which counts as failed"
     if submission.metadata.get("trained_on_suite") is None:
         yield "metadata.json does not say whether the agent was trained on the suite"

@@ -154,15 +154,22 @@ def replay_findings(env: gymnasium.Env[Any, Any], row: Mapping[str, Any]) -> Ite
         turns.append({"observation": observation, "action": action, "reward": float(reward)})
         illegal += not info["action_is_valid"]
         observation = following
-    ended = len(turns), bool(is_terminated), bool(is_truncated)
+    was_cut = row["status"] == "context"
+    ended = len(turns), bool(is_terminated), bool(is_truncated) or (was_cut and not is_terminated)
     told = len(row["actions"]), row["terminated"], row["truncated"]
-    if ended != told and row["status"] == "ok":
+    if was_cut and is_truncated:
+        yield Finding(
+            "replay-end", place, "its turns were over, but a prompt that does not fit was recorded as its end"
+        )
+    if ended != told and row["status"] in ("ok", "context"):
         message = f"(turns, terminated, truncated) are {ended}, but {told} were recorded"
         yield Finding("replay-end", place, message)
     total = float(sum(turn["reward"] for turn in turns))
     if differs(total, row["returns"]):
         yield Finding("replay-reward", place, f"the return is {total}, but {row['returns']} was recorded")
     outcome, recorded = (int(info["success"] == 1), float(info["score"])), (row["success"], row["score"])
+    if was_cut:
+        outcome = 0, min(0.0, outcome[1])
     if outcome[0] != recorded[0] or differs(outcome[1], recorded[1]):
         yield Finding("replay-success", place, f"(success, score) are {outcome}, but {recorded} were recorded")
     if illegal != row["illegal"]:

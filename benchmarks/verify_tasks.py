@@ -176,9 +176,13 @@ def _row_findings(row: Mapping[str, Any]) -> Iterator[Finding]:
     if row["length"] != len(row["actions"]):
         message = f"length is {row['length']}, but there are {len(row['actions'])} actions"
         yield Finding("length", place_of(row), message)
-    if row["terminated"] == row["truncated"] and row["status"] == "ok":
+    if row["terminated"] == row["truncated"] and row["status"] in ("ok", "context"):
         word = "both terminated and truncated" if row["terminated"] else "neither terminated nor truncated"
         yield Finding("end", place_of(row), f"it is {word}")
+    if row["status"] == "context" and (row["terminated"] or row["score"] > 0):
+        yield Finding(
+            "end", place_of(row), "its prompt did not fit, but it is told as ended by the rules or with a score"
+        )
     if row["success"] and (row["status"] == "env_error" or not row["terminated"]):
         yield Finding("end", place_of(row), "it is told as solved, but the rules did not end it")
     if (row["status"] == "env_error") != bool(row["fault"]):

@@ -134,6 +134,7 @@ def _evaluation(folder: RunFolder, name: str) -> EvaluationResult:
         invalid_actions=float(content["invalid_actions"]),
         faults=int(content["faults"]),
         episodes=episodes,
+        context=int(content.get("context", 0)),
     )
 
 

@@ -112,7 +112,7 @@ def _evaluation_cells(found: EvaluationResult) -> list[str]:
         f"{found.success.count:,}",
         *(unbroken(with_interval(estimate)) for estimate in (found.score, found.reward_sum, found.turns)),
         unbroken(percent(found.invalid_actions)),
-        str(found.faults),
+        str(found.faults) + (f" (and {found.context} whose prompt did not fit)" if found.context else ""),
     ]
 
 

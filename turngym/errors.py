@@ -34,11 +34,11 @@ class PromptTooLong(ConfigError):
 
     Args:
         message: How long it is, what sets the limit, and the way out.
-        tokens: Tokens of the prompt.
-        limit: How many fit.
+        tokens: Tokens of the prompt; 0 where that is unknown.
+        limit: How many fit; 0 where that is unknown.
     """
 
-    def __init__(self, message: str, tokens: int, limit: int) -> None:
+    def __init__(self, message: str, tokens: int = 0, limit: int = 0) -> None:
         super().__init__(message)
         self.tokens, self.limit = tokens, limit
 

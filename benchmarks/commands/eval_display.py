@@ -171,7 +171,9 @@ def remarks(played: Played, out: Path | None) -> Iterator[str]:
         yield f"the verifier: {usage_text(spent)}"
     for kind, detail in sorted(getattr(played.agent, "problems", {}).items()):
         yield f"the first {kind}: {detail}"
-    yield from broken_episodes([row for found in played.result.results for row in found.episodes])
+    rows = [row for found in played.result.results for row in found.episodes]
+    yield from broken_episodes(rows)
+    yield from cut_episodes(rows)
     left_out = sum(map(len, played.unplayed.values()))
     if left_out:
         asked = played.repeats * sum(map(len, played.seeds))
@@ -196,6 +198,22 @@ def broken_episodes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             others = f" (and {kinds - 1} other {'reason' if kinds == 2 else 'reasons'})" if kinds > 1 else ""
             count = f"{faults.total()} of {len(own)} episode{'' if len(own) == 1 else 's'}"
             yield f"{env} broke in {count}, which count as failures: {often[:300]}{others}"
+
+
+def cut_episodes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield one line for the episodes of an environment whose next prompt did not fit, with the first reason.
+
+    >>> row = {"status": "context", "env": "my/Lock-v0", "truncation_detail": "9 tokens, more than 5."}
+    >>> list(cut_episodes([row, {**row, "status": "ok"}]))
+    ['my/Lock-v0: in 1 of 2 episodes a prompt did not fit, which counts as a failure: 9 tokens, more than 5.']
+    """
+    for env in dict.fromkeys(row["env"] for row in rows):
+        own = [row for row in rows if row["env"] == env]
+        cut = [row for row in own if row["status"] == "context"]
+        if cut:
+            why = str(cut[0].get("truncation_detail", "")) or "the records do not say why"
+            count = f"{len(cut)} of {len(own)} episode{'' if len(own) == 1 else 's'}"
+            yield f"{env}: in {count} a prompt did not fit, which counts as a failure: {why[:300]}"
 
 
 def results_tables(played: Played) -> Iterator[Table]:
@@ -242,6 +260,7 @@ def _metric_rows(result: EvaluationResult) -> dict[str, tuple[str, str]]:
         "turns": _numbers(result.turns, 1, 2),
         "invalid actions %": (f"{100 * result.invalid_actions:.1f}", ""),
         "faults": (f"{result.faults} of {len(result.episodes)}", ""),
+        **({"prompt too long": (f"{result.context} of {len(result.episodes)}", "")} if result.context else {}),
         **{f"{name} %": _numbers(found, 100, 1) for name, found in repeated_attempts(result.episodes).items()},
         **{f"{name} %": _numbers(found, 100, 1) for name, found in best_of(result.episodes).items()},
     }

@@ -132,6 +132,8 @@ def _other_numbers(row: Row) -> dict[str, dict[str, tuple[float, int]]]:
     }
     if row.faults:
         found["faults"] = {label: (result.faults, 0) for label, result in results.items()}
+    if row.context:
+        found["prompt too long"] = {label: (result.context, 0) for label, result in results.items()}
     if len({len(result.episodes) for result in results.values()}) > 1:
         found["episodes"] = {label: (len(result.episodes), 0) for label, result in results.items()}
     return found

@@ -40,6 +40,7 @@ def about(group: Group, row: Row, key: str) -> Html:
         ("Tokens in / out", f"{number(usage.tokens_in)} / {number(usage.tokens_out)}"),
         ("Calls, retried, lost", f"{number(usage.calls)}, {number(usage.retries)}, {number(usage.lost)}"),
         ("Episodes with a fault", str(row.faults)),
+        *([("Episodes whose prompt did not fit", str(row.context))] if row.context else []),
         ("Style of prompting", _said(_name_of(config.get("style")))),
         ("Verifier", _said(_name_of(row.submission.results.get("verifier")))),
         ("Sampling", _settings(config["sampling"])),

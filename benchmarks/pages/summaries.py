@@ -36,7 +36,8 @@ class Summary:
         returns: Sum of the rewards.
         turns: How many turns.
         invalid: How many actions were not valid.
-        status: ``ok``, ``agent_error``, ``env_error``, ``cut`` (it has no end), or ``broken`` (it cannot be read).
+        status: ``ok``, ``agent_error``, ``env_error``, ``context`` (a prompt did not fit), ``cut`` (it has no end), or
+            ``broken`` (it cannot be read).
         fault: What broke.
         instance: Hash of the task instance.
         trace: A checksum of each action, so that episodes can be compared without reading them again; empty where
@@ -68,7 +69,11 @@ class Summary:
         """What is remarkable about it, in words that can be searched for."""
         found = ["solved"] if self.success == 1 else ["failed"] if self.success == 0 else []
         if self.status != "ok":
-            found.append({"env_error": "fault", "agent_error": "agent fault"}.get(self.status, self.status))
+            found.append(
+                {"env_error": "fault", "agent_error": "agent fault", "context": "prompt too long"}.get(
+                    self.status, self.status
+                )
+            )
         if self.invalid:
             found.append("invalid")
         return found
