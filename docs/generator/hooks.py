@@ -29,6 +29,7 @@ REWARD_MODELS = "trainers/reward_models"
 INTEGRATIONS = _first("trainers/integrations", "trainers/plugins")
 SINGLE = {
     "trainers/METRICS.md": "reference/metrics.md",
+    "trainers/PRESETS.md": "reference/presets.md",
     "benchmarks/template/plugins.md": "reference/plugins.md",
     "SECURITY.md": "reference/security.md",
     "CHANGELOG.md": "reference/changes.md",
