@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 
 import tyro
 
-from turngym.benchmarks.commands.train import _default_arguments
+from turngym.benchmarks.cli.train import _default_arguments
 from turngym.trainers.algorithms import parts
 from turngym.trainers.config import TrainConfig
 
@@ -76,7 +76,7 @@ def words_of(command: str) -> list[Word]:
         start = TrainConfig()
         methods = {name: kind() for name, kind in dict(parts(start.algorithm)).items()}
         return list(_words(type(_default_arguments(start, methods))))
-    module = importlib.import_module(f"turngym.benchmarks.commands.{command.replace('-', '_')}")
+    module = importlib.import_module(f"turngym.benchmarks.cli.{command.replace('-', '_')}")
     return list(_words(module.Arguments))
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.evaluate import summarise_records
-from turngym.benchmarks.normalised import normalised_mean, normalised_results
-from turngym.benchmarks.submission import metrics
-from turngym.benchmarks.submission_read import in_order
-from turngym.benchmarks.suites import equal_weight_mean
-from turngym.benchmarks.tournament_results import as_json
-from turngym.benchmarks.verify_findings import transcript_hash
+from turngym.benchmarks.evaluation.records import metrics
+from turngym.benchmarks.evaluation.submission import in_order
+from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean
+from turngym.benchmarks.statistics.normalised import normalised_mean, normalised_results
+from turngym.benchmarks.verification.findings import transcript_hash
 
 ENV = "turngym/FrozenLake-v0"
 OTHER = "0" * 64

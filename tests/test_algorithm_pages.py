@@ -82,7 +82,7 @@ def test_links_between_pages_lead_somewhere(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_has_formula_source_choices_settings_metrics_and_a_command_that_works(name: str) -> None:
-    from turngym.benchmarks.commands.train import parse_train
+    from turngym.benchmarks.cli.train import parse_train
 
     text = (FOLDER / f"{name}.md").read_text("utf8")
     assert text.startswith(f"# {name}\n") and name in ALGORITHMS

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from turngym.__main__ import main
-from turngym.benchmarks.commands.check import SCHEMA
+from turngym.benchmarks.cli.check import SCHEMA
 from turngym.envs.checks.table import RULES
 
 TESTS = Path(__file__).parent
@@ -88,7 +88,7 @@ def test_all_tells_one_line_an_environment_and_what_is_broken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ids = ("turngym/GuessTheNumber-v0", "turngym/TowerOfHanoi-v0")
-    monkeypatch.setattr("turngym.benchmarks.commands.check.text_env_ids", lambda: ids)
+    monkeypatch.setattr("turngym.benchmarks.cli.check.text_env_ids", lambda: ids)
     status, shown = checked(capsys, "all", *QUICK)
     assert status == 0
     assert shown.splitlines() == [*(f"ok    {name}" for name in ids), "", "2 of 2 environments keep their promises."]

@@ -13,7 +13,7 @@ from small import small_model
 
 from turngym.__main__ import main
 from turngym.agents.intervals import cluster_bootstrap, share, wilson
-from turngym.benchmarks.rulesets import ruleset_hash
+from turngym.benchmarks.evaluation.rulesets import ruleset_hash
 from turngym.envs.textgames.guess_the_number import GuessTheNumber
 
 GUESS = "turngym/GuessTheNumber-v0"

@@ -11,8 +11,8 @@ import pytest
 
 import turngym
 from turngym.__main__ import COMMANDS, main
-from turngym.benchmarks.commands.list import KINDS, absent_packages
-from turngym.benchmarks.commands.parsing import as_pairs, key_values, relaxed, strict, text_env_ids
+from turngym.benchmarks.cli.list import KINDS, absent_packages
+from turngym.benchmarks.cli.options.parsing import as_pairs, key_values, relaxed, strict, text_env_ids
 from turngym.envs.checks.table import RULES
 from turngym.errors import ConfigError
 
@@ -63,9 +63,7 @@ def test_help_names_every_command_with_its_sentence(words: list[str], capsys: py
     shown = " ".join(capsys.readouterr().out.split())
     for name, sentence in COMMANDS.items():
         assert f"{name} {sentence.split()[0]}" in shown
-        assert (
-            Path(turngym.__file__).parent.parent / "benchmarks" / "commands" / f"{name.replace('-', '_')}.py"
-        ).exists()
+        assert (Path(turngym.__file__).parent.parent / "benchmarks" / "cli" / f"{name.replace('-', '_')}.py").exists()
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))

@@ -12,8 +12,8 @@ import gymnasium
 import pytest
 
 from turngym.__main__ import main
-from turngym.benchmarks.commands.new_env import camel_case, module_name, write_files
-from turngym.benchmarks.commands.parsing import find_env
+from turngym.benchmarks.cli.new_env import camel_case, module_name, write_files
+from turngym.benchmarks.cli.options.parsing import find_env
 from turngym.benchmarks.template import test_game
 
 ROOT = Path(__file__).parent.parent

@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 from sound_env import Sound
 
-from turngym.benchmarks.commands.half_blocks import half_blocks, shrunk
-from turngym.benchmarks.commands.play_commands import COMMANDS
-from turngym.benchmarks.commands.play_session import Session
+from turngym.benchmarks.cli.terminal.half_blocks import half_blocks, shrunk
+from turngym.benchmarks.cli.terminal.play_commands import COMMANDS
+from turngym.benchmarks.cli.terminal.play_session import Session
 from turngym.envs.transcript import replay
 from turngym.errors import ConfigError, SnapshotUnsupported
 
@@ -116,7 +116,7 @@ def test_a_wrong_line_is_answered_and_costs_nothing(
     lines = iter([line, ":quit"])
     monkeypatch.setattr("builtins.input", lambda prompt: next(lines))
     if "folder" in line and os.access("/", os.W_OK):
-        monkeypatch.setattr("turngym.benchmarks.commands.play_session.write_atomic", denied)
+        monkeypatch.setattr("turngym.benchmarks.cli.terminal.play_session.write_atomic", denied)
     assert main(["play", HANOI, "--seed", "3"]) == 0
     shown = capsys.readouterr().out
     assert message in shown

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from turngym.__main__ import main
-from turngym.benchmarks.commands import serve_env
+from turngym.benchmarks.cli import serve_env
 from turngym.trainers.plugins import openenv_server
 from turngym.trainers.plugins.openenv_sessions import Limits
 

@@ -10,10 +10,10 @@ import pytest
 from small import small_model
 
 from turngym.__main__ import main
-from turngym.benchmarks.commands.tournament import Arguments, anchor_of, plan_of, players_of
-from turngym.benchmarks.commands.tournament_tables import remarks, tables_of
-from turngym.benchmarks.tournament import play_tournament
-from turngym.benchmarks.tournament_store import TournamentFolder
+from turngym.benchmarks.cli.tournament import Arguments, anchor_of, plan_of, players_of
+from turngym.benchmarks.tournaments.folder import TournamentFolder
+from turngym.benchmarks.tournaments.run import play_tournament
+from turngym.benchmarks.tournaments.tables import remarks, tables_of
 from turngym.errors import ConfigError
 
 KUHN, TOE = "turngym/KuhnPoker-v0", "turngym/TicTacToe-v0"

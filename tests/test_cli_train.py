@@ -13,7 +13,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from turngym.__main__ import main
-from turngym.benchmarks.commands.train import default_run_dir, parse_train
+from turngym.benchmarks.cli.train import default_run_dir, parse_train
 from turngym.errors import CheckpointError, ConfigError, UnknownName
 from turngym.locks import FolderLock
 from turngym.trainers.algorithms import ALGORITHMS, build, parts

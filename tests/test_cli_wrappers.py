@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from turngym.__main__ import main
-from turngym.benchmarks.commands.train import parse_train
+from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.suites import SuiteEntry
 from turngym.errors import ConfigError
 from turngym.trainers.config import TrainConfig, config_from_json

@@ -10,8 +10,8 @@ import pytest
 
 from turngym.__main__ import main
 from turngym.agents.intervals import cluster_bootstrap, wilson
-from turngym.benchmarks.comparison import METRICS, compare, verdict
-from turngym.benchmarks.submission_read import Submission, sound_submission
+from turngym.benchmarks.evaluation.comparison import METRICS, compare, verdict
+from turngym.benchmarks.evaluation.submission import Submission, sound_submission
 from turngym.errors import ConfigError
 
 LAKE, GUESS = "turngym/FrozenLake-v0", "turngym/GuessTheNumber-v0"

@@ -15,10 +15,10 @@ from turngym.agents.backends import make_agent
 from turngym.agents.rollout import rollout
 from turngym.agents.trajectory import EpisodeSpec
 from turngym.agents.usage import Usage, total
-from turngym.benchmarks.commands.eval_display import LiveTable, usage_text
-from turngym.benchmarks.evaluation import Execution, Plan
-from turngym.benchmarks.evaluation_run import EvaluationRun, Watcher
-from turngym.benchmarks.submission import Played, results
+from turngym.benchmarks.cli.terminal.evaluation import LiveTable, usage_text
+from turngym.benchmarks.evaluation.plan import Execution, Plan
+from turngym.benchmarks.evaluation.records import Played, results
+from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
 from turngym.benchmarks.suites import Suite, SuiteEntry
 from turngym.envs.vector import make_vec
 

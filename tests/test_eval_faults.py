@@ -10,7 +10,7 @@ from toy_envs import Counter
 
 from turngym.__main__ import main
 from turngym.agents.evaluate import distinct_instances
-from turngym.benchmarks.rulesets import ruleset_hash
+from turngym.benchmarks.evaluation.rulesets import ruleset_hash
 from turngym.errors import TurngymError
 
 

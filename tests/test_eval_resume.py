@@ -13,7 +13,7 @@ import pytest
 from chat_servers import Body, Reply, chaotic, chat_server
 
 from turngym.__main__ import main
-from turngym.benchmarks.evaluation_folder import EvaluationFolder
+from turngym.benchmarks.evaluation.folder import EvaluationFolder
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
 
 STALLING_AGENT = """

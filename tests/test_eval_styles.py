@@ -11,7 +11,7 @@ import pytest
 from chat_servers import Body, ChatServerForTests, Reply, chat_server
 
 from turngym.__main__ import main
-from turngym.benchmarks.verify import verify
+from turngym.benchmarks.verification.verify import verify
 
 GUESS = "turngym/GuessTheNumber-v0"
 WORDS = ["--option", "high=8", "--option", "max_turns=4", "--episodes", "6", "--server", "wait=0.001"]

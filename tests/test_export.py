@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from turngym.__main__ import main
+from turngym.benchmarks.evaluation.submission import sound_submission
 from turngym.benchmarks.exports import EXPORTS, digest, export, plain
-from turngym.benchmarks.submission_read import sound_submission
 from turngym.errors import ConfigError, UnknownName
 
 GUESS = "turngym/GuessTheNumber-v0"

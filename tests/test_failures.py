@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from turngym.__main__ import COMMANDS, main
-from turngym.benchmarks.commands.usage import sentence
+from turngym.benchmarks.cli.options.usage import sentence
 from turngym.errors import TurngymError
 from turngym.failures import BUG, USAGE, explain
 

@@ -13,7 +13,7 @@ from turngym.agents.chances import action_chances, choices_by_anchor
 from turngym.agents.embedded import EmbeddedConfig
 from turngym.agents.models import LanguageModel
 from turngym.agents.self_play import LEARNER
-from turngym.benchmarks.commands.train import parse_train
+from turngym.benchmarks.cli.train import parse_train
 from turngym.envs.tablegames.kuhn_poker_rules import information_sets, uniform
 from turngym.errors import CheckpointError, ConfigError, UnknownName
 from turngym.trainers.algorithms import build

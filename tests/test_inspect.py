@@ -167,7 +167,7 @@ def test_inspect_plays_a_suite_against_a_server_as_we_do(server: ChatServerForTe
     from inspect_ai import eval as inspect_eval
     from inspect_ai.model import get_model
 
-    from turngym.benchmarks.inspect_tasks import TASKS
+    from turngym.benchmarks.exports.inspect_tasks import TASKS
 
     words = ["--prompt", "mode=conversation"]
     own = own_results(tmp_path, f"openai:model@{server.url}", *words)
@@ -189,7 +189,7 @@ def test_inspect_plays_a_suite_with_its_mock_model(tmp_path: Path) -> None:
     from inspect_ai import eval as inspect_eval
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-    from turngym.benchmarks.inspect_tasks import suite
+    from turngym.benchmarks.exports.inspect_tasks import suite
 
     def silent(*asked: Any) -> Any:
         output = ModelOutput.from_content("mock", "no action here")
@@ -209,7 +209,7 @@ def test_a_limit_of_inspect_ends_a_sample_and_its_outcome_counts(server: ChatSer
     from inspect_ai import eval as inspect_eval
     from inspect_ai.model import get_model
 
-    from turngym.benchmarks.inspect_tasks import suite
+    from turngym.benchmarks.exports.inspect_tasks import suite
 
     model = get_model("openai-api/local/model", base_url=server.url, api_key="none")
     options: dict[str, Any] = {"log_dir": str(tmp_path), "display": "none", "message_limit": 5}

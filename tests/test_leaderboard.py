@@ -15,11 +15,12 @@ from submissions import ENV, HOSTILE, changed, play, rows_of, write_rows
 
 from turngym.agents.intervals import Estimate
 from turngym.agents.verifiers import Verdict
-from turngym.benchmarks.leaderboard import interquartile_mean, leaderboard, rank_ranges
-from turngym.benchmarks.leaderboard_rows import Row, expand, mean_of_few, read_rows
+from turngym.benchmarks.leaderboard.entries import Row, expand, read_rows
+from turngym.benchmarks.leaderboard.table import interquartile_mean, leaderboard, rank_ranges
 from turngym.benchmarks.pages.leaderboard import leaderboard_page
-from turngym.benchmarks.suites import Suite, SuiteEntry, equal_weight_mean
-from turngym.benchmarks.verify import Verification, verify
+from turngym.benchmarks.statistics.estimates import equal_weight_mean, mean_of_few
+from turngym.benchmarks.suites import Suite, SuiteEntry
+from turngym.benchmarks.verification.verify import Verification, verify
 from turngym.errors import ConfigError
 
 ENDS = st.integers(0, 12).map(float)

@@ -25,7 +25,7 @@ def test_the_interval_is_student_s_with_two_degrees_of_freedom() -> None:
 
 @pytest.mark.parametrize("experiment", sorted(claims.EXPERIMENTS))
 def test_the_arms_of_an_experiment_are_options_that_train_takes_and_its_claims_name_arms(experiment: str) -> None:
-    from turngym.benchmarks.commands.train import parse_train
+    from turngym.benchmarks.cli.train import parse_train
 
     runs = claims.arms(experiment)
     assert len(runs) == len(claims.SEEDS) * len(claims.EXPERIMENTS[experiment])
@@ -59,7 +59,7 @@ def test_the_page_shows_every_claim_every_arm_and_the_steadiness_of_reused_batch
 
 @pytest.mark.parametrize("name", curves.names())
 def test_the_curve_of_a_method_is_drawn_with_the_command_on_its_page(name: str) -> None:
-    from turngym.benchmarks.commands.train import parse_train
+    from turngym.benchmarks.cli.train import parse_train
 
     settings = parse_train(curves.options(name))[0]
     assert name in {*settings.algorithm.split("+"), settings.reward_model.partition(":")[0]}

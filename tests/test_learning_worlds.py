@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks" / "studies" /
 import verdicts
 import worlds
 
-from turngym.benchmarks.commands.train import parse_train
+from turngym.benchmarks.cli.train import parse_train
 from turngym.trainers.algorithms import build
 
 

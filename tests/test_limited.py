@@ -40,4 +40,4 @@ def test_what_is_printed_is_no_answer(process: LimitedProcess) -> None:
 
 def test_errors_of_turngym_come_back_as_such(process: LimitedProcess) -> None:
     with pytest.raises(ConfigError, match="there is no folder"):
-        process.call("turngym.benchmarks.verify:verify_as_json", {"path": "/nowhere"})
+        process.call("turngym.benchmarks.verification.verify:verify_as_json", {"path": "/nowhere"})

@@ -8,7 +8,7 @@ import re
 import pytest
 from pattern_attacks import Use, slow, uses
 
-FOLDERS = ("envs", "wrappers", "agents", "trainers", "turngym", "benchmarks/commands", "benchmarks/pages")
+FOLDERS = ("envs", "wrappers", "agents", "trainers", "turngym", "benchmarks/cli", "benchmarks/pages")
 BOUNDED = {
     "turngym.envs.adapters.gymnasium_text._PAINTED": "the text is cut behind the last place where it can end",
     "turngym.envs.household.alfworld_games._HELP": "reads a file of games that the user has named",

@@ -16,7 +16,7 @@ from turngym.__main__ import main
 from turngym.agents.backends import AgentSettings, make_agent
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.verifiers import make_verifier
-from turngym.benchmarks.tournament_seats import is_agent
+from turngym.benchmarks.tournaments.seats import is_agent
 from turngym.envs.multiagent.players import make_player
 from turngym.envs.multiagent.registration import is_game, make_game
 from turngym.envs.own import find_spec

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.normalised import normalised, normalised_mean, normalised_results, read_estimate
-from turngym.benchmarks.tournament_results import as_json
+from turngym.benchmarks.statistics.estimates import as_json, read_estimate
+from turngym.benchmarks.statistics.normalised import normalised, normalised_mean, normalised_results
 
 
 def estimate(value: float, stderr: float = 0.0) -> Estimate:

@@ -15,7 +15,7 @@ import torch
 
 from turngym.__main__ import main
 from turngym.agents.embedded import EmbeddedConfig
-from turngym.benchmarks.commands.train import default_run_dir, parse_train
+from turngym.benchmarks.cli.train import default_run_dir, parse_train
 from turngym.errors import ConfigError, UnknownName
 from turngym.trainers.algorithms import build, parts
 from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig

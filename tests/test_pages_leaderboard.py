@@ -12,8 +12,8 @@ from submissions import ENV, HOSTILE, changed, play, rows_of, write_rows
 
 from turngym.__main__ import main
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.leaderboard import leaderboard
-from turngym.benchmarks.leaderboard_rows import LeftOut, read_rows
+from turngym.benchmarks.leaderboard.entries import LeftOut, read_rows
+from turngym.benchmarks.leaderboard.table import leaderboard
 from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.pages.submission import duration
 from turngym.benchmarks.pages.tables import Axis, Cell, Column, Line, bar, estimate_cell, figure, sortable_table

@@ -11,8 +11,8 @@ from synthetic_runs import run_folder
 
 from turngym.__main__ import main
 from turngym.benchmarks.pages.tournament import sound_tournament, tournament_page
-from turngym.benchmarks.tournament import play_tournament
-from turngym.benchmarks.tournament_plan import Plan
+from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.errors import ConfigError
 
 KUHN = "turngym/KuhnPoker-v0"

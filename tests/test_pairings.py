@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 import pytest
 from tournament_games import HighDigits
 
-from turngym.benchmarks.pairings import PAIRINGS, Match, fitting_pairing, game_seed, schedule, teams_of
+from turngym.benchmarks.tournaments.pairings import PAIRINGS, Match, fitting_pairing, game_seed, schedule, teams_of
 from turngym.envs.multiagent import Table, make_game
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.errors import ConfigError, UnknownName

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from toy_games import Coins, Secret, Spies
 
-from turngym.benchmarks.commands.list import games as listed_games
-from turngym.benchmarks.commands.list import players as listed_players
+from turngym.benchmarks.cli.list import games as listed_games
+from turngym.benchmarks.cli.list import players as listed_players
 from turngym.envs.multiagent import (
     GAMES,
     PLAYERS,

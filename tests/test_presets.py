@@ -14,7 +14,7 @@ from turngym.__main__ import main
 from turngym.agents.model_settings import model_settings
 from turngym.agents.model_size import parameter_count
 from turngym.agents.models import load_model
-from turngym.benchmarks.commands.train import parse_train
+from turngym.benchmarks.cli.train import parse_train
 from turngym.errors import ConfigError, ModelError
 from turngym.trainers.algorithms import ALGORITHMS, build, parts
 from turngym.trainers.config import TrainConfig, config_from_json

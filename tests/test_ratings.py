@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.bradley_terry import Comparison, Entrant, strengths
-from turngym.benchmarks.ratings import ELO_PER_LOG, in_elo, rate
+from turngym.benchmarks.statistics.bradley_terry import Comparison, Entrant, strengths
+from turngym.benchmarks.statistics.ratings import ELO_PER_LOG, in_elo, rate
 from turngym.errors import ConfigError, UnknownName
 from turngym.seeding import stream
 

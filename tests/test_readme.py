@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from turngym import __main__ as main
-from turngym.benchmarks.commands.train import parse_train
+from turngym.benchmarks.cli.train import parse_train
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf8")
 COMMANDS = [

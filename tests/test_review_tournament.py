@@ -12,13 +12,13 @@ from tournament_games import HIGH_DIGITS, Ace, of, plan, same
 
 from turngym.agents.backends import AgentSettings
 from turngym.agents.core import Agent, Decision, Request
-from turngym.benchmarks.bradley_terry import Comparison, strengths
-from turngym.benchmarks.commands.tournament_tables import remarks
-from turngym.benchmarks.pairings import Match
-from turngym.benchmarks.ratings import rate
-from turngym.benchmarks.tournament import play_tournament
-from turngym.benchmarks.tournament_plan import Plan
-from turngym.benchmarks.tournament_results import comparisons, results
+from turngym.benchmarks.statistics.bradley_terry import Comparison, strengths
+from turngym.benchmarks.statistics.ratings import rate
+from turngym.benchmarks.tournaments.pairings import Match
+from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.results import comparisons, results
+from turngym.benchmarks.tournaments.run import play_tournament
+from turngym.benchmarks.tournaments.tables import remarks
 from turngym.errors import ConfigError
 
 

@@ -11,8 +11,8 @@ from turngym.agents.backends.scripted import ScriptedAgent
 from turngym.agents.backends.transformers import transformers_agent
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.seat_player import SeatPlayer, act_together
-from turngym.benchmarks.tournament import play_tournament
-from turngym.benchmarks.tournament_plan import Plan
+from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.envs.multiagent import Table, make_game
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.seeding import stream
@@ -121,7 +121,7 @@ def test_a_language_model_plays_alike_whatever_shares_its_batch(mode: str) -> No
     for tables in (1, 64):
         agent = transformers_agent(model, settings)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("turngym.benchmarks.tournament_seats.make_agent", lambda *_, agent=agent: agent)
+            patch.setattr("turngym.benchmarks.tournaments.seats.make_agent", lambda *_, agent=agent: agent)
             results, records = play_tournament(plan, tables=tables)
         assert results["agent_errors"] == 0 and not agent._memories
         assert all(record["seats"][seat]["tokens_out"] for record in records for seat in _seats_of(record, "model"))

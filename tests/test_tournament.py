@@ -13,8 +13,8 @@ import pytest
 import tournament_games
 from tournament_games import of, plan, same
 
-from turngym.benchmarks.tournament import play_tournament
-from turngym.benchmarks.tournament_plan import Plan
+from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.envs.multiagent import Table
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.records import transcript_sha256
@@ -73,9 +73,9 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from turngym.benchmarks.tournament import play_tournament
-from turngym.benchmarks.tournament_plan import Plan
-from turngym.benchmarks.tournament_store import TournamentFolder
+from turngym.benchmarks.tournaments.run import play_tournament
+from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.folder import TournamentFolder
 plan = Plan("tournament_games:HighDigits", {{"random": "random", "ace": "ace", "first_legal": "first_legal"}}, 20)
 add = TournamentFolder.add
 def counted(self, record):

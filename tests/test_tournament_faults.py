@@ -11,9 +11,9 @@ from tournament_games import HIGH_DIGITS, of, plan, same
 
 from turngym.agents.backends import AgentSettings
 from turngym.agents.core import Agent, Decision, Request
-from turngym.benchmarks.tournament import play_matches, play_tournament
-from turngym.benchmarks.tournament_plan import Plan
-from turngym.benchmarks.tournament_seats import Roster
+from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.run import play_matches, play_tournament
+from turngym.benchmarks.tournaments.seats import Roster
 
 
 @pytest.mark.parametrize(("name", "kind"), [("Broken", "OSError"), ("Wordless", "TypeError"), ("Absent", "OSError")])

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from turngym.agents.intervals import share, wilson
-from turngym.benchmarks.bradley_terry import Comparison
-from turngym.benchmarks.tournament import play_tournament
-from turngym.benchmarks.tournament_plan import Plan
-from turngym.benchmarks.tournament_results import comparisons, differences, player_numbers, results, win_matrix
-from turngym.benchmarks.tournament_seats import Usage
+from turngym.benchmarks.statistics.bradley_terry import Comparison
+from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.results import comparisons, differences, player_numbers, results, win_matrix
+from turngym.benchmarks.tournaments.run import play_tournament
+from turngym.benchmarks.tournaments.seats import Usage
 
 PLAN = {"game": "g", "ruleset_hash": "r", "pairing": "sides", "sides": "apart", "seed": 0}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from turngym.benchmarks.tournament_store import TournamentFolder
+from turngym.benchmarks.tournaments.folder import TournamentFolder
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
 
 PLAN: dict[str, Any] = {"game": "a", "players": {"x": "random"}, "blocks": 3, "ruleset_hash": "1"}

@@ -17,7 +17,7 @@ from turngym.agents.backends import AgentSettings, make_agent, settings_for
 from turngym.agents.model_agent import ModelAgent
 from turngym.agents.model_settings import MODEL_FILE, ModelSettings, model_settings
 from turngym.agents.models import load_model
-from turngym.benchmarks.commands.trained_models import environment_as_trained
+from turngym.benchmarks.cli.options.trained_models import environment_as_trained
 from turngym.errors import ConfigError, ModelError
 
 ENV, OPTIONS = "turngym/Sokoban-v0", {"view": "coordinates", "max_turns": 5, "max_moves": 2}

@@ -10,8 +10,8 @@ import pytest
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.evaluate import evaluate
 from turngym.agents.intervals import wilson
-from turngym.benchmarks.commands.parsing import make_text_env
-from turngym.benchmarks.rulesets import ruleset_hash
+from turngym.benchmarks.cli.options.parsing import make_text_env
+from turngym.benchmarks.evaluation.rulesets import ruleset_hash
 from turngym.benchmarks.suites import SUITES, SuiteEntry
 from turngym.benchmarks.suites.turngym_core import EPISODES, FAMILIES
 from turngym.envs.registration import specs

@@ -12,9 +12,9 @@ import pytest
 from tampering import CAREFUL, CARELESS, ENV, Files
 
 from turngym.__main__ import main
-from turngym.benchmarks.submission_read import sound_submission
-from turngym.benchmarks.verify import verify
-from turngym.benchmarks.verify_findings import FINDINGS
+from turngym.benchmarks.evaluation.submission import sound_submission
+from turngym.benchmarks.verification.findings import FINDINGS
+from turngym.benchmarks.verification.verify import verify
 from turngym.errors import ConfigError
 
 EPISODES = 12

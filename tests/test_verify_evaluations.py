@@ -9,7 +9,7 @@ from small import small_model
 
 from turngym.__main__ import main
 from turngym.benchmarks.suites import SUITES
-from turngym.benchmarks.verify import verify
+from turngym.benchmarks.verification.verify import verify
 
 LAKE, GUESS = "turngym/FrozenLake-v0", "turngym/GuessTheNumber-v0"
 

@@ -10,9 +10,9 @@ import pytest
 from submissions import changed, play, rows_of, write_rows
 from tampering import CAREFUL, ENV, Files
 
-from turngym.benchmarks.submission_read import sound_submission
-from turngym.benchmarks.verify import checked, verify
-from turngym.benchmarks.verify_replay import replay_sample
+from turngym.benchmarks.evaluation.submission import sound_submission
+from turngym.benchmarks.verification.replay import replay_sample
+from turngym.benchmarks.verification.verify import checked, verify
 from turngym.bounded import LARGEST_LINES, LONGEST_LINE, MOST_EPISODES
 from turngym.limited import LimitedProcess
 
@@ -39,7 +39,7 @@ def test_where_time_is_short_the_label_tells_the_share(true: Path, monkeypatch: 
     assert solved > 1
     again = replay_sample(submission, 0.05, 0, seconds=0.0)
     assert again.claims[ENV][0] == solved and again.claims[ENV][1] <= 1 and again.played[ENV] == 1
-    monkeypatch.setattr("turngym.benchmarks.verify_replay.SECONDS", 0.0)
+    monkeypatch.setattr("turngym.benchmarks.verification.replay.SECONDS", 0.0)
     found = verify(true, seed=0)
     assert found.label == "partly replayed" and f"of {solved} claimed episodes" in " ".join(found.notes)
     assert "unnoticed would have gone 1 forged" in " ".join(found.notes)

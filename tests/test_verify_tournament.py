@@ -10,9 +10,9 @@ import pytest
 from chat_servers import Body, Reply, chat_server
 
 from turngym.__main__ import main
-from turngym.benchmarks.tournament_store import TournamentFolder
-from turngym.benchmarks.verify import verify
-from turngym.benchmarks.verify_findings import MEANINGS
+from turngym.benchmarks.tournaments.folder import TournamentFolder
+from turngym.benchmarks.verification.findings import MEANINGS
+from turngym.benchmarks.verification.verify import verify
 from turngym.errors import RunFolderExists
 
 KUHN = "turngym/KuhnPoker-v0"
@@ -151,7 +151,7 @@ def test_games_that_were_changed_are_found(tamper: Callable[[list[Game]], None],
 
 @pytest.mark.parametrize("key", ["winners", "returns", "actions", "transcript_sha256", "scores", "length"])
 def test_a_forger_who_fits_the_numbers_fails_at_the_replay(key: str, folder: Path) -> None:
-    from turngym.benchmarks.tournament_results import results
+    from turngym.benchmarks.tournaments.results import results
 
     games = games_of(folder)
     game = games[7]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from turngym.__main__ import main
-from turngym.benchmarks.verify import verify
+from turngym.benchmarks.verification.verify import verify
 
 Change = Callable[[Any], object]
 

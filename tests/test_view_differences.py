@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from view_runs import evaluation, tournament, written
 
-from turngym.benchmarks.pages.differences import differing_turn, pairs
-from turngym.benchmarks.pages.jsonl import Place
-from turngym.benchmarks.pages.runs import open_run
-from turngym.benchmarks.pages.summaries import Summary, first_difference, trace_of
-from turngym.benchmarks.pages.viewer_data import Viewer
+from turngym.benchmarks.pages.viewer.data import Viewer
+from turngym.benchmarks.pages.viewer.differences import differing_turn, pairs
+from turngym.benchmarks.pages.viewer.jsonl import Place
+from turngym.benchmarks.pages.viewer.runs import open_run
+from turngym.benchmarks.pages.viewer.summaries import Summary, first_difference, trace_of
 
 ACTIONS = st.lists(st.sampled_from(["up", "down", "", "left\n", "\ud800"]), max_size=5)
 EPISODES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 1), ACTIONS), max_size=6)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from view_runs import written
 
-from turngym.benchmarks.pages import runs
-from turngym.benchmarks.pages.episode_forms import facts_of, replay_of, turn_form
-from turngym.benchmarks.pages.runs import open_run
+from turngym.benchmarks.pages.viewer import runs
+from turngym.benchmarks.pages.viewer.forms import facts_of, replay_of, turn_form
+from turngym.benchmarks.pages.viewer.runs import open_run
 
 
 def test_a_turn_keeps_all_that_was_recorded_of_it() -> None:

@@ -12,10 +12,10 @@ import pytest
 from browser import DESKTOP, PHONE, OpenPage, Scheme, browser, open_page, too_faint, wider_than_the_screen
 from view_runs import HOSTILE, evaluation, hostile_record, recording, tournament, written
 
-from turngym.benchmarks.pages.runs import open_run
-from turngym.benchmarks.pages.viewer_data import Viewer
-from turngym.benchmarks.pages.viewer_file import write_page
-from turngym.benchmarks.pages.viewer_server import ViewerServer
+from turngym.benchmarks.pages.viewer.data import Viewer
+from turngym.benchmarks.pages.viewer.file import write_page
+from turngym.benchmarks.pages.viewer.runs import open_run
+from turngym.benchmarks.pages.viewer.server import ViewerServer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from view_runs import HOSTILE, evaluation, hostile_record, recording, tournament, written
 
-from turngym.benchmarks.pages import jsonl
-from turngym.benchmarks.pages.episode_forms import as_json, picture_of
-from turngym.benchmarks.pages.jsonl import Broken, Lines, each_line, parsed
-from turngym.benchmarks.pages.recordings import recording_form
-from turngym.benchmarks.pages.replayed import replayed
-from turngym.benchmarks.pages.runs import Run, open_run
-from turngym.benchmarks.pages.summaries import Summary, matches, of_record, words_of
+from turngym.benchmarks.pages.viewer import jsonl
+from turngym.benchmarks.pages.viewer.forms import as_json, picture_of
+from turngym.benchmarks.pages.viewer.jsonl import Broken, Lines, each_line, parsed
+from turngym.benchmarks.pages.viewer.recordings import recording_form
+from turngym.benchmarks.pages.viewer.replayed import replayed
+from turngym.benchmarks.pages.viewer.runs import Run, open_run
+from turngym.benchmarks.pages.viewer.summaries import Summary, matches, of_record, words_of
 from turngym.errors import ConfigError
 
 JSON = st.recursive(

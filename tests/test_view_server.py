@@ -18,10 +18,10 @@ import pytest
 from view_runs import HOSTILE, evaluation, hostile_record, recording, written
 
 from turngym.__main__ import main
-from turngym.benchmarks.pages.runs import open_run
-from turngym.benchmarks.pages.viewer_data import Viewer
-from turngym.benchmarks.pages.viewer_file import write_page
-from turngym.benchmarks.pages.viewer_server import ViewerServer
+from turngym.benchmarks.pages.viewer.data import Viewer
+from turngym.benchmarks.pages.viewer.file import write_page
+from turngym.benchmarks.pages.viewer.runs import open_run
+from turngym.benchmarks.pages.viewer.server import ViewerServer
 
 
 @pytest.fixture(scope="module")

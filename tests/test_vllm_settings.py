@@ -17,7 +17,7 @@ from turngym.agents.models import load_model, load_vocabulary
 from turngym.agents.vllm_config import VllmConfig
 from turngym.agents.vllm_sampler import seed_of
 from turngym.agents.vllm_weights import require_shapes, shapes_of, stale_weights, with_head
-from turngym.benchmarks.commands.train import parse_train
+from turngym.benchmarks.cli.train import parse_train
 from turngym.errors import ConfigError, MissingExtra, ModelError
 from turngym.trainers.config import RolloutConfig, TrainConfig, config_from_json
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from turngym.benchmarks.tournament_plan import Plan
+from turngym.benchmarks.tournaments.plan import Plan
 from turngym.envs.multiagent import Game, InvalidAction, Player, SeatView
 from turngym.types import JSONValue
 

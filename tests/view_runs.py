@@ -8,11 +8,11 @@ import gymnasium
 import numpy as np
 
 from turngym.agents.backends import make_agent
-from turngym.benchmarks.evaluation import Plan
-from turngym.benchmarks.evaluation_run import EvaluationRun
+from turngym.benchmarks.evaluation.plan import Plan
+from turngym.benchmarks.evaluation.run import EvaluationRun
 from turngym.benchmarks.suites import Suite, SuiteEntry
-from turngym.benchmarks.tournament import play_tournament
-from turngym.benchmarks.tournament_plan import Plan as Tournament
+from turngym.benchmarks.tournaments.plan import Plan as Tournament
+from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.wrappers import wrap
 
 HOSTILE = (

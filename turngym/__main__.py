@@ -116,7 +116,7 @@ def _dispatch(words: Sequence[str]) -> int:
     name = words[0]
     if name not in COMMANDS:
         raise UnknownName(f"no command named {name!r}. {nearest(name, COMMANDS)} `turngym --help` lists them.")
-    module = importlib.import_module(f"turngym.benchmarks.commands.{name.replace('-', '_')}")
+    module = importlib.import_module(f"turngym.benchmarks.cli.{name.replace('-', '_')}")
     with _own_modules() if getattr(module, "USES_OWN_MODULES", False) else nullcontext():
         return int(module.main(words[1:]))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from turngym.benchmarks.submission_read import Submission, key_of, sound_submission
+from turngym.benchmarks.evaluation.submission import Submission, key_of, sound_submission
 from turngym.errors import ConfigError, TurngymError
 from turngym.registry import Registry
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from turngym.benchmarks.evaluation.submission import Submission
 from turngym.benchmarks.exports import EXPORTS, digest, episodes, numbers, plain, shown
-from turngym.benchmarks.submission_read import Submission
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
 

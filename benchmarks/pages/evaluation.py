@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from turngym.benchmarks.leaderboard import Group, group_of
-from turngym.benchmarks.leaderboard_rows import LeftOut, Row, baseline, read_row, tasks_digest
-from turngym.benchmarks.normalised import HIGH, LOW
+from turngym.benchmarks.leaderboard.entries import LeftOut, Row, baseline, read_row, tasks_digest
+from turngym.benchmarks.leaderboard.table import Group, group_of
 from turngym.benchmarks.pages.leaderboard import metric_name
 from turngym.benchmarks.pages.shell import asset, page
 from turngym.benchmarks.pages.submission import about
@@ -23,6 +22,7 @@ from turngym.benchmarks.pages.tables import (
     interval_text,
     sortable_table,
 )
+from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
 from turngym.html import Html, details, join, tag

@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.leaderboard import Group, Leaderboard, Ranks
-from turngym.benchmarks.leaderboard_rows import LeftOut, Row
-from turngym.benchmarks.normalised import HIGH, LOW
+from turngym.benchmarks.leaderboard.entries import LeftOut, Row
+from turngym.benchmarks.leaderboard.table import Group, Leaderboard, Ranks
 from turngym.benchmarks.pages.shell import asset, page
 from turngym.benchmarks.pages.submission import about, duration, model_ids, values
 from turngym.benchmarks.pages.tables import (
@@ -24,6 +23,7 @@ from turngym.benchmarks.pages.tables import (
     filter_box,
     sortable_table,
 )
+from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.html import Html, details, join, tag
 from turngym.trainers.wording import counted
 

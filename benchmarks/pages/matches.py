@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.commands.tournament_tables import side_name
-from turngym.benchmarks.leaderboard import rank_ranges
-from turngym.benchmarks.normalised import read_estimate
+from turngym.benchmarks.leaderboard.table import rank_ranges
 from turngym.benchmarks.pages.tables import (
     Axis,
     Cell,
@@ -20,6 +18,8 @@ from turngym.benchmarks.pages.tables import (
     interval_text,
     sortable_table,
 )
+from turngym.benchmarks.statistics.estimates import read_estimate
+from turngym.benchmarks.tournaments.tables import side_name
 from turngym.html import Html, details, tag
 from turngym.trainers.wording import UNKNOWN, counted
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.leaderboard import Group
-from turngym.benchmarks.leaderboard_rows import Row
+from turngym.benchmarks.leaderboard.entries import Row
+from turngym.benchmarks.leaderboard.table import Group
 from turngym.benchmarks.pages.tables import badge, facts, figure, interval_text
 from turngym.html import Html, tag
 from turngym.trainers.wording import UNKNOWN, counted, number

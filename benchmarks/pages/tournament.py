@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from turngym.benchmarks.commands.tournament_tables import remarks
 from turngym.benchmarks.pages.matches import (
     Numbers,
     by_rating,
@@ -17,7 +16,8 @@ from turngym.benchmarks.pages.matches import (
 )
 from turngym.benchmarks.pages.shell import asset, page
 from turngym.benchmarks.pages.tables import Cell, Column, Line, facts, figure, filter_box, sortable_table
-from turngym.benchmarks.tournament_read import PlayedTournament, read_tournament
+from turngym.benchmarks.tournaments.submission import PlayedTournament, read_tournament
+from turngym.benchmarks.tournaments.tables import remarks
 from turngym.errors import ConfigError
 from turngym.files import write_atomic
 from turngym.html import Html, details, tag

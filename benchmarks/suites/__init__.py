@@ -5,7 +5,6 @@ A suite is one file of this package that registers a :class:`Suite` under its na
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,11 +14,11 @@ from turngym.agents.evaluate import EvaluationResult, distinct_instances, evalua
 from turngym.agents.intervals import Estimate
 from turngym.agents.rollout import Schedule
 from turngym.agents.trajectory import Trajectory
+from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.errors import ConfigError
 from turngym.registry import Registry
 
 Metric = Literal["success", "score"]
-_Z = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -134,27 +133,6 @@ class SuiteResult:
     def mean(self) -> Estimate:
         """The suite's number: the mean of its metric with equal weight for each entry."""
         return equal_weight_mean([getattr(result, self.suite.metric) for result in self.results])
-
-
-def equal_weight_mean(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the mean over environments, each with equal weight, with its 95 % interval.
-
-    The environments are independent, so the standard error is the root of the summed squares over their number.
-
-    >>> one = Estimate(0.5, 0.3, 0.0, 1.0, 10, 10, "")
-    >>> other = Estimate(1.0, 0.4, 0.2, 1.8, 10, 10, "")
-    >>> mean = equal_weight_mean([one, other])
-    >>> mean.value, mean.stderr
-    (0.75, 0.25)
-    """
-    if not estimates:
-        raise ValueError("a mean needs at least one estimate, got none.")
-    if len(estimates) == 1:
-        return estimates[0]
-    value = sum(estimate.value for estimate in estimates) / len(estimates)
-    stderr = math.sqrt(sum(estimate.stderr**2 for estimate in estimates)) / len(estimates)
-    count, blocks = sum(e.count for e in estimates), sum(e.blocks for e in estimates)
-    return Estimate(value, stderr, value - _Z * stderr, value + _Z * stderr, count, blocks, "equal-weight mean")
 
 
 def evaluate_suite(

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from turngym.benchmarks.evaluation.submission import sound_submission
 from turngym.benchmarks.machine import machine
-from turngym.benchmarks.submission_read import sound_submission
-from turngym.benchmarks.verify import verify
+from turngym.benchmarks.verification.verify import verify
 from turngym.files import write_json
 
 RESULTS = Path(__file__).parents[2] / "results"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.__main__ import main as turngym
-from turngym.benchmarks.verify import verify
+from turngym.benchmarks.verification.verify import verify
 from turngym.errors import TurngymError
 from turngym.files import write_json
 

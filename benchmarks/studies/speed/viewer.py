@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.backends import make_agent
-from turngym.benchmarks.evaluation import Plan
-from turngym.benchmarks.evaluation_run import EvaluationRun
+from turngym.benchmarks.evaluation.plan import Plan
+from turngym.benchmarks.evaluation.run import EvaluationRun
 from turngym.benchmarks.machine import machine
 from turngym.benchmarks.suites import Suite, SuiteEntry
 

@@ -1,0 +1,167 @@
+"""``turngym check``: does an environment keep its promises?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from tyro.conf import Positional
+
+from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse, text_env_ids
+from turngym.envs.check import CheckFailed, Report, Result, check
+from turngym.envs.checks.rule import Rule
+from turngym.envs.checks.table import RULES
+from turngym.errors import ConfigError, MissingExtra
+from turngym.output import print_json
+
+SCHEMA = 1
+"""Version of what ``--json`` prints."""
+
+USES_OWN_MODULES = True
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Check that an environment keeps every promise of the contract.
+
+    The exit status is 0 if it does, 1 if a promise is broken, and 2 if there is nothing to check.
+
+    Args:
+        env: Id of the environment, `module:id`, `module:Class`, `path/to/file.py:Class`, or `all`.
+        option: An option of the environment, such as max_turns=20; may be repeated.
+        seed: First of the seeds that are tried; a failure repeats with the same seed.
+        episodes: Episodes that most rules play; 1 is enough for a quick look at a slow environment.
+        in_process: Start no other process: faster, and blind to the order of sets, the clock and variables.
+        rules: Show all rules, what each is for and how to keep it, and check nothing.
+        json: Print what was found as JSON.
+    """
+
+    env: Positional[str] = ""
+    option: Pairs = ()
+    seed: int = 0
+    episodes: int = 3
+    in_process: bool = False
+    rules: bool = False
+    json: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """Check, print, and return 1 if a promise is broken."""
+    arguments = parse(Arguments, argv, "check")
+    console = Console(highlight=False, quiet=arguments.json)
+    if arguments.rules:
+        return _show_rules(console, is_json=arguments.json)
+    if not arguments.env:
+        raise ConfigError("check needs an environment: an id, `module:Class`, `path/to/file.py:Class`, or `all`.")
+    if arguments.episodes < 1:
+        raise ConfigError(f"--episodes must be at least 1, got {arguments.episodes}.")
+    if arguments.env == "all":
+        return _check_all(arguments, console)
+    report = _check(arguments.env, arguments, console, is_one=True)
+    if arguments.json:
+        _print_json([report.as_json()])
+    else:
+        console.print(_verdict(report), soft_wrap=True)
+    return 1 if report.failed else 0
+
+
+def _check_all(arguments: Arguments, console: Console) -> int:
+    """Check every registered environment; one whose extra is absent is left out."""
+    reports, absent = [], []
+    for name in text_env_ids():
+        try:
+            reports.append(_check(name, arguments, console, is_one=False))
+        except MissingExtra as error:
+            absent.append({"name": name, "reason": str(error)})
+            console.print(f"[yellow]skip[/yellow]  {escape(name)}: {escape(str(error))}", soft_wrap=True)
+    broken = [report for report in reports if report.failed]
+    if arguments.json:
+        _print_json([report.as_json() for report in reports], absent)
+    else:
+        console.print(f"\n{len(reports) - len(broken)} of {len(reports)} environments keep their promises.")
+    return 1 if broken else 0
+
+
+def _check(name: str, arguments: Arguments, console: Console, *, is_one: bool) -> Report:
+    """Return the report; show each result as soon as there is one, all of them or the broken ones."""
+    if is_one:
+        console.print(escape(name), style="bold", soft_wrap=True)
+    number = 0
+    with console.status(f"checking {name}") as status:
+
+        def started(rule: Rule) -> None:
+            nonlocal number
+            number += 1
+            status.update(f"checking {escape(name)}: {rule.name} ({number} of {len(RULES)})")
+
+        def judged(result: Result) -> None:
+            if is_one or result.status == "failed":
+                _show(console, result)
+
+        try:
+            report = check(
+                name,
+                seed=arguments.seed,
+                episodes=arguments.episodes,
+                options=key_values(arguments.option, "--option"),
+                in_process=arguments.in_process,
+                on_start=started,
+                on_result=judged,
+            )
+        except CheckFailed as error:
+            report = error.report
+    if not is_one:
+        word = "[red]FAIL[/red]" if report.failed else "[green]ok[/green]  "
+        console.print(f"{word}  {escape(name)}", soft_wrap=True)
+    return report
+
+
+def _show(console: Console, result: Result) -> None:
+    """Show one result: a line, or for a broken promise all that helps to mend it."""
+    rule = result.rule
+
+    def line(text: str) -> None:
+        console.print(text, soft_wrap=True)
+
+    if result.status == "passed":
+        line(f"  [green]ok[/green]    {rule.name}  [dim]{escape(rule.promise)}[/dim]")
+    elif result.status == "skipped":
+        line(f"  [yellow]skip[/yellow]  {rule.name}  [dim]{escape(result.reason)}[/dim]")
+    else:
+        line(f"  [red]FAIL[/red]  [bold]{rule.name}[/bold]  {escape(rule.promise)}")
+        for finding in result.findings:
+            line(f"        [bold]seen[/bold]  {escape(finding.place())}")
+            if finding.ours or finding.theirs:
+                line(f"              expected  [green]{escape(repr(finding.ours))}[/green]")
+                line(f"              got       [red]{escape(repr(finding.theirs))}[/red]")
+        line(f"        [bold]why[/bold]   {escape(rule.why)}")
+        line(f"        [bold]mend[/bold]  {escape(rule.mend)}")
+
+
+def _verdict(report: Report) -> str:
+    counts = f"{len(report.passed)} rules hold, {len(report.skipped)} do not apply"
+    if not report.failed:
+        return f"[green]{escape(report.name)} keeps its promises[/green]: {counts}."
+    return f"[red]{escape(report.name)} breaks {', '.join(report.failed)}[/red]; {counts} or could not be judged."
+
+
+def _show_rules(console: Console, *, is_json: bool) -> int:
+    """Show what is promised, why, and how to keep it."""
+    if is_json:
+        fields = ("name", "promise", "why", "mend", "after")
+        table = [{field: getattr(rule, field) for field in fields} for rule in RULES.values()]
+        print_json({"version": SCHEMA, "rules": table})
+        return 0
+    for rule in RULES.values():
+        console.print(f"[bold]{rule.name}[/bold]  {escape(rule.promise)}", soft_wrap=True)
+        console.print(f"    why   {escape(rule.why)}\n    mend  {escape(rule.mend)}", style="dim", soft_wrap=True)
+    return 0
+
+
+def _print_json(reports: Sequence[Mapping[str, Any]], absent: Sequence[Mapping[str, str]] = ()) -> None:
+    """Print ``{"version", "environments", "absent"}``; :meth:`turngym.envs.check.Report.as_json` documents a report."""
+    found = {"version": SCHEMA, "environments": reports, "absent": absent}
+    print_json(found)

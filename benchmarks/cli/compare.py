@@ -1,0 +1,84 @@
+"""``turngym compare``: two evaluations on the same tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from tyro.conf import Positional
+
+from turngym.benchmarks.cli.options.parsing import parse
+from turngym.benchmarks.evaluation.comparison import Comparison, Difference, compare, verdict
+from turngym.benchmarks.evaluation.submission import sound_submission
+from turngym.output import print_json
+from turngym.printable import printable
+
+SCHEMA = 1
+"""Version of what ``--json`` prints."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Compare two evaluations on the same tasks, task by task.
+
+    Both folders come from `turngym eval ... --out FOLDER`. Differences are those of the second to the first, with 95 %
+    intervals of a paired bootstrap that resamples whole tasks; the mean weighs every environment the same.
+
+    Args:
+        first: The folder to compare with.
+        second: The folder to compare.
+        json: Print all metrics as JSON.
+    """
+
+    first: Positional[Path]
+    second: Positional[Path]
+    json: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """Compare and print."""
+    arguments = parse(Arguments, argv, "compare")
+    found = compare(sound_submission(arguments.first), sound_submission(arguments.second))
+    if arguments.json:
+        print_json({"version": SCHEMA, **found.as_json()})
+        return 0
+    console = Console(highlight=False)
+    console.print(_table(found))
+    console.print(printable(verdict(found)), markup=False, soft_wrap=True)
+    return 0
+
+
+def _table(found: Comparison) -> Table:
+    scale, unit = (100, " %") if found.metric == "success" else (1, "")
+    title = escape(printable(f"{found.suite}: {found.metric}{unit}"))
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    names = found.names if found.names[0] != found.names[1] else ("the first", "the second")
+    table.add_column("environment", overflow="fold", min_width=min(28, max(map(len, found.environments)) - 8))
+    for name in names:
+        table.add_column(escape(printable(name)), justify="right", overflow="fold", max_width=12)
+    for name in ("change", "95 % interval", "tasks +/-"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for label, each in found.environments.items():
+        table.add_row(escape(printable(label.removeprefix("turngym/"))), *_cells(each, found.metric, scale))
+    if len(found.environments) > 1:
+        table.add_section()
+        table.add_row("mean with equal weights", *_cells(found.overall, found.metric, scale))
+    return table
+
+
+def _cells(each: Difference, metric: str, scale: float) -> list[str]:
+    digits = 1 if scale == 100 else 3
+    estimate = each.metrics[metric]
+    low, high = (f"{scale * end:+.{digits}f}" for end in (estimate.low, estimate.high))
+    return [
+        f"{scale * each.first[metric]:.{digits}f}",
+        f"{scale * each.second[metric]:.{digits}f}",
+        f"{scale * estimate.value:+.{digits}f}",
+        f"{low} to {high}",
+        f"{each.gained}/{each.lost}",
+    ]

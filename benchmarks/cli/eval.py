@@ -1,0 +1,281 @@
+"""``turngym eval``: an agent on a suite or an environment."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from tyro.conf import Positional
+
+from turngym.agents.backends import AgentSettings, make_agent, settings_for
+from turngym.agents.backends.expert import ExpertAgent
+from turngym.agents.backends.random import RandomAgent
+from turngym.agents.core import Agent, EagerAgent
+from turngym.agents.styles import make_style
+from turngym.agents.verifiers import Verifier, make_verifier
+from turngym.benchmarks.cli.options.parsing import Pairs, Specs, as_pairs, find_env, key_values, make_text_env, parse
+from turngym.benchmarks.cli.options.prompts import prompt_settings
+from turngym.benchmarks.cli.options.trained_models import environment_as_trained, tell
+from turngym.benchmarks.cli.terminal.evaluation import LiveTable, remarks, require_answers, results_tables, show_retries
+from turngym.benchmarks.evaluation.folder import require_free
+from turngym.benchmarks.evaluation.plan import Execution, Plan
+from turngym.benchmarks.evaluation.records import results
+from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
+from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
+from turngym.errors import ConfigError, ServerDown
+from turngym.failures import resumable
+from turngym.output import print_json
+from turngym.wrappers.action_format import action_format
+from turngym.wrappers.wrapping import wrap
+
+_DEFAULT_EPISODES = 100
+USES_OWN_MODULES = True
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Evaluate an agent on a suite or an environment.
+
+    Args:
+        target: Name of a suite, id of an environment, `module:id`, `module:Class` or `path/to/file.py:Class`.
+        agent: Who plays: random, expert, scripted:ACTION,ACTION, hf:PATH_OR_NAME, vllm:PATH_OR_NAME, openai:MODEL@URL
+            for a server, or an agent of your own: `path/to/file.py:Class` or `module:Class`.
+        episodes: Episodes of each environment, on distinct tasks; the suite's number, or up to 100, unless given.
+        seed: Seed of what the agent draws and, outside of a suite, of the choice of tasks.
+        split: Share of the tasks to draw from; a suite has its own.
+        option: An option of the environment, such as max_turns=20; may be repeated; a suite has its own. A model that
+            was trained here plays with the options, wrappers and prompts of its training, unless they are given.
+        wrapper: A wrapper around the environment, such as history:k=4 or `path/to/file.py:Class:k=4`; may be repeated,
+            the first innermost; a suite has its own.
+        temperature: Sampling temperature of a model; 0 always takes the likeliest token.
+        top_p: Nucleus share of a model's sampling.
+        max_new_tokens: Longest completion of a model; that of its training, or 256, unless given.
+        format: How a model writes an action: tag, boxed, json or plain; that of its training, or tag, unless given.
+        style: How a model is prompted: plain (unless given), react (a thought before each action), summary (it sums up
+            older turns where a prompt gets long), reflexion (with --repeats: it reflects on failed tries), options as
+            in summary:budget=1500.
+        prompt: A setting of a model's prompts, such as history=3, instructions=false, system=TEXT, thinking=strip,
+            template.enable_thinking=false (a variable of the chat template) or chat_template=FILE; may be repeated.
+        server: A setting of a server, such as concurrency=32, timeout=60 or prices=FILE, or of vllm, such as
+            max_model_len=8192 or dtype=bfloat16, or of hf, dtype=bfloat16 or device=cpu; may be repeated.
+        repeats: Attempts at each task, for pass@k and pass^k.
+        best_of: Attempts at each task of which the verifier chooses one; all of them are kept.
+        verifier: What chooses: progress (of the environment), model or model:AGENT (asks a language model),
+            reward_model:FOLDER (of turngym fit-reward), or your own, such as `path/to/file.py:Class`.
+        time_budget: Minutes after which no further episode begins; what was left out is told.
+        num_envs: Environments that are played side by side.
+        backend: Backend of the vector: sync or process.
+        schedule: lockstep repeats to the bit, continuous never waits for the slowest environment or answer; continuous
+            for a server and lockstep for any other agent, unless given.
+        baselines: Also play the random and the expert agent on the same tasks and show the normalised result.
+        out: A new folder for metadata, configuration, results, episodes and transcripts.
+        resume: Go on with the evaluation in that folder, if there is one, without playing finished episodes again.
+        json: Print the results as JSON.
+    """
+
+    target: Positional[str]
+    agent: str
+    episodes: int | None = None
+    seed: int = 0
+    split: str = "test"
+    option: Pairs = ()
+    wrapper: Specs = ()
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_new_tokens: int | None = None
+    format: str | None = None
+    style: str | None = None
+    prompt: Pairs = ()
+    server: Pairs = ()
+    repeats: int = 1
+    best_of: int | None = None
+    verifier: str | None = None
+    time_budget: float | None = None
+    num_envs: int = 32
+    backend: str = "sync"
+    schedule: Literal["lockstep", "continuous"] | None = None
+    baselines: bool = False
+    out: Path | None = None
+    resume: bool = False
+    json: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """Evaluate, print a table, and write the folder if one was asked for."""
+    arguments = parse(Arguments, argv, "eval")
+    check_numbers(arguments)
+    if arguments.out is not None and not arguments.resume:
+        require_free(arguments.out)
+    arguments = as_trained(arguments)
+    suite = chosen_suite(arguments)
+    settings = agent_settings(arguments)
+    agent = make_agent(arguments.agent, settings)
+    options = None if arguments.target in SUITES else key_values(arguments.option, "--option")
+    tell(arguments.agent, arguments.target, options, arguments.wrapper, settings)
+    if arguments.out is None or not (arguments.out / "results.json").exists():
+        agent.prepare()
+    show_retries(agent)
+    console = Console(highlight=False, quiet=arguments.json)
+    plan = chosen_plan(suite, arguments)
+    verifier = make_verifier(arguments.verifier, settings, agent) if arguments.verifier else None
+    totals = {entry.label: plan.repeats * len(own) for entry, own in plan.entries()}
+    is_silent = arguments.agent.partition(":")[0] == "human"
+    with LiveTable(console, totals, is_silent, arguments.time_budget) as table:
+        try:
+            with resumable(arguments.out, "episodes"):
+                played = _evaluation(plan, agent, settings, arguments, table, verifier).run()
+        except (KeyboardInterrupt, ServerDown):
+            if arguments.out is not None:
+                print(f"{arguments.out} keeps the finished episodes: --resume goes on with them.", file=sys.stderr)
+            raise
+    require_answers(played)
+    if arguments.json:
+        print_json(results(played), sort_keys=True)
+        return 0
+    for each in results_tables(played):
+        console.print(each)
+    for line in remarks(played, arguments.out):
+        console.print(line, markup=False)
+    return 0
+
+
+def chosen_plan(suite: Suite, arguments: Arguments) -> Plan:
+    """Return which episodes are played; of an environment with a single instance, that one as often as asked for.
+
+    Raises:
+        ConfigError: There are fewer instances than episodes asked for, and more than one.
+    """
+    repeats = arguments.best_of or arguments.repeats
+    try:
+        seeds = tuple(entry.find_seeds(arguments.episodes, arguments.backend) for entry in suite.entries)
+    except ConfigError:
+        if repeats > 1 or arguments.episodes is None:
+            raise
+        seeds = tuple(entry.find_seeds(1, arguments.backend) for entry in suite.entries)
+        if any(entry.has_more_than(1, arguments.backend) for entry in suite.entries):
+            raise
+        repeats = arguments.episodes
+        print(f"{arguments.target} has a single instance, which is played {repeats} times.", file=sys.stderr)
+    return Plan(suite, seeds, repeats)
+
+
+def _evaluation(
+    plan: Plan,
+    agent: Agent,
+    settings: AgentSettings,
+    arguments: Arguments,
+    watcher: Watcher,
+    verifier: Verifier | None,
+) -> EvaluationRun:
+    schedule = arguments.schedule or ("continuous" if isinstance(agent, EagerAgent) else "lockstep")
+    return EvaluationRun(
+        plan,
+        agent,
+        arguments.agent,
+        settings,
+        Execution(arguments.num_envs, arguments.backend, schedule),
+        {"random": RandomAgent(arguments.seed), "expert": ExpertAgent()} if arguments.baselines else {},
+        arguments.out,
+        arguments.resume,
+        arguments.time_budget,
+        watcher,
+        verifier=verifier,
+        verifier_name=arguments.verifier or "",
+    )
+
+
+def check_numbers(arguments: Arguments) -> None:
+    """Refuse numbers that make no sense, in the words of the command line."""
+    if arguments.episodes is not None and arguments.episodes < 1:
+        raise ConfigError(f"--episodes must be at least 1, got {arguments.episodes}.")
+    if arguments.num_envs < 1:
+        raise ConfigError(f"--num-envs must be at least 1, got {arguments.num_envs}.")
+    if arguments.max_new_tokens is not None and arguments.max_new_tokens < 1:
+        raise ConfigError(f"--max-new-tokens must be at least 1, got {arguments.max_new_tokens}.")
+    if arguments.repeats < 1:
+        raise ConfigError(f"--repeats must be at least 1, got {arguments.repeats}.")
+    if arguments.best_of is not None and (arguments.best_of < 2 or arguments.repeats != 1):
+        raise ConfigError(
+            f"--best-of takes 2 or more attempts and sets --repeats itself, got --best-of {arguments.best_of} and "
+            f"--repeats {arguments.repeats}."
+        )
+    if (arguments.best_of is None) != (arguments.verifier is None):
+        raise ConfigError("--best-of N and --verifier go together: write --best-of 4 --verifier progress.")
+    if arguments.time_budget is not None and not arguments.time_budget > 0:
+        raise ConfigError(f"--time-budget must be above 0 minutes, got {arguments.time_budget}.")
+    if arguments.resume and arguments.out is None:
+        raise ConfigError("--resume goes on with what a folder holds: pass the folder as --out.")
+    if not arguments.temperature >= 0:
+        raise ConfigError(f"--temperature must be 0 or more, got {arguments.temperature}.")
+    if not 0 < arguments.top_p <= 1:
+        raise ConfigError(f"--top-p must lie above 0 and at most at 1, got {arguments.top_p}.")
+
+
+def as_trained(arguments: Arguments) -> Arguments:
+    """Return the arguments with the environment's options and wrappers from the training of the agent's model."""
+    if arguments.target in SUITES:
+        return arguments
+    given = key_values(arguments.option, "--option")
+    options, wrappers = environment_as_trained(arguments.agent, arguments.target, given, arguments.wrapper)
+    return dataclasses.replace(arguments, option=as_pairs(options), wrapper=wrappers)
+
+
+def chosen_suite(arguments: Arguments) -> Suite:
+    """Return the suite of that name, or one that holds a single environment.
+
+    Raises:
+        UnknownName: There is neither a suite nor an environment of that name.
+        ConfigError: An option is wrong, or belongs to an environment where a suite was asked for.
+    """
+    if arguments.target in SUITES:
+        if arguments.option or arguments.wrapper or arguments.split != "test":
+            raise ConfigError(
+                f"the suite {arguments.target!r} has its own options and split: leave out --option, --wrapper and "
+                "--split."
+            )
+        return SUITES[arguments.target]
+    env_id = find_env(arguments.target, SUITES, "suite or environment")
+    options = {"split": arguments.split, **key_values(arguments.option, "--option")}
+    made = wrap(make_text_env(env_id, options), *arguments.wrapper)  # what is wrong is told before anything is played
+    with suppress(Exception):  # the boundary: the vector counts what breaks from here on
+        made.close()
+    wanted = arguments.episodes
+    entry = SuiteEntry(
+        env_id,
+        options,
+        wanted or _DEFAULT_EPISODES,
+        arguments.seed,
+        takes_fewer=wanted is None,
+        wrappers=arguments.wrapper,
+    )
+    return Suite(env_id, 0, "One environment.", (entry,))
+
+
+def agent_settings(arguments: Arguments) -> AgentSettings:
+    """Return what the agent is made with.
+
+    Raises:
+        UnknownName: There is no such action format or style.
+        ConfigError: There is no such setting of prompts.
+    """
+    if arguments.format is not None:
+        action_format(arguments.format)
+    if arguments.style is not None:
+        make_style(arguments.style)
+    return settings_for(
+        arguments.agent,
+        seed=arguments.seed,
+        format=arguments.format,
+        style=arguments.style,
+        temperature=arguments.temperature,
+        top_p=arguments.top_p,
+        max_new_tokens=arguments.max_new_tokens,
+        prompt=prompt_settings(arguments.prompt),
+        server=key_values(arguments.server, "--server"),
+    )

@@ -1,0 +1,38 @@
+"""``turngym export``: a submission in the format of another evaluation tool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+from tyro.conf import Positional, arg
+
+from turngym.benchmarks.cli.options.parsing import parse
+from turngym.benchmarks.exports import export
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Write a folder that `turngym eval ... --out FOLDER` wrote in the format of another tool.
+
+    Args:
+        folder: The folder.
+        format: inspect (a log of Inspect AI; OUT ends with .eval or .json) or lm-eval (results and samples of
+            lm-evaluation-harness; OUT is a folder).
+        out: Where to.
+    """
+
+    folder: Positional[Path]
+    format: str
+    out: Annotated[Path, arg(aliases=("-o",))]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Export, and print the files."""
+    arguments = parse(Arguments, argv, "export")
+    for file in export(arguments.folder, arguments.format, arguments.out):
+        Console(highlight=False).print(f"written to {file}", markup=False, soft_wrap=True)
+    return 0

@@ -1,0 +1,106 @@
+"""``turngym leaderboard``: many evaluations on one page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+from tyro.conf import Positional
+
+from turngym.benchmarks.cli.options.parsing import parse
+from turngym.benchmarks.leaderboard.entries import read_rows
+from turngym.benchmarks.leaderboard.table import Leaderboard, leaderboard
+from turngym.benchmarks.pages.leaderboard import leaderboard_page
+from turngym.benchmarks.verification.verify import Verification, checked
+from turngym.errors import ConfigError
+from turngym.files import write_atomic
+from turngym.folders import require_file
+from turngym.limited import LimitedProcess
+from turngym.output import print_json
+from turngym.printable import printable
+from turngym.trainers.wording import counted
+
+_DEFAULT = Path("leaderboard.html")
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Put evaluations into one page that needs no network: a table for each suite, with 95 % intervals.
+
+    Each folder comes from `turngym eval ... --out FOLDER`, or holds such folders. Every one is checked as `turngym
+    verify` does; those that are rejected, damaged or of another kind are named on the page and here, and the others
+    are shown.
+
+    Args:
+        folder: The folders.
+        out: The file to write; leaderboard.html unless given.
+        title: Heading of the page.
+        verify: Take the episodes of the folders as they are, without a check.
+        replay: Share of each environment's episodes that the check plays again, at least one of each; 0 for none.
+        seed: Which episodes the check draws; others each time unless given.
+        json: Print the tables as JSON; the page is written only if --out is given.
+    """
+
+    folder: Positional[tuple[Path, ...]]
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    title: str = "Leaderboard"
+    verify: Annotated[bool, tyro.conf.arg(help_behavior_hint="")] = True
+    replay: float = 0.05
+    seed: int | None = None
+    json: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """Read, check, write the page, and name what could not be shown."""
+    arguments = parse(Arguments, argv, "leaderboard")
+    if not arguments.folder:
+        raise ConfigError("a leaderboard needs one folder at least: `turngym eval ... --out FOLDER` writes one.")
+    if not 0 <= arguments.replay <= 1:
+        raise ConfigError(f"--replay must lie in [0, 1], got {arguments.replay}.")
+    if arguments.seed is not None and arguments.seed < 0:
+        raise ConfigError(f"--seed must be 0 or more, got {arguments.seed}.")
+    target = arguments.out or (None if arguments.json else _DEFAULT)
+    if target is not None:
+        require_file(target, _DEFAULT.name)
+    console = Console(stderr=True, highlight=False)
+    with console.status("reading") as status, LimitedProcess() as process:
+        checker = _checker(arguments, process)
+
+        def tell(folder: Path) -> None:
+            status.update(escape(printable(f"checking {folder}")))
+
+        board = leaderboard(*read_rows(arguments.folder, checker, tell))
+    for each in board.left_out:
+        names = f" ({', '.join(each.findings)})" if each.findings else ""
+        print(printable(f"left out: {each.folder}: {each.reason}{names}"), file=sys.stderr)
+    if not board.groups:
+        raise ConfigError("none of the folders holds an evaluation that can be shown, so no page was written.")
+    if target is not None:
+        write_atomic(target, leaderboard_page(board, arguments.title))
+    if arguments.json:
+        print_json(board.as_json())
+    else:
+        print(summary(board, target))
+    return 0
+
+
+def _checker(arguments: Arguments, process: LimitedProcess) -> Callable[[Path], Verification] | None:
+    if not arguments.verify:
+        return None
+    return lambda folder: checked(folder, replay=arguments.replay, seed=arguments.seed, process=process)
+
+
+def summary(board: Leaderboard, target: Path | None) -> str:
+    """Return what was written, in a sentence.
+
+    >>> summary(leaderboard([]), Path("page.html"))
+    '0 submissions in 0 tables: page.html'
+    """
+    count = sum(len(group.rows) for group in board.groups)
+    return f"{counted(count, 'submission')} in {counted(len(board.groups), 'table')}: {target}"

@@ -1,0 +1,225 @@
+"""Reading the command line: dataclasses to options, KEY=VALUE pairs, environments by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, cast, get_type_hints
+
+import gymnasium
+import tyro
+
+from turngym.benchmarks.cli.options.usage import read_words
+from turngym.envs.core import TextEnv
+from turngym.envs.own import find_spec
+from turngym.envs.registration import NAMESPACE
+from turngym.envs.vector.boundary import is_for_program
+from turngym.errors import ConfigError, error_text
+from turngym.plugins import outside_ids
+from turngym.wrappers.core import TextWrapper
+from turngym.wrappers.wrapping import wrap
+
+ArgumentsT = TypeVar("ArgumentsT")
+
+Pairs: TypeAlias = Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="KEY=VALUE")]
+
+Specs: TypeAlias = Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="SPEC")]
+"""Wrappers as :meth:`turngym.wrappers.Wrapping.read` reads them."""
+
+
+def parse(arguments: type[ArgumentsT], argv: Sequence[str], command: str) -> ArgumentsT:
+    """Return the command line as the dataclass that describes it; prints help or an error and exits where asked to."""
+    plain = (tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName)
+    kind: Any = arguments
+    found = read_words(lambda: tyro.cli(relaxed(kind), args=list(argv), prog=f"turngym {command}", config=plain), argv)
+    return cast("ArgumentsT", found)
+
+
+_LISTED_PAIRS: Any = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")]
+
+
+def _is_mapping(hint: Any) -> bool:
+    return bool(hint == Mapping[str, Any])
+
+
+def _accept(self: object) -> None:
+    """Stand for ``__post_init__``: accept everything."""
+
+
+@cache
+def relaxed(kind: Any) -> Any:
+    """Return a subclass of a configuration class, and of those inside of it, that accepts any value.
+
+    The parser would catch an error of the class itself and print it in a form of its own. So it fills this one, and
+    :func:`strict` makes the real one afterwards. A mapping is written as KEY=VALUE pairs.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    inner: list[Any] = [
+        (field.name, relaxed(hints[field.name]), field)
+        for field in dataclasses.fields(kind)
+        if dataclasses.is_dataclass(hints[field.name])
+    ]
+    inner += [(name, _LISTED_PAIRS, dataclasses.field(default=())) for name, hint in hints.items() if _is_mapping(hint)]
+    doc = (kind.__doc__ or "").replace("``", "`")
+    namespace = {"__post_init__": _accept, "__doc__": doc, "__module__": kind.__module__}
+    return dataclasses.make_dataclass(kind.__name__, inner, bases=(kind,), namespace=namespace, frozen=True)
+
+
+def loosened(value: Any) -> Any:
+    """Return a configuration object as one of its :func:`relaxed` class."""
+    if isinstance(value, Mapping):
+        return as_pairs(dict(value))
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    values = {field.name: loosened(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return relaxed(type(value))(**values)
+
+
+def strict(value: Any, kind: Any) -> Any:
+    """Return what the parser filled as the real configuration class, checked.
+
+    Raises:
+        ConfigError: A setting is outside of what is allowed.
+    """
+    hints = get_type_hints(kind)
+    values = {}
+    for field in dataclasses.fields(kind):
+        inner, hint = getattr(value, field.name), hints[field.name]
+        if _is_mapping(hint):
+            values[field.name] = key_values(inner, f"--{field.name.replace('_', '-')}")
+        else:
+            values[field.name] = strict(inner, hint) if dataclasses.is_dataclass(hint) else inner
+    return kind(**values)
+
+
+def key_values(pairs: Iterable[str], option: str) -> dict[str, Any]:
+    """Return KEY=VALUE pairs as a dict; a value that is JSON is read as such, any other is text.
+
+    Args:
+        pairs: The pairs.
+        option: The option that they were passed to, for the message.
+
+    Raises:
+        ConfigError: A pair has no ``=`` or no key, or a key occurs twice.
+
+    >>> key_values(["view=grid", "max_turns=20", "slippery=true"], "--option")
+    {'view': 'grid', 'max_turns': 20, 'slippery': True}
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        key = key.strip().replace("-", "_")
+        if not sign or not key.isidentifier():
+            raise ConfigError(f"{option} takes KEY=VALUE, such as max_turns=20, got {pair!r}.")
+        if key in found:
+            raise ConfigError(f"{option} got {key!r} twice: pass it once.")
+        found[key] = _value(value)
+    return found
+
+
+def as_pairs(values: dict[str, Any]) -> tuple[str, ...]:
+    """Return what :func:`key_values` reads back.
+
+    >>> as_pairs({"view": "grid", "max_turns": 20})
+    ('view=grid', 'max_turns=20')
+    """
+    pairs = []
+    for key, value in values.items():
+        is_plain = isinstance(value, str) and _value(value) == value
+        pairs.append(f"{key}={value if is_plain else json.dumps(value, ensure_ascii=False)}")
+    return tuple(pairs)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except ValueError:
+        return text
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def text_env_ids() -> tuple[str, ...]:
+    """Return the ids of all registered environments of turngym, and of those that plug-ins bring."""
+    own = {name for name, spec in gymnasium.registry.items() if spec.namespace == NAMESPACE}
+    return tuple(sorted(own.union(outside_ids())))
+
+
+def find_env(name: str, others: Iterable[str] = (), kind: str = "environment") -> str:
+    """Return the id of an environment; one of the user's own is registered for this process.
+
+    Args:
+        name: What the user wrote.
+        others: Names of another kind that could be meant as well.
+        kind: What is looked for, for the message.
+
+    Raises:
+        UnknownName: There is no such environment, module, file, or class.
+        BrokenCode: The file or module cannot be imported.
+    """
+    return find_spec(name, others, kind).id
+
+
+def text_env_maker(
+    name: str, options: dict[str, Any], wrappers: Iterable[str] = ()
+) -> Callable[..., TextEnv[Any] | TextWrapper]:
+    """Return a function that makes an environment, with more options if they are passed.
+
+    Args:
+        name: An id, ``"module:id"``, ``"module:Class"`` or ``"path/to/file.py:Class"``.
+        options: Options of the environment.
+        wrappers: Put around it, the first innermost.
+
+    Raises:
+        UnknownName: There is no such environment, module, file, class or wrapper.
+        ConfigError: It is no text environment, or a wrapper cannot be read.
+    """
+    env_id = find_env(name)
+
+    def make(**more: Any) -> TextEnv[Any] | TextWrapper:
+        return cast("TextEnv[Any] | TextWrapper", wrap(make_text_env(env_id, {**options, **more}), *wrappers))
+
+    return make
+
+
+def make_text_env(env_id: str, options: dict[str, Any]) -> TextEnv[Any]:
+    """Return a fresh environment.
+
+    Raises:
+        ConfigError: It is no text environment, or an option is wrong.
+    """
+    require_text_env(env_id)
+    try:
+        env = gymnasium.make(env_id, **options)
+    except BaseException as error:  # the boundary: an environment that ends the program here is told like any other
+        if isinstance(error, Exception) or is_for_program(error):
+            raise
+        raise ConfigError(f"{env_id} cannot be made: {error_text(error)}.") from error
+    if not isinstance(env.unwrapped, TextEnv):
+        env.close()
+        raise ConfigError(_refusal(env_id))
+    return env.unwrapped
+
+
+def require_text_env(env_id: str) -> None:
+    """Refuse a registered environment of another kind, as far as that can be told without making it.
+
+    Raises:
+        ConfigError: It is no text environment.
+    """
+    creator: Any = gymnasium.spec(env_id).entry_point
+    if isinstance(creator, str):
+        creator = gymnasium.envs.registration.load_env_creator(creator)
+    if isinstance(creator, type) and not issubclass(creator, TextEnv):
+        raise ConfigError(_refusal(env_id))
+
+
+def _refusal(env_id: str) -> str:
+    return (
+        f"{env_id} is no text environment of turngym: `turngym list environments` shows those, and "
+        f"turngym/Gymnasium-v0 makes one of it."
+    )

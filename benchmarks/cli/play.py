@@ -1,0 +1,246 @@
+"""``turngym play``: an environment in the terminal."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from rich.console import Console
+from tyro.conf import Positional
+
+from turngym.agents.backends import make_agent
+from turngym.agents.core import Agent, Decision, Request
+from turngym.benchmarks.cli import eval as evaluation
+from turngym.benchmarks.cli.options.parsing import Pairs, Specs, key_values, parse, text_env_maker
+from turngym.benchmarks.cli.options.trained_models import environment_as_trained, tell
+from turngym.benchmarks.cli.terminal.play_commands import Table
+from turngym.benchmarks.cli.terminal.play_screen import Screen
+from turngym.benchmarks.cli.terminal.play_session import Left, NoSuchCommand, Session
+from turngym.errors import ConfigError, TurngymError
+
+_QUIT = ("quit", "exit")
+_HUMAN, _EXPERT = "human", "expert"
+USES_OWN_MODULES = True
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Play an environment in the terminal, or watch an agent play it.
+
+    What you type is the action; what begins with a colon is a command: `:help` lists them.
+
+    Args:
+        env: Id of the environment, `module:id`, `module:Class` or `path/to/file.py:Class`.
+        option: An option of the environment, such as max_turns=20; may be repeated.
+        wrapper: A wrapper around the environment, such as history:k=4; may be repeated, the first innermost.
+        seed: Seed of the task; drawn and shown unless given.
+        agent: Who plays: you (human), or an agent that you watch: random, expert, or any of `turngym eval`, such as
+            hf:FOLDER; a model that was trained here plays with the options, wrappers and prompts of its training.
+        temperature: Sampling temperature of a model; 0 always takes the likeliest token.
+        top_p: Nucleus share of a model's sampling.
+        max_new_tokens: Longest completion of a model; that of its training, or 256, unless given.
+        format: How a model writes an action, as in `turngym eval`.
+        style: How a model is prompted: plain, react or summary, as in `turngym eval`.
+        prompt: A setting of a model's prompts, such as history=3 or template.enable_thinking=false; may be repeated.
+        server: A setting of a server, such as timeout=60; may be repeated.
+        split: Share of the tasks to draw from.
+        save: A new file for the transcript of the episode, written at its end.
+        picture: Whether to show pictures where the environment has them; auto does so in a terminal with colours.
+    """
+
+    env: Positional[str]
+    option: Pairs = ()
+    wrapper: Specs = ()
+    seed: int | None = None
+    agent: str = "human"
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_new_tokens: int | None = None
+    format: str | None = None
+    style: str | None = None
+    prompt: Pairs = ()
+    server: Pairs = ()
+    split: str | None = None
+    save: Path | None = None
+    picture: Literal["auto", "always", "never"] = "auto"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Play; leaving early is no error."""
+    arguments = parse(Arguments, argv, "play")
+    if arguments.save is not None and arguments.save.exists():
+        raise ConfigError(f"{arguments.save} exists already: pass another file as --save.")
+    options = key_values(arguments.option, "--option")
+    if arguments.split is not None:
+        options = {"split": arguments.split, **options}
+    options, wrappers = environment_as_trained(arguments.agent, arguments.env, options, arguments.wrapper)
+    seed = fresh_seed() if arguments.seed is None else arguments.seed
+    agent = watched(arguments, seed, options, wrappers)
+    maker = text_env_maker(arguments.env, options, wrappers)
+    _forgive_odd_bytes()
+    console = Console(highlight=False, force_terminal=True if arguments.picture == "always" else None)
+    env = maker()
+    if _has_picture(env) and _shows_pictures(console, arguments.picture):
+        env.close()
+        env = maker(render_mode="rgb_array")
+    session, screen = Session(env, maker, seed), Screen(console)
+    try:
+        if arguments.agent == _HUMAN:
+            play(session, screen, typed(session, screen))
+        else:
+            watch(session, screen, agent)
+        if arguments.save is not None:
+            session.save(arguments.save)
+            screen.note(f"saved {arguments.save}")
+    finally:
+        env.close()
+    return 0
+
+
+def _forgive_odd_bytes() -> None:
+    """Replace what the terminal cannot write and what the input has no characters for, instead of breaking off."""
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _has_picture(env: Any) -> bool:
+    return "rgb_array" in env.metadata["render_modes"]
+
+
+def _shows_pictures(console: Console, wanted: str) -> bool:
+    has_colours = console.color_system in ("256", "truecolor") and not console.no_color
+    return wanted == "always" or (wanted == "auto" and console.is_terminal and has_colours)
+
+
+def fresh_seed() -> int:
+    """Return a seed that nobody has chosen."""
+    return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+
+
+def play(session: Session, screen: Screen, ask: Callable[[str], str]) -> None:
+    """Let a person play until they leave.
+
+    Args:
+        session: The episode.
+        screen: Where it is shown.
+        ask: Shows a prompt and returns a line; raises EOFError at the end of the input.
+    """
+    commands = Table(session, screen, fresh_seed)
+    session.begin()
+    screen.opening(session, is_interactive=True)
+    while True:
+        try:
+            line = ask("over> " if session.is_over else "action> ")
+            if line.startswith(":") and not line.startswith("::"):
+                commands.run(line)
+            elif line.strip().lower() in _QUIT or (session.is_over and not line.strip()):
+                raise Left
+            elif session.is_over:
+                screen.note("The episode is over: :undo, :restart, :next, :save FILE, or Enter to leave.")
+            else:
+                session.take(line.removeprefix(":") if line.startswith("::") else line)
+                screen.turn(session)
+                screen.state(session, is_interactive=True)
+        except (NoSuchCommand, ConfigError) as error:
+            screen.problem(str(error))
+        except (Left, EOFError):
+            if not session.is_over:
+                screen.note(f"left after {len(session.turns)} turns")
+            return
+
+
+def watched(arguments: Arguments, seed: int, options: dict[str, Any], wrappers: Sequence[str]) -> Agent | None:
+    """Return the agent that plays; None for a person, and for the expert, whom the environment itself is asked for.
+
+    Raises:
+        UnknownName: There is no such agent.
+        ServerDown: Its server cannot be played with.
+    """
+    if arguments.agent in (_HUMAN, _EXPERT):
+        return None
+    settings = evaluation.agent_settings(_as_of_evaluation(arguments, seed))
+    agent = make_agent(arguments.agent, settings)
+    tell(arguments.agent, arguments.env, options, wrappers, settings)
+    agent.prepare()
+    return agent
+
+
+def _as_of_evaluation(arguments: Arguments, seed: int) -> evaluation.Arguments:
+    """Return what ``turngym eval`` would make the same agent with, checked."""
+    like = evaluation.Arguments(
+        arguments.env,
+        arguments.agent,
+        seed=seed,
+        temperature=arguments.temperature,
+        top_p=arguments.top_p,
+        max_new_tokens=arguments.max_new_tokens,
+        format=arguments.format,
+        style=arguments.style,
+        prompt=arguments.prompt,
+        server=arguments.server,
+    )
+    evaluation.check_numbers(like)
+    return like
+
+
+def watch(session: Session, screen: Screen, agent: Agent | None) -> None:
+    """Let an agent play one episode; the expert of the environment where there is none.
+
+    Raises:
+        TurngymError: The agent gave no answer.
+    """
+    session.begin()
+    screen.opening(session, is_interactive=False)
+    while not session.is_over:
+        turn = len(session.turns)
+        request = Request(0, 0, turn, session.text, session.info, session.env.instructions)
+        decision = Decision(session.hint()) if agent is None else agent.act([request])[0]
+        if why := decision.fault or decision.too_long:
+            raise TurngymError(f"the agent gave no answer in turn {turn + 1}: {why.rstrip('.')}.")
+        if decision.completion and decision.completion != decision.action:
+            screen.completion(decision.completion)
+        action = decision.action
+        screen.action(action)
+        session.take(action)
+        screen.turn(session)
+        screen.state(session, is_interactive=False)
+
+
+def typed(session: Session, screen: Screen) -> Callable[[str], str]:
+    """Return a function that asks the person at the terminal; a line from a pipe is shown, as if it were typed."""
+    is_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if is_terminal:
+        with suppress(ImportError):  # not on every system
+            _complete(session)
+
+    def ask(prompt: str) -> str:
+        line = input(prompt)
+        if not is_terminal:
+            screen.line(line)
+        return line
+
+    return ask
+
+
+def _complete(session: Session) -> None:
+    """Let the tabulator complete legal actions and commands."""
+    import readline
+
+    from turngym.benchmarks.cli.terminal.play_commands import COMMANDS
+
+    def complete(text: str, state: int) -> str | None:
+        line = readline.get_line_buffer()
+        known = [f":{name}" for name in COMMANDS] if line.startswith(":") else session.info["legal_actions"]
+        fitting = [word for word in known if word.startswith(line)]
+        return fitting[state] if state < len(fitting) else None
+
+    readline.set_completer_delims("")
+    readline.set_completer(complete)
+    readline.parse_and_bind("tab: complete")

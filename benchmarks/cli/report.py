@@ -1,0 +1,98 @@
+"""``turngym report``: the page of a training run, an evaluation or a tournament."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from tyro.conf import Positional
+
+from turngym.benchmarks.cli.options.parsing import parse
+from turngym.errors import ConfigError
+from turngym.files import write_atomic
+from turngym.folders import Kind, folder_kind, require_file
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Write the page of a folder: one HTML file that needs no network.
+
+    The folder is that of a training run (`turngym train`), of an evaluation (`turngym eval ... --out FOLDER`) or of a
+    tournament (`turngym tournament ... --out FOLDER`).
+
+    Args:
+        folder: The folder.
+        out: The file to write; unless given, report.html in the folder, or page.html in that of a tournament.
+    """
+
+    folder: Positional[Path]
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+
+
+def main(argv: Sequence[str]) -> int:
+    """Find out what the folder holds, write its page, and tell where."""
+    arguments = parse(Arguments, argv, "report")
+    folder = arguments.folder
+    kind = kind_of(folder)
+    target = arguments.out or folder / ("page.html" if kind == "tournament" else "report.html")
+    require_file(target, "report.html")
+    WRITERS[kind](folder, target)
+    print(f"written to {target}")
+    return 0
+
+
+def kind_of(folder: Path) -> Kind:
+    """Return what a folder holds.
+
+    Raises:
+        ConfigError: There is no such folder, or it holds none of them.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"there is no folder {folder}: pass that of a training run, an evaluation or a tournament.")
+    kind = folder_kind(folder)
+    if kind is not None:
+        return kind
+    inner = sorted(each.name for each in folder.iterdir() if (each / "config.json").is_file())
+    hint = f" There are such folders in it: {', '.join(inner[:5])}." if inner else ""
+    raise ConfigError(
+        f"{folder} is the folder of no training run, evaluation or tournament: its config.json is missing, damaged or "
+        f"of something else.{hint}"
+    )
+
+
+def _write_run(folder: Path, target: Path) -> None:
+    try:
+        from turngym.trainers.findings import read_run
+        from turngym.trainers.report import write_report
+        from turngym.trainers.run_folder import RunFolder
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"the report of a run draws a curve, which needs {error.name}: pip install 'turngym[train]'."
+        ) from error
+    run = read_run(RunFolder(folder))
+    if not (run.config or run.metrics or run.evaluations or run.samples):
+        raise ConfigError(f"{folder} holds nothing of a training run that can be read: {run.missing[0]}")
+    write_report(RunFolder(folder), target)
+
+
+def _write_evaluation(folder: Path, target: Path) -> None:
+    from turngym.benchmarks.pages.evaluation import write_evaluation_page
+
+    write_evaluation_page(folder, target)
+
+
+def _write_tournament(folder: Path, target: Path) -> None:
+    from turngym.benchmarks.pages.tournament import sound_tournament, tournament_page
+
+    write_atomic(target, tournament_page(sound_tournament(folder)))
+
+
+WRITERS: Mapping[Kind, Callable[[Path, Path], None]] = {
+    "training run": _write_run,
+    "evaluation": _write_evaluation,
+    "tournament": _write_tournament,
+}
+"""What a folder holds -> writes its page."""

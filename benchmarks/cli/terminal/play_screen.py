@@ -1,0 +1,108 @@
+"""What ``turngym play`` shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.columns import Columns
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from turngym.benchmarks.cli.terminal.half_blocks import half_blocks
+from turngym.benchmarks.cli.terminal.play_session import Session
+from turngym.printable import printable
+
+_MOST_LEGAL = 200
+
+
+class Screen:
+    """Shows an episode in a terminal, or as plain text where there is none.
+
+    Args:
+        console: The terminal.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def opening(self, session: Session, *, is_interactive: bool) -> None:
+        """Show what is played, the instructions and the first observation."""
+        self.line(f"{session.env.env_id}, seed {session.seed}", "bold")
+        self.line(session.env.instructions, "dim")
+        if is_interactive:
+            self.line(":help shows what else you can type, :legal what you can do now", "dim cyan")
+        self.state(session, is_interactive=is_interactive)
+
+    def state(self, session: Session, *, is_interactive: bool) -> None:
+        """Show the observation, and after the end how it went."""
+        turns = len(session.turns)
+        if session.is_over:
+            self.observation(session)
+            info = session.info
+            is_solved = info["success"] == 1
+            verdict = "solved" if is_solved else "turn limit reached" if session.is_truncated else "not solved"
+            style = "bold green" if is_solved else "bold red"
+            self.line(f"{verdict} after {turns} turns: return {session.total:g}, score {info['score']:g}", style)
+            if is_interactive:
+                self.line(":save FILE keeps the transcript; :undo, :restart, :next, or Enter to leave", "dim cyan")
+        else:
+            self.console.rule(f"turn {turns + 1}")
+            self.observation(session)
+
+    def observation(self, session: Session) -> None:
+        """Show the observation: its text, and the picture where there is one."""
+        picture: Any = session.env.render()
+        if isinstance(picture, np.ndarray):
+            width = min(64, self.console.width)
+            self.console.print(half_blocks(picture, width, 2 * max(8, self.console.height - 12)), end="")
+        self.line(session.text)
+
+    def turn(self, session: Session) -> None:
+        """Show what the last action has brought."""
+        note = "" if session.info["action_is_valid"] else "  (not a valid action)"
+        reward = session.turns[-1].reward
+        self.line(f"reward {reward:g}, return {session.total:g}{note}", "yellow" if note else "dim")
+
+    def action(self, action: str) -> None:
+        """Show what an agent does."""
+        self.line(f"action> {action}", "cyan")
+
+    def completion(self, text: str) -> None:
+        """Show what a model wrote, of which its action is a part."""
+        self.line(printable(text, keep="\n\t"), "dim")
+
+    def legal(self, actions: tuple[str, ...]) -> None:
+        """Show the legal actions."""
+        if not actions:
+            self.note("There is no list of legal actions here: the instructions tell the form of an answer.")
+            return
+        shown = [Text(action, style="cyan") for action in actions[:_MOST_LEGAL]]
+        self.console.print(Columns(shown, padding=(0, 2)))
+        if len(actions) > _MOST_LEGAL:
+            self.note(f"and {len(actions) - _MOST_LEGAL} more")
+
+    def commands(self, sentences: dict[str, str]) -> None:
+        """Show what can be typed after a colon."""
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        for name, sentence in sentences.items():
+            table.add_row(Text(name, style="cyan"), Text(sentence))
+        self.console.print(table)
+
+    def note(self, text: str) -> None:
+        """Show what is no part of the game."""
+        self.line(text, "cyan")
+
+    def problem(self, text: str) -> None:
+        """Show why something cannot be done."""
+        self.line(text, "yellow")
+
+    def line(self, text: str, style: str = "") -> None:
+        """Show a text as it is."""
+        self.console.print(_printable(text), style=style, markup=False, soft_wrap=True)
+
+
+def _printable(text: str) -> str:
+    """Escape what a terminal would act on or cannot show: control characters and lone surrogates."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode("ascii") for c in text)

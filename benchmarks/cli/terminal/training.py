@@ -1,0 +1,88 @@
+"""What ``turngym train`` says at its end: the result in one sentence, and the command that evaluates the model."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from turngym.benchmarks.cli.options.parsing import as_pairs
+from turngym.envs.multiagent.registration import is_game
+from turngym.trainers.config import TrainConfig
+from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.task import EVALUATION_SLOTS
+from turngym.trainers.wording import counted, percent
+
+_TABLE_OPTIONS = ("retries", "invalid_penalty")
+_DEFAULT_SLOTS = 32
+
+
+def result_sentence(folder: RunFolder) -> str:
+    """Return what the greedy evaluations before and after training found, in one sentence."""
+    evaluations = folder.evaluations()
+    after, before = evaluations.get("final-greedy"), evaluations.get("warmup-greedy")
+    if after is None:
+        return "The model was not evaluated (--evaluation.episodes 0)."
+    name, scale = ("Success", 100.0) if _is_number(after["success"]["value"]) else ("Return", 1.0)
+    key = "success" if name == "Success" else "reward_sum"
+    now, then = after[key], None if before is None else before[key]["value"]
+    shown = percent if scale > 1 else "{:.3f}".format
+    change = shown(now["value"])
+    if then is not None and _is_number(then):
+        change = f"{shown(then)} before training, {change} after"
+    where = counted(int(now["count"]), "game") if is_game(after["env_id"]) else counted(int(now["count"]), "test task")
+    interval = f"95 % interval {scale * now['low']:.1f} to {scale * now['high']:.1f}"
+    return f"{name} with the likeliest actions on {where}: {change} ({interval})."
+
+
+def result_as_json(folder: RunFolder, finished: bool) -> dict[str, Any]:
+    """Return what a run left behind, for programs.
+
+    Args:
+        folder: Its folder.
+        finished: Whether it came to its end.
+    """
+    config = folder.config()
+    return {
+        "run_dir": str(folder.path),
+        "finished": finished,
+        "preset": {"name": config.preset, "reason": config.preset_reason},
+        "iterations": len(folder.metrics()),
+        "evaluations": folder.evaluations(),
+        "evaluate": evaluation_command(folder, config) if finished else None,
+    }
+
+
+def evaluation_command(folder: RunFolder, config: TrainConfig) -> str:
+    """Return the command that evaluates the model of a run, as a shell reads it.
+
+    It plays the tasks of the run's own last evaluation with the likeliest actions, so it finds the same numbers.
+    """
+    model = f"hf:{folder.path / 'model'}"
+    left_out = set(config.model_settings("trained").left_out)
+    if is_game(config.env):
+        options = {key: value for key, value in config.env_options.items() if key not in _TABLE_OPTIONS}
+        players = ",".join([f"trained={model}", *config.self_play.evaluation_opponents])
+        words = ["turngym", "tournament", config.env, "--players", players, "--temperature", "0", *_options(options)]
+        return shlex.join(words)
+    words = ["turngym", "eval", config.env, "--agent", model]
+    words += _options({key: value for key, value in config.env_options.items() if key in left_out})
+    if left_out.intersection(config.wrappers):
+        words += [word for wrapper in config.wrappers for word in ("--wrapper", wrapper)]
+    done = folder.evaluations().get("final-greedy")
+    if done is not None:
+        episodes = int(done["success"]["count"])
+        slots = min(config.rollout.num_envs or EVALUATION_SLOTS, episodes)
+        words += ["--episodes", str(episodes)]
+        words += ["--num-envs", str(slots)] if slots != min(_DEFAULT_SLOTS, episodes) else []
+    words += ["--backend", config.rollout.backend] if config.rollout.backend != "sync" else []
+    return shlex.join(words)
+
+
+def _options(options: Mapping[str, Any]) -> list[str]:
+    return [word for pair in as_pairs(dict(options)) for word in ("--option", pair)]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not math.isnan(value)

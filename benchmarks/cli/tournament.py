@@ -1,0 +1,231 @@
+"""``turngym tournament``: players against one another, and their ratings."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from tyro.conf import Positional
+
+from turngym.agents.backends import AgentSettings
+from turngym.benchmarks.cli import eval as evaluation
+from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
+from turngym.benchmarks.cli.options.trained_models import tell
+from turngym.benchmarks.pages.tournament import write_tournament_page
+from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.run import play_tournament
+from turngym.benchmarks.tournaments.tables import remarks, tables_of
+from turngym.envs.multiagent.registration import make_game
+from turngym.errors import ConfigError
+from turngym.failures import resumable
+from turngym.interrupted import INTERRUPTED
+from turngym.output import print_json
+
+USES_OWN_MODULES = True
+_GENERIC_PLAYERS = ("random", "first_legal")
+_NAMED = re.compile(r"([^=:,\s]+)=(.+)")
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Let players of a game meet one another and rate them, with 95 % intervals.
+
+    Args:
+        game: Id of a game, such as turngym/KuhnPoker-v0, or `module:Class`; `turngym list games` shows them.
+        players: Who plays, with commas between: players of the game or generic ones (random, first_legal), agents
+            (hf:PATH_OR_NAME), players of your own (path/to/file.py:Class); NAME=PLAYER gives a name. All that the game
+            has and the generic ones, unless given.
+        blocks: Blocks of games. All games of a block share a seed, and every player comes to every seat or side.
+        seed: Seed of the tournament.
+        option: An option of the game, such as hands=10; may be repeated.
+        pairing: sides (each player as one whole team against each as the other), pairs, mixed, or auto.
+        sides: apart rates each player on each side, alike on all together; auto looks at the game.
+        retries: How often a seat is asked again after an invalid answer, before its default action is taken.
+        tables: Games that are played side by side; the result does not depend on it.
+        anchor: NAME or NAME=ELO of the player whose rating is fixed; random at 0 unless given.
+        prior: Weight of the prior of the ratings, in drawn games.
+        temperature: Sampling temperature of models; 0 always takes the likeliest token.
+        top_p: Nucleus share of the models' sampling.
+        max_new_tokens: Longest completion of a model; that of its training, or 256, unless given.
+        format: How models write an action: tag, boxed, json or plain.
+        style: How models are prompted: plain, react or summary, as in `turngym eval`.
+        prompt: A setting of the models' prompts, such as history=3 or instructions=false; may be repeated.
+        server: A setting of servers, such as concurrency=32, timeout=60 or prices=FILE; may be repeated.
+        out: A folder for plan, games, results and a page that shows them.
+        resume: Go on with the tournament in that folder; it may get more blocks.
+        json: Print the results as JSON.
+    """
+
+    game: Positional[str]
+    players: str = ""
+    blocks: int = 10
+    seed: int = 0
+    option: Pairs = ()
+    pairing: str = "auto"
+    sides: str = "auto"
+    retries: int = 1
+    tables: int = 64
+    anchor: str = ""
+    prior: float = 1.0
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_new_tokens: int | None = None
+    format: str | None = None
+    style: str | None = None
+    prompt: Pairs = ()
+    server: Pairs = ()
+    out: Path | None = None
+    resume: bool = False
+    json: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """Play, print the ratings, and write the folder if one was asked for."""
+    arguments = parse(Arguments, argv, "tournament")
+    plan = plan_of(arguments)
+    anchor, elo = anchor_of(arguments.anchor)
+    if not arguments.prior > 0:
+        raise ConfigError(f"--prior must be above 0, got {arguments.prior}.")
+    if arguments.tables < 1:
+        raise ConfigError(f"--tables must be at least 1, got {arguments.tables}.")
+    if arguments.resume and arguments.out is None:
+        raise ConfigError("--resume needs the folder of the tournament: pass it as --out.")
+    console = Console(highlight=False, quiet=arguments.json)
+    try:
+        with resumable(arguments.out, "games"), _progress(console) as progress:
+            task = progress.add_task("games", total=None)
+            found, _ = play_tournament(
+                plan,
+                folder=arguments.out,
+                resume=arguments.resume,
+                tables=arguments.tables,
+                anchor=anchor,
+                anchor_elo=elo,
+                prior=arguments.prior,
+                on_game=lambda done, total: progress.update(task, completed=done, total=total),
+            )
+    except KeyboardInterrupt:
+        if arguments.out is None:
+            raise
+        console.print("interrupted: the same command with --resume goes on", markup=False)
+        return INTERRUPTED
+    if arguments.out is not None:
+        with resumable(arguments.out, "games"):
+            write_tournament_page(arguments.out)
+    if arguments.json:
+        print_json(found, sort_keys=True)
+        return 0
+    for title, table in tables_of(found):
+        console.print(title, style="bold", markup=False)
+        console.print(table)
+    for line in remarks(found):
+        console.print(line, markup=False)
+    if arguments.out is not None:
+        console.print(f"written to {arguments.out}; {arguments.out / 'page.html'} shows it", markup=False)
+    return 0
+
+
+def plan_of(arguments: Arguments) -> Plan:
+    """Return what is to be played.
+
+    Raises:
+        UnknownName: There is no such game, or action format.
+        ConfigError: A setting is wrong.
+    """
+    if arguments.blocks < 1:
+        raise ConfigError(f"--blocks must be at least 1, got {arguments.blocks}.")
+    if arguments.retries < 0:
+        raise ConfigError(f"--retries must be at least 0, got {arguments.retries}.")
+    options = key_values(arguments.option, "--option")
+    game = make_game(arguments.game, **options)
+    chosen = arguments.players or ",".join(dict.fromkeys([*_GENERIC_PLAYERS, *game.players]))
+    players, common = players_of(chosen), _agent_settings(arguments)
+    own = {name: _agent_settings(arguments, player) for name, player in players.items()}
+    for name, player in players.items():
+        tell(player, arguments.game, options, (), own[name])
+    return Plan(
+        arguments.game,
+        players,
+        arguments.blocks,
+        arguments.seed,
+        options,
+        arguments.pairing,
+        arguments.sides,
+        arguments.retries,
+        common,
+        {name: changed for name, settings in own.items() if (changed := _changed(common, settings))},
+    )
+
+
+def _changed(common: AgentSettings, own: AgentSettings) -> dict[str, Any]:
+    """Return the fields that an agent has for itself."""
+    names = [field.name for field in dataclasses.fields(common)]
+    return {name: getattr(own, name) for name in names if getattr(own, name) != getattr(common, name)}
+
+
+def _agent_settings(arguments: Arguments, player: str = "") -> AgentSettings:
+    """Return what agents, or that of one player, are made with, checked like those of an evaluation."""
+    like = evaluation.Arguments(
+        "",
+        player,
+        seed=arguments.seed,
+        temperature=arguments.temperature,
+        top_p=arguments.top_p,
+        max_new_tokens=arguments.max_new_tokens,
+        format=arguments.format,
+        style=arguments.style,
+        prompt=arguments.prompt,
+        server=arguments.server,
+    )
+    evaluation.check_numbers(like)
+    return evaluation.agent_settings(like)
+
+
+def players_of(text: str) -> dict[str, str]:
+    """Return name -> player from the words of ``--players``.
+
+    Raises:
+        ConfigError: A name occurs twice, or a word is empty.
+
+    >>> players_of("random,mine=hf:runs/mine")
+    {'random': 'random', 'mine': 'hf:runs/mine'}
+    """
+    found: dict[str, str] = {}
+    for word in text.split(","):
+        word = word.strip()
+        if not word:
+            raise ConfigError(f"--players takes names with commas between, such as random,first_legal, got {text!r}.")
+        named = _NAMED.fullmatch(word)
+        name, player = named.groups() if named else (word, word)
+        if name in found:
+            raise ConfigError(f"--players has {name!r} twice: give one another name, such as other={player}.")
+        found[name] = player
+    return found
+
+
+def anchor_of(text: str) -> tuple[str, float]:
+    """Return the name and the Elo of ``--anchor``.
+
+    Raises:
+        ConfigError: The Elo is no number.
+
+    >>> anchor_of("first_legal=1000")
+    ('first_legal', 1000.0)
+    """
+    name, _, value = text.rpartition("=") if "=" in text else (text, "", "0")
+    try:
+        elo = float(value)
+    except ValueError:
+        raise ConfigError(f"--anchor takes NAME or NAME=ELO, such as random=1000, got {text!r}.") from None
+    return name, elo
+
+
+def _progress(console: Console) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True, disable=console.quiet)

@@ -1,0 +1,286 @@
+"""``turngym train``: every field of the training settings as an option."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import tyro
+
+from turngym.benchmarks.cli.options.parsing import (
+    as_pairs,
+    find_env,
+    key_values,
+    loosened,
+    relaxed,
+    require_text_env,
+    strict,
+)
+from turngym.benchmarks.cli.options.prompts import template_text
+from turngym.benchmarks.cli.options.usage import read_words
+from turngym.envs.multiagent.registration import GAMES, is_game
+from turngym.errors import ConfigError, RunStopped, TurngymError, missing_extra
+from turngym.interrupted import INTERRUPTED
+from turngym.output import print_json
+
+if TYPE_CHECKING:
+    from turngym.trainers.config import TrainConfig
+    from turngym.trainers.presets import Choice
+
+USES_OWN_MODULES = True
+_STOPPED = 3
+_NO_OPTIONS = ("algorithm_options", "preset_reason")
+_OWN_LINES = """
+        run_dir: Folder of the run; `runs/ENVIRONMENT-ALGORITHM-seedSEED` unless given.
+        resume: Go on with the run in that folder, with the settings that it has.
+        json: Print the result as JSON.
+"""
+_ENV = Annotated[
+    str,
+    tyro.conf.arg(
+        aliases=["--game"], help="Id of the environment, or of a game between seats, which is learnt by self-play."
+    ),
+]
+_ENV_OPTIONS = Annotated[
+    tuple[str, ...],
+    tyro.conf.arg(
+        metavar="[KEY=VALUE ...]",
+        help="Options of the environment, such as view=grid max_turns=20; those of another environment start empty.",
+    ),
+]
+
+_WRAPPERS = Annotated[
+    tuple[str, ...],
+    tyro.conf.UseAppendAction,
+    tyro.conf.arg(
+        name="wrapper",
+        metavar="SPEC",
+        help="A wrapper around the environment, such as history:k=4; may be repeated, the first innermost.",
+    ),
+]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Train; an interrupted run keeps a checkpoint and says how to go on, a stopped one says why as well.
+
+    Returns:
+        0 finished, 3 stopped by a fault (``diagnosis.json`` in the run folder), 130 interrupted.
+    """
+    from rich.console import Console
+
+    config, run_dir, resume = parse_train(argv)
+    with _training_packages():
+        from turngym.benchmarks.cli.terminal.training import evaluation_command, result_as_json, result_sentence
+        from turngym.trainers.job import train
+        from turngym.trainers.presets import preset_sentence
+        from turngym.trainers.run_folder import RunFolder
+    console = Console(highlight=False)
+    if not resume:
+        console.print(preset_sentence(config), markup=False, soft_wrap=True)
+    try:
+        result = train(config, run_dir, resume)
+    except RunStopped as error:
+        print(error, file=sys.stderr)
+        return _STOPPED
+    except KeyboardInterrupt:  # in the warm-up or the last evaluation, which a resumed run does anew
+        if not (run_dir / "config.json").is_file():
+            raise
+        console.print(_way_on(run_dir), markup=False, soft_wrap=True)
+        return INTERRUPTED
+    if result.finished:
+        folder = RunFolder.open(result.path)
+        console.print(f"report: {result.report}", markup=False, soft_wrap=True)
+        console.print(f"{result_sentence(folder)} Evaluate the model with:", markup=False, soft_wrap=True)
+        console.print(f"  {evaluation_command(folder, folder.config())}", markup=False, soft_wrap=True)
+    if "--json" in argv:
+        print_json(result_as_json(RunFolder.open(result.path), result.finished))
+    if result.finished:
+        return 0
+    console.print(_way_on(result.path), markup=False, soft_wrap=True)
+    return INTERRUPTED
+
+
+def _way_on(run_dir: Path) -> str:
+    return f"interrupted: `turngym train --resume --run-dir {shlex.quote(str(run_dir))}` goes on"
+
+
+def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
+    """Return the settings, the run folder, and whether to resume.
+
+    The options depend on the algorithm, and the defaults on the environment and the model, so these are looked at
+    first. With ``--resume`` the settings of the run are the defaults, and nothing may differ from them.
+
+    Raises:
+        UnknownName: There is no such algorithm or environment.
+        ConfigError: A setting is wrong, or differs from those of the run that is resumed.
+        CheckpointError: There is no run to resume.
+        MissingExtra: The packages that training needs are not installed.
+    """
+    with _training_packages():
+        from turngym.trainers.config import QUICKSTART_ENV, TrainConfig
+        from turngym.trainers.presets import with_preset
+        from turngym.trainers.run_folder import RunFolder
+    env = _given(argv, "env", "game")
+    start = TrainConfig() if env in (None, QUICKSTART_ENV) else TrainConfig(env=env, env_options={})
+    default = "rae" if is_game(start.env) else start.algorithm
+    start = dataclasses.replace(start, algorithm=_given(argv, "algorithm") or default)
+    is_help = "--help" in argv or "-h" in argv
+    if "--resume" in argv and not is_help:
+        stored = RunFolder.open(_run_dir(argv, start)).config()
+        config, _ = _parsed(argv, stored)
+        _require_same(config, stored)
+        return stored, _run_dir(argv, stored), True
+    config, run_dir = _parsed(argv, with_preset(start, *_choice(argv)))
+    if not is_game(config.env):
+        require_text_env(find_env(config.env, GAMES))
+    return config, run_dir or default_run_dir(config), False
+
+
+def _choice(argv: Sequence[str]) -> Choice:
+    """Return the preset that is asked for, or the one for the model; a model that cannot be read is refused later."""
+    from turngym.trainers.config import EMBEDDED
+    from turngym.trainers.presets import PRESETS, Choice, preset_for
+
+    model, given = _given(argv, "model"), _given(argv, "preset")
+    for name in PRESETS:
+        if given == name:
+            return Choice(name, "it was asked for")
+    if model in (None, EMBEDDED):
+        return Choice("quickstart", "no other model than the embedded one was given")
+    from turngym.agents.model_size import parameter_count
+
+    try:
+        return preset_for(parameter_count(model), has_adapters=_given(argv, "lora-rank") not in (None, "0"))
+    except TurngymError:
+        return Choice("small", "the size of the model cannot be read")
+
+
+def default_run_dir(config: TrainConfig) -> Path:
+    """Return the folder of a run that was given none."""
+    name = config.env.rpartition("/")[2].rpartition("-v")[0] or config.env
+    safe = "".join(character if character.isalnum() or character in "+_-" else "-" for character in name)
+    method = "+".join(part.rpartition(":")[2] for part in config.algorithm.split("+"))
+    return Path("runs") / f"{safe}-{method}-seed{config.seed}".lower()
+
+
+def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path | None]:
+    """Return the settings on the command line, and the run folder if it is there too."""
+    from turngym.trainers.algorithms import build, parts
+    from turngym.trainers.config import TrainConfig
+
+    kinds = dict(parts(start.algorithm))
+    methods = {name: kind(**start.algorithm_options.get(name, {})) for name, kind in kinds.items()}
+    default = _default_arguments(start, methods)
+    found = read_words(lambda: tyro.cli(type(default), default=default, args=list(argv), prog="turngym train"), argv)
+    values = {
+        field.name: getattr(found, field.name)
+        for field in dataclasses.fields(TrainConfig)
+        if hasattr(found, field.name)
+    }
+    values["env_options"] = key_values(found.env_options, "--env-options")
+    prompt = found.rollout.prompt
+    prompt = dataclasses.replace(prompt, chat_template=template_text(prompt.chat_template))
+    values["rollout"] = dataclasses.replace(found.rollout, prompt=prompt)
+    for name, hint in get_type_hints(TrainConfig).items():
+        if dataclasses.is_dataclass(hint):
+            values[name] = strict(values[name], hint)
+    chosen = {name: strict(getattr(found, name), kind) for name, kind in kinds.items()}
+    config = TrainConfig(**values, algorithm_options=_differences(chosen), preset_reason=start.preset_reason)
+    build(config.algorithm, config.algorithm_options)
+    return config, found.run_dir
+
+
+def _default_arguments(start: TrainConfig, methods: Mapping[str, Any]) -> Any:
+    """Return an object of a class made for this command line: its fields are the options, its values the defaults."""
+    hints = get_type_hints(type(start))
+    kinds: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(start):
+        value = getattr(start, field.name)
+        if field.name == "env":
+            kinds[field.name], values[field.name] = _ENV, value
+        elif field.name == "env_options":
+            kinds[field.name], values[field.name] = _ENV_OPTIONS, as_pairs(dict(value))
+        elif field.name == "wrappers":
+            kinds[field.name], values[field.name] = _WRAPPERS, value
+        elif field.name not in _NO_OPTIONS:
+            is_nested = dataclasses.is_dataclass(value)
+            kinds[field.name] = relaxed(hints[field.name]) if is_nested else hints[field.name]
+            values[field.name] = loosened(value)
+    for name, method in methods.items():
+        kind: Any = type(method)
+        kinds[name], values[name] = relaxed(kind), loosened(method)
+    flag: Any = tyro.conf.FlagCreatePairsOff[bool]
+    kinds |= {"run_dir": Path | None, "resume": flag, "json": flag}
+    values |= {"run_dir": None, "resume": False, "json": False}
+    doc = (type(start).__doc__ or "").rstrip().replace("``", "`") + _OWN_LINES
+    doc = "Train a language model on an environment" + doc.partition("A training run")[2]
+    made = dataclasses.make_dataclass("Arguments", list(kinds.items()), namespace={"__doc__": doc}, frozen=True)
+    return made(**values)
+
+
+def _differences(chosen: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return part -> the settings that differ from the defaults of that part."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, config in chosen.items():
+        default = type(config)()
+        values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+        changed = {key: value for key, value in values.items() if value != getattr(default, key)}
+        if changed:
+            found[name] = changed
+    return found
+
+
+def _require_same(config: TrainConfig, stored: TrainConfig) -> None:
+    """Refuse settings beside ``--resume`` that differ from those of the run."""
+    for field in dataclasses.fields(stored):
+        asked, has = getattr(config, field.name), getattr(stored, field.name)
+        if asked != has:
+            raise ConfigError(
+                f"--resume goes on with the settings of the run, whose {field.name} is {has!r} and not {asked!r}: "
+                f"leave that option out, or start a new run in another --run-dir."
+            )
+
+
+def _run_dir(argv: Sequence[str], config: TrainConfig) -> Path:
+    """Return the run folder before the command line is parsed."""
+    given = _given(argv, "run-dir")
+    if given is not None:
+        return Path(given)
+    seed = _given(argv, "seed") or ""
+    return default_run_dir(dataclasses.replace(config, seed=int(seed)) if seed.isdecimal() else config)
+
+
+def _given(argv: Sequence[str], *names: str) -> str | None:
+    """Return what an option of some names is set to, the last time that it occurs.
+
+    >>> _given(["--algorithm", "ppo", "--run_dir=x"], "run-dir")
+    'x'
+    """
+    found = None
+    for position, word in enumerate(argv):
+        name, sign, value = word.partition("=")
+        if name.replace("_", "-") not in [f"--{option}" for option in names]:
+            continue
+        if sign:
+            found = value
+        elif position + 1 < len(argv):
+            found = argv[position + 1]
+    return found
+
+
+@contextmanager
+def _training_packages() -> Iterator[None]:
+    """Name the extra where a package is absent; an absent module of turngym itself is a bug and stays as it is."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "turngym"):
+            raise
+        raise missing_extra("training", package, "train") from error

@@ -1,0 +1,105 @@
+"""``turngym verify``: does a submission hold what it claims?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from tyro.conf import Positional
+
+from turngym.benchmarks.cli.options.parsing import parse
+from turngym.benchmarks.verification.findings import MEANINGS
+from turngym.benchmarks.verification.verify import Verification, checked
+from turngym.errors import ConfigError
+from turngym.output import print_json
+from turngym.printable import printable
+from turngym.trainers.wording import counted
+
+SCHEMA = 1
+"""Version of what ``--json`` prints."""
+_SHOWN, _LONGEST, _MOST_SECONDS = 20, 2_000, 10**6
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Check a folder that `turngym eval` or `turngym tournament` wrote to its `--out`: no model is needed.
+
+    The files must have the right shape, hold every task of the suite once, agree with one another and with the
+    environments installed here, and every number of results.json must follow from episodes.jsonl. Then a drawn share
+    of the episodes is played again from seed and actions, and all that claim a success where playing is cheap. That
+    happens in a process of its own with limits, and nothing that the files name is imported. The exit status is 0 if
+    all is right, and 1 if not.
+
+    The folder of a tournament is checked likewise: schedule, ratings and all other numbers, and a share of its games.
+
+    Args:
+        folder: The folder.
+        replay: Share of each environment's episodes to play again, at least one of each; 0 for none.
+        seed: Draw the same episodes as the check that showed this seed; another draw each time unless given.
+        baselines: Also play the random and the expert baseline again, in full.
+        seconds: Time that the check may take; a folder that needs more is rejected.
+        json: Print what was found as JSON.
+    """
+
+    folder: Positional[Path]
+    replay: float = 0.05
+    seed: int | None = None
+    baselines: bool = False
+    seconds: float = 900.0
+    json: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """Check, print, and return 1 if something is wrong."""
+    arguments = parse(Arguments, argv, "verify")
+    if not 0 <= arguments.replay <= 1:
+        raise ConfigError(f"--replay must lie in [0, 1], got {arguments.replay}.")
+    if arguments.seed is not None and arguments.seed < 0:
+        raise ConfigError(f"--seed must be 0 or more, got {arguments.seed}.")
+    if not 0 < arguments.seconds <= _MOST_SECONDS:
+        raise ConfigError(f"--seconds must lie in 0 to {_MOST_SECONDS:,}, got {arguments.seconds:g}.")
+    found = checked(
+        arguments.folder,
+        replay=arguments.replay,
+        seed=arguments.seed,
+        baselines=arguments.baselines,
+        seconds=arguments.seconds,
+    )
+    if arguments.json:
+        print_json({"version": SCHEMA, **found.as_json()})
+    else:
+        _show(found, Console(highlight=False))
+    return 0 if found.is_accepted else 1
+
+
+def _show(found: Verification, console: Console) -> None:
+    """Show the verdict, and all that is wrong by its name."""
+
+    def line(text: str) -> None:
+        console.print(text, soft_wrap=True)
+
+    for name, meaning in MEANINGS.items():
+        mine = [finding for finding in found.findings if finding.name == name]
+        if mine:
+            line(f"[red]FAIL[/red]  [bold]{name}[/bold]  {meaning}")
+            for finding in mine[:_SHOWN]:
+                line(f"      {_shown(finding.place)}: {_shown(finding.message)}")
+            if len(mine) > _SHOWN:
+                line(f"      and {len(mine) - _SHOWN} more: --json shows all")
+    for note in found.notes:
+        line(f"[yellow]note[/yellow]  {_shown(note)}")
+    if found.is_accepted:
+        line(f"[green]{_shown(str(found.path))} is accepted[/green], label: [bold]{found.label}[/bold].")
+        claims = f", {found.claims_replayed} of {found.claims} that claim something among them" if found.claims else ""
+        line(f"{found.replayed} of {found.episodes} episodes were played again{claims} (--seed {found.seed}).")
+    else:
+        count = counted(len(found.findings), "finding")
+        line(f"[red]{_shown(str(found.path))} is rejected[/red]: {count} (--seed {found.seed}).")
+
+
+def _shown(text: str) -> str:
+    """Return text of the folder as a terminal may show it."""
+    return escape(printable(text[:_LONGEST]))

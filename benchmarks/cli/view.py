@@ -1,0 +1,118 @@
+"""``turngym view``: episodes turn by turn, in a browser."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from tyro.conf import Positional
+
+from turngym.benchmarks.cli.options.parsing import parse
+from turngym.benchmarks.pages.viewer.data import Viewer
+from turngym.benchmarks.pages.viewer.runs import open_run
+from turngym.errors import ConfigError
+from turngym.folders import require_file
+
+_SWITCH_SECONDS = 0.0005
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Show episodes turn by turn in a browser, or two runs side by side.
+
+    A path is the folder of an evaluation, a tournament or a training run, or a JSONL file or folder of the wrapper
+    `record`. Without --out, a small server on this machine alone shows the page at the address that is printed, until
+    Ctrl-C; it opens large files at once. With --out, one HTML file is written that needs neither server nor network.
+
+    Args:
+        path: What to show.
+        other: Another run on the same tasks, to compare with: tasks that differ most come first.
+        out: Write a page to this file instead of serving one.
+        episodes: Most episodes of a written page; 0 takes all.
+        failed: Only episodes that did not solve their task.
+        task: Only episodes of a task: its number, label#number, match, instance or seed.
+        port: Port of the server; 0 takes a free one.
+        open: Open the page in the browser of this machine.
+        force: Write over an existing file.
+    """
+
+    path: Positional[Path]
+    other: Positional[Path | None] = None
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    episodes: int = 100
+    failed: bool = False
+    task: str = ""
+    port: int = 0
+    open: bool = False
+    force: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve or write the page."""
+    arguments = parse(Arguments, argv, "view")
+    if arguments.episodes < 0:
+        raise ConfigError(f"--episodes must be 0 or more, got {arguments.episodes}.")
+    if not 0 <= arguments.port < 65536:
+        raise ConfigError(f"--port must lie in 0 to 65535, got {arguments.port}.")
+    if any(map(str.isspace, arguments.task)):
+        raise ConfigError(f"--task takes one word, got {arguments.task!r}.")
+    viewer = Viewer(open_run(arguments.path), None if arguments.other is None else open_run(arguments.other))
+    for run in viewer.runs:
+        run.require_episodes()
+    query = " ".join(filter(None, ["failed" if arguments.failed else "", arguments.task and f"task:{arguments.task}"]))
+    return _serve(viewer, arguments, query) if arguments.out is None else _write(viewer, arguments, query)
+
+
+def _serve(viewer: Viewer, arguments: Arguments, query: str) -> int:
+    from turngym.benchmarks.pages.viewer.server import ViewerServer
+
+    sys.setswitchinterval(_SWITCH_SECONDS)  # the page shall not wait for the search
+    viewer.search()
+    try:
+        server = ViewerServer(viewer, arguments.port, query)
+    except OSError as error:
+        raise ConfigError(
+            f"port {arguments.port} cannot be used ({error}): leave --port out for a free one."
+        ) from error
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with server:
+        print(server.address, flush=True)
+        print("Ctrl-C ends it. Whoever has this address can read these episodes.", file=sys.stderr, flush=True)
+        if arguments.open:
+            webbrowser.open(server.address)
+        try:
+            server.serve_forever(poll_interval=0.2)
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+    return 0
+
+
+def _write(viewer: Viewer, arguments: Arguments, query: str) -> int:
+    from turngym.benchmarks.pages.viewer.file import write_page
+
+    assert arguments.out is not None
+    require_file(arguments.out, "view.html")
+    if arguments.out.exists() and not arguments.force:
+        raise ConfigError(f"{arguments.out} exists already: pass --force to write over it, or another file.")
+    if arguments.task:
+        _require_task(viewer, arguments.task)
+    written, found = write_page(viewer, arguments.out, query, arguments.episodes or None)
+    what = "tasks" if viewer.is_diff else "episodes"
+    print(f"written to {arguments.out}: {written} of {found} {what}, {arguments.out.stat().st_size / 2**20:.1f} MiB")
+    return 0
+
+
+def _require_task(viewer: Viewer, task: str) -> None:
+    """Refuse a task of which there is no episode."""
+    for run in viewer.runs:
+        run.wait_for()
+    if next(viewer.all_rows(f"task:{task}"), None) is None:
+        raise ConfigError(
+            f"no episode is of the task {task!r}: --task takes its number, label#number, match, instance or seed."
+        )

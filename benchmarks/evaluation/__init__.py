@@ -1,0 +1,34 @@
+"""Evaluations: their plan, the run, the folder that it writes and reads, and comparisons of two."""
+
+from typing import TYPE_CHECKING
+
+from turngym.exports import lazy_names
+
+if TYPE_CHECKING:
+    from turngym.benchmarks.evaluation.comparison import Comparison, compare
+    from turngym.benchmarks.evaluation.plan import Execution, Plan, play_plan, result_of
+    from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
+    from turngym.benchmarks.evaluation.submission import Submission, read_submission
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "turngym.benchmarks.evaluation.comparison": ("Comparison", "compare"),
+            "turngym.benchmarks.evaluation.plan": ("Execution", "Plan", "play_plan", "result_of"),
+            "turngym.benchmarks.evaluation.run": ("EvaluationRun", "Watcher"),
+            "turngym.benchmarks.evaluation.submission": ("Submission", "read_submission"),
+        },
+    )
+
+__all__ = [
+    "Comparison",
+    "EvaluationRun",
+    "Execution",
+    "Plan",
+    "Submission",
+    "Watcher",
+    "compare",
+    "play_plan",
+    "read_submission",
+    "result_of",
+]

@@ -1,0 +1,197 @@
+"""Two submissions on the same tasks, compared task by task: the work of ``turngym compare``.
+
+Tasks differ far more in difficulty than agents do, so the difference on each task is known much better than the
+difference of two means. Attempts at one task count together; whole blocks of tasks are resampled.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from turngym.agents.intervals import Estimate, paired_difference, wilson
+from turngym.benchmarks.evaluation.submission import Submission
+from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean
+from turngym.errors import ConfigError
+
+METRICS = {"success": "success", "score": "score", "return": "returns", "turns": "length"}
+"""Metric -> field of an episode."""
+_LOWER_IS_BETTER = ("turns",)
+_FEW = 20
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How the second side differs from the first in one environment, or over all.
+
+    Args:
+        metrics: Metric -> mean difference, second minus first.
+        first: Metric -> mean of the first side.
+        second: Metric -> mean of the second side.
+        gained: Tasks on which the second side does better by the suite's metric.
+        lost: Tasks on which it does worse.
+        equal: All other tasks.
+    """
+
+    metrics: Mapping[str, Estimate]
+    first: Mapping[str, float]
+    second: Mapping[str, float]
+    gained: int
+    lost: int
+    equal: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        estimates = {name: as_json(estimate, name not in _LOWER_IS_BETTER) for name, estimate in self.metrics.items()}
+        tasks = {"gained": self.gained, "lost": self.lost, "equal": self.equal}
+        return {"difference": estimates, "first": dict(self.first), "second": dict(self.second), "tasks": tasks}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of two submissions.
+
+    Args:
+        suite: What both played.
+        metric: What counts.
+        names: How the two are called.
+        environments: Label -> difference.
+        overall: The mean over the environments with equal weights.
+    """
+
+    suite: str
+    metric: str
+    names: tuple[str, str]
+    environments: Mapping[str, Difference]
+    overall: Difference
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {
+            "suite": self.suite,
+            "metric": self.metric,
+            "first": self.names[0],
+            "second": self.names[1],
+            "environments": {label: found.as_json() for label, found in self.environments.items()},
+            "overall": self.overall.as_json(),
+        }
+
+
+def compare(first: Submission, second: Submission) -> Comparison:
+    """Compare two submissions on the same tasks; differences are those of the second to the first.
+
+    Raises:
+        ConfigError: They did not play the same tasks under the same rules.
+    """
+    require_same_tasks(first, second)
+    metric = str(first.config["suite"]["metric"])
+    environments = {
+        each["label"]: _difference(first.of(each["label"]), second.of(each["label"]), metric)
+        for each in first.config["environments"]
+    }
+    names = (str(first.metadata["name"]), str(second.metadata["name"]))
+    overall = _overall(list(environments.values()))
+    return Comparison(str(first.config["suite"]["name"]), metric, names, environments, overall)
+
+
+def require_same_tasks(first: Submission, second: Submission) -> None:
+    """Refuse submissions whose tasks or rules differ.
+
+    Raises:
+        ConfigError: They differ; the message says in what, and how to get two that do not.
+    """
+    mine, theirs = first.config["suite"], second.config["suite"]
+    for key in ("name", "version", "metric"):
+        if mine[key] != theirs[key]:
+            raise _refusal(first, second, f"the {key} of the suite is {mine[key]!r} there and {theirs[key]!r} here")
+    ours = {each["label"]: each for each in first.config["environments"]}
+    other = {each["label"]: each for each in second.config["environments"]}
+    if ours.keys() != other.keys():
+        label = sorted(ours.keys() ^ other.keys())[0]
+        raise _refusal(first, second, f"only {(first if label in ours else second).path} has {label}")
+    for label, each in ours.items():
+        if each["ruleset_hash"] != other[label]["ruleset_hash"]:
+            raise _refusal(first, second, f"{label} had other rules (its ruleset hash differs)")
+        seeds = [{row["seed"] for row in side.of(label)} for side in (first, second)]
+        if seeds[0] != seeds[1]:
+            counts = f"{len(seeds[0])} and {len(seeds[1])} tasks, {len(seeds[0] & seeds[1])} of them the same"
+            raise _refusal(first, second, f"{label} has {counts}")
+        if not seeds[0]:
+            raise _refusal(first, second, f"{label} has no episode")
+
+
+def _refusal(first: Submission, second: Submission, reason: str) -> ConfigError:
+    name = second.config["suite"]["name"]
+    return ConfigError(
+        f"{first.path} and {second.path} did not play the same tasks: {reason}. Only equal tasks can be paired: run "
+        f"`turngym eval {name} --agent ... --out FOLDER` for both with the same --episodes, --seed and options."
+    )
+
+
+def _difference(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]], metric: str) -> Difference:
+    """Pair the episodes of one environment by their task."""
+    blocks = {row["seed"]: row["block_id"] for row in first}
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    for name, field in METRICS.items():
+        sides = [_by_task(rows, field) for rows in (first, second)]
+        found[name] = [sides[0][seed] for seed in blocks], [sides[1][seed] for seed in blocks]
+    changes = [b - a for a, b in zip(*found[metric], strict=True)]
+    metrics = {name: paired_difference(b, a, blocks=list(blocks.values())) for name, (a, b) in found.items()}
+    if len(set(changes)) == 1 and metric == "success":
+        metrics[metric] = _unanimous(metrics[metric])
+    return Difference(
+        metrics,
+        {name: sum(a) / len(a) for name, (a, _) in found.items()},
+        {name: sum(b) / len(b) for name, (_, b) in found.items()},
+        sum(change > 0 for change in changes),
+        sum(change < 0 for change in changes),
+        sum(change == 0 for change in changes),
+    )
+
+
+def _unanimous(found: Estimate) -> Estimate:
+    """Return the difference where all tasks agree, in which resampling finds no spread.
+
+    By Wilson's interval so many tasks leave a share of others open; on them the difference is taken to be one success
+    away.
+    """
+    unseen = 1 - wilson(found.blocks, found.blocks)[0]
+    low, high = max(-1.0, found.value - unseen), min(1.0, found.value + unseen)
+    return dataclasses.replace(found, low=low, high=high, method="Wilson")
+
+
+def _by_task(rows: Sequence[Mapping[str, Any]], field: str) -> dict[int, float]:
+    """Return seed -> mean of a field over the attempts at that task."""
+    values: dict[int, list[float]] = {}
+    for row in rows:
+        values.setdefault(row["seed"], []).append(float(row[field]))
+    return {seed: sum(found) / len(found) for seed, found in values.items()}
+
+
+def _overall(parts: Sequence[Difference]) -> Difference:
+    def mean(values: Sequence[float]) -> float:
+        return sum(values) / len(values)
+
+    return Difference(
+        {name: equal_weight_mean([part.metrics[name] for part in parts]) for name in METRICS},
+        {name: mean([part.first[name] for part in parts]) for name in METRICS},
+        {name: mean([part.second[name] for part in parts]) for name in METRICS},
+        sum(part.gained for part in parts),
+        sum(part.lost for part in parts),
+        sum(part.equal for part in parts),
+    )
+
+
+def verdict(comparison: Comparison) -> str:
+    """Return in one sentence whether one side did better, as far as the interval shows it."""
+    first, second = comparison.names if comparison.names[0] != comparison.names[1] else ("the first", "the second")
+    found = comparison.overall.metrics[comparison.metric]
+    if found.low > 0:
+        told = f"{second} did better than {first}: the interval lies above 0."
+    elif found.high < 0:
+        told = f"{second} did worse than {first}: the interval lies below 0."
+    else:
+        told = f"No difference between {first} and {second} is shown: the interval holds 0."
+    return told if found.blocks >= _FEW else f"{told} With {found.blocks} tasks this says little."

@@ -1,0 +1,160 @@
+"""Evaluating an agent on a suite, episode by episode: what was finished before is not played again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from turngym.agents.core import Agent
+from turngym.agents.evaluate import open_vector, play_all, summarise_records
+from turngym.agents.rollout import Schedule
+from turngym.agents.styled_agent import learns_between_tries
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.agents.usage import Usage, total
+from turngym.benchmarks.evaluation.folder import Key
+from turngym.benchmarks.evaluation.tries import ReadTranscript, remind, require_tries
+from turngym.benchmarks.suites import Suite, SuiteEntry, SuiteResult
+from turngym.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The episodes of an evaluation.
+
+    Args:
+        suite: The suite.
+        seeds: The seeds of each entry, from :meth:`SuiteEntry.find_seeds`.
+        repeats: Attempts at each task.
+    """
+
+    suite: Suite
+    seeds: tuple[tuple[int, ...], ...]
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise ConfigError(f"an evaluation has at least 1 attempt at each task, got {self.repeats}.")
+
+    def entries(self) -> Iterator[tuple[SuiteEntry, tuple[int, ...]]]:
+        """Yield each entry with its seeds."""
+        return zip(self.suite.entries, self.seeds, strict=True)
+
+    def episodes(self) -> Iterator[Key]:
+        """Yield every episode, in the order in which they are written down: all attempts at a task together."""
+        for entry, seeds in self.entries():
+            yield from ((entry.label, task, attempt) for task in range(len(seeds)) for attempt in range(self.repeats))
+
+    def specs(self, entry: SuiteEntry, seeds: Sequence[int], done: Mapping[Key, Any]) -> dict[int, tuple[Key, int]]:
+        """Return number of the episode -> episode and seed, for those that are not done; first attempts first.
+
+        The numbers fix what an agent draws. They do not depend on what is done, nor on how many attempts follow.
+        """
+        found = {}
+        for attempt in range(self.repeats):
+            for task, seed in enumerate(seeds):
+                key = (entry.label, task, attempt)
+                if key not in done:
+                    found[attempt * len(seeds) + task] = key, seed
+        return found
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How episodes are run; none of it changes what an agent of reproducible answers does.
+
+    Args:
+        num_envs: Environments that are played side by side.
+        backend: Backend of the vector.
+        schedule: ``lockstep`` or ``continuous``.
+    """
+
+    num_envs: int = 32
+    backend: str = "sync"
+    schedule: Schedule = "lockstep"
+
+
+def play_plan(
+    plan: Plan,
+    agent: Agent,
+    execution: Execution,
+    done: Mapping[Key, Any],
+    on_episode: Callable[[SuiteEntry, Key, Trajectory], None],
+    may_begin: Callable[[], bool] | None = None,
+    transcript_of: ReadTranscript | None = None,
+) -> None:
+    """Play the episodes of a plan that are not done.
+
+    Args:
+        plan: The episodes.
+        agent: Who plays.
+        execution: How they are run.
+        done: Episodes that are finished already.
+        on_episode: Called once for each episode as it ends; one that faults is first played once more.
+        may_begin: Asked before episodes begin; once it says no, the others are left out.
+        transcript_of: Gives the transcript of an episode that is over, for an agent that learns from one try at a task
+            to the next; its tries are played one after another.
+
+    Raises:
+        ConfigError: Such an agent has a single try, or there are no transcripts for it.
+    """
+    is_learning = learns_between_tries(agent)
+    require_tries(agent, plan.repeats)
+    if is_learning and transcript_of is None:
+        raise ConfigError("an agent that learns between tries needs the transcripts of its tries: pass transcript_of.")
+    for entry, seeds in plan.entries():
+        waiting = plan.specs(entry, seeds, done)
+        if not waiting:
+            continue
+        if may_begin is not None and not may_begin():
+            return
+
+        def tell(
+            trajectory: Trajectory, entry: SuiteEntry = entry, waiting: dict[int, tuple[Key, int]] = waiting
+        ) -> None:
+            on_episode(entry, waiting[trajectory.spec.episode][0], trajectory)
+
+        num_envs = min(execution.num_envs, len(waiting))
+        with open_vector(entry.env_id, entry.env_kwargs, num_envs, execution.backend, entry.wrappers) as vector:
+            for specs in _waves(waiting, is_learning):
+                if is_learning and transcript_of is not None:
+                    for spec in specs:
+                        remind(agent, waiting[spec.episode][0], spec.episode, transcript_of)
+                play_all(vector, agent, specs, execution.schedule, tell, may_begin)
+                if may_begin is not None and not may_begin():
+                    break
+
+
+def _waves(waiting: Mapping[int, tuple[Key, int]], one_by_one: bool) -> Iterator[list[EpisodeSpec]]:
+    """Yield the episodes that may be played side by side: all, or try by try at each task."""
+    specs = [(key[2], EpisodeSpec(number, seed, key[1])) for number, (key, seed) in waiting.items()]
+    if not one_by_one:
+        yield [spec for _, spec in specs]
+        return
+    for attempt in sorted({attempt for attempt, _ in specs}):
+        yield [spec for own, spec in specs if own == attempt]
+
+
+def result_of(plan: Plan, rows: Mapping[Key, Mapping[str, Any]]) -> SuiteResult:
+    """Return the means with intervals of the episodes that are there, whatever the order they were played in."""
+    by_label: dict[str, list[Mapping[str, Any]]] = {entry.label: [] for entry in plan.suite.entries}
+    for key in plan.episodes():
+        if key in rows:
+            by_label[key[0]].append(rows[key])
+    results = tuple(summarise_records(entry.env_id, by_label[entry.label]) for entry in plan.suite.entries)
+    return SuiteResult(plan.suite, results, ())
+
+
+def unplayed(plan: Plan, rows: Mapping[Key, Any]) -> dict[str, list[dict[str, int]]]:
+    """Return label -> the episodes that have not been played, for the environments that have such."""
+    seeds = {entry.label: own for entry, own in plan.entries()}
+    found: dict[str, list[dict[str, int]]] = {}
+    for label, task, attempt in plan.episodes():
+        if (label, task, attempt) not in rows:
+            found.setdefault(label, []).append({"seed": seeds[label][task], "task": task, "attempt": attempt})
+    return found
+
+
+def usage_of_rows(rows: Mapping[Key, Mapping[str, Any]]) -> Usage:
+    """Return what all episodes used together."""
+    return total(Usage.from_json(seat) for key in sorted(rows) for seat in rows[key]["seats"].values())

@@ -1,0 +1,302 @@
+"""What the folder of an evaluation holds: everything needed to check and to repeat it.
+
+``metadata.json`` (who and when), ``config.json`` (what was asked, with a hash of each environment's behaviour),
+``episodes.jsonl`` (one line an episode), ``transcripts.jsonl`` (every turn), ``baselines.jsonl`` (the episodes of the
+baselines, where there are any), ``results.json`` (means with intervals, what was used, and what was left out).
+``results.json`` is written last: a folder without it is not finished.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from turngym.agents.backends import AgentSettings
+from turngym.agents.best_of import best_of
+from turngym.agents.core import Agent
+from turngym.agents.evaluate import EvaluationResult, record_of
+from turngym.agents.intervals import Estimate
+from turngym.agents.pass_k import repeated_attempts
+from turngym.agents.styled_agent import StyledAgent
+from turngym.agents.styles import prompt_hash
+from turngym.agents.trajectory import Trajectory
+from turngym.agents.usage import Usage, usage_of
+from turngym.agents.verifiers import Verdict
+from turngym.benchmarks.evaluation.folder import Key
+from turngym.benchmarks.evaluation.plan import Plan
+from turngym.benchmarks.evaluation.scoring import verifier_usage
+from turngym.benchmarks.statistics.estimates import as_json
+from turngym.benchmarks.statistics.normalised import normalised_mean
+from turngym.benchmarks.suites import SuiteEntry, SuiteResult
+
+_PACKAGES = ("turngym", "gymnasium", "numpy", "torch", "transformers")
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Played:
+    """An evaluation with what is needed to write it down.
+
+    Args:
+        result: What was found.
+        seeds: The seeds of each entry.
+        agent_name: How the agent was asked for.
+        agent: The agent.
+        settings: What it was made with.
+        execution: How the episodes were run: vector backend, schedule and so on.
+        started: When, in UTC.
+        finished: When, in UTC.
+        baselines: Results of other agents on the same tasks, by name.
+        repeats: Attempts at each task.
+        usage: What the agent used in all episodes together.
+        unplayed: Label -> episodes that were asked for and not begun.
+        verifier: The verifier that scored the episodes, where one did.
+    """
+
+    result: SuiteResult
+    seeds: Sequence[Sequence[int]]
+    agent_name: str
+    agent: Agent
+    settings: AgentSettings
+    execution: Mapping[str, Any]
+    started: str
+    finished: str
+    baselines: Mapping[str, SuiteResult]
+    repeats: int = 1
+    usage: Usage = field(default_factory=Usage)
+    unplayed: Mapping[str, Sequence[Mapping[str, int]]] = field(default_factory=dict)
+    verifier: str = ""
+
+
+def metadata(agent_name: str, agent: Agent, started: str) -> dict[str, Any]:
+    """Return who plays and when; what only the author knows is left null, to be filled in by hand."""
+    network = getattr(getattr(agent, "model", None), "network", None)
+    return {
+        "format": _FORMAT,
+        "name": agent_name,
+        "contact": None,
+        "date": started[:10],
+        "started": started,
+        "finished": None,
+        "open_weights": None,
+        "models": {"player_0": {"id": agent_name, "revision": None}},
+        "parameters": None if network is None else sum(weight.numel() for weight in network.parameters()),
+        "training_data": None,
+        "trained_on_suite": None,
+        "opponents": [],
+    }
+
+
+def configuration(
+    plan: Plan,
+    agent_name: str,
+    agent: Agent,
+    settings: AgentSettings,
+    execution: Mapping[str, Any],
+    hashes: Sequence[str],
+    verifier: str = "",
+) -> dict[str, Any]:
+    """Return what is asked for.
+
+    Args:
+        plan: The episodes.
+        agent_name: How the agent was asked for.
+        agent: The agent.
+        settings: What it was made with.
+        execution: How the episodes are run.
+        hashes: Hash of each environment's behaviour.
+        verifier: The verifier that scores the episodes; empty where none does.
+    """
+    suite = plan.suite
+    style = agent.style.describe() if isinstance(agent, StyledAgent) else None
+    environments = [
+        {
+            "label": e.label,
+            "env": e.env_id,
+            "options": e.env_kwargs,
+            "wrappers": list(e.wrappers),
+            "ruleset_hash": rules,
+            "seeds": list(seeds),
+        }
+        for (e, seeds), rules in zip(plan.entries(), hashes, strict=True)
+    ]
+    return {
+        "suite": {
+            "name": suite.name,
+            "version": suite.version,
+            "metric": suite.metric,
+            "protocol": suite.protocol,
+        },
+        "environments": environments,
+        "repeats": plan.repeats,
+        "agent": agent_name,
+        "agent_details": agent.details(),
+        "sampling": asdict(settings),
+        **({} if style is None else {"style": style}),
+        **({"verifier": verifier} if verifier else {}),
+        "prompt_hash": prompt_hash(settings.format, settings.prompt, style),
+        "retries_after_fault": 1,
+        "execution": dict(execution),
+        "hardware": {"machine": platform.machine(), "system": platform.system(), "processors": os.cpu_count()},
+        "packages": {"python": platform.python_version(), **_versions()},
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def episode_row(
+    trajectory: Trajectory,
+    key: Key,
+    entry: SuiteEntry,
+    rules: str,
+    agent_name: str,
+    started: str,
+    verdict: Verdict | None = None,
+    in_order: bool = False,
+) -> dict[str, Any]:
+    """Return an episode's line: the record of the evaluation, the game it belongs to, and what each seat used.
+
+    Args:
+        trajectory: The episode.
+        key: Which one of the evaluation it is.
+        entry: The environment in the suite.
+        rules: Hash of its behaviour.
+        agent_name: How the agent was asked for.
+        started: When the evaluation began, in UTC.
+        verdict: What a verifier said of it.
+        in_order: Whether it depends on the tries at its task that came before it.
+    """
+    record = record_of(trajectory)
+    seat = {**usage_of(trajectory).as_json(), "illegal": record["illegal"]}
+    return {
+        **record,
+        "task": key[1],
+        "attempt": key[2],
+        "env": entry.env_id,
+        "env_version": entry.env_id.rpartition("-v")[2],
+        "options": entry.env_kwargs,
+        "label": entry.label,
+        "ruleset_hash": rules,
+        "seat_map": {"player_0": agent_name},
+        "roles": {},
+        "winner": None,
+        "seats": {"player_0": seat},
+        "started": started,
+        **({} if verdict is None else {"verifier": verdict.as_json()}),
+        **({"in_order": True} if in_order else {}),
+    }
+
+
+def transcript(trajectory: Trajectory, key: Key) -> dict[str, Any]:
+    """Return every turn of an episode, as a person would read it."""
+    turns = [
+        {
+            "observation": turn.observation,
+            "completion": turn.completion,
+            "action": turn.action,
+            "reward": turn.reward,
+            "action_is_valid": turn.action_is_valid,
+            **({"notes": [asdict(note) for note in turn.notes]} if turn.notes else {}),
+        }
+        for turn in trajectory.turns
+    ]
+    return {
+        "env": trajectory.env_id,
+        "label": key[0],
+        "task": key[1],
+        "attempt": key[2],
+        "seed": trajectory.spec.seed,
+        "success": int(trajectory.success == 1),
+        "score": trajectory.score,
+        "turns": turns,
+        "final_observation": trajectory.final_observation,
+    }
+
+
+def results(played: Played) -> dict[str, Any]:
+    """Return the numbers, those of the baselines beside them."""
+    suite = played.result.suite
+    content = {**_numbers(played.result), "suite": suite.name, "version": suite.version, "metric": suite.metric}
+    content |= {"repeats": played.repeats, "complete": not played.unplayed, "usage": played.usage.as_json()}
+    if played.verifier:
+        rows = [row for found in played.result.results for row in found.episodes]
+        content["verifier"] = {"name": played.verifier, "usage": verifier_usage(rows).as_json()}
+    if played.unplayed:
+        content["unplayed"] = {label: list(map(dict, found)) for label, found in played.unplayed.items()}
+    if played.baselines:
+        content["baselines"] = {name: _numbers(result) for name, result in played.baselines.items()}
+        content["normalised"] = normalised(played)
+        mean = normalised_mean(content)
+        if mean is not None:
+            content["normalised_mean"] = as_json(mean)
+    return content
+
+
+def _numbers(result: SuiteResult) -> dict[str, Any]:
+    environments = {
+        entry.label: metrics(found) for entry, found in zip(result.suite.entries, result.results, strict=True)
+    }
+    return {"environments": environments, "mean": _estimate(result.mean, True)}
+
+
+def metrics(result: EvaluationResult) -> dict[str, Any]:
+    """Return metric -> number with its interval, for one environment."""
+    turns = sum(record["length"] for record in result.episodes)
+    repeats = {**repeated_attempts(result.episodes), **best_of(result.episodes)}
+    repeated = {name: _estimate(estimate, True) for name, estimate in repeats.items()}
+    counts = [("faults", result.faults), *([("context", result.context)] if result.context else [])]
+    return {
+        "success": _estimate(result.success, True),
+        "score": _estimate(result.score, True),
+        "return": _estimate(result.reward_sum, True),
+        "turns": _estimate(result.turns, False),
+        "invalid_actions": {"value": result.invalid_actions, "n_turns": turns, "higher_is_better": False},
+        **{
+            name: {"value": value, "n_games": len(result.episodes), "higher_is_better": False} for name, value in counts
+        },
+        **repeated,
+    }
+
+
+def _estimate(estimate: Estimate, higher_is_better: bool) -> dict[str, Any]:
+    numbers = {
+        "value": estimate.value,
+        "stderr": estimate.stderr,
+        "ci_low": estimate.low,
+        "ci_high": estimate.high,
+    }
+    return {
+        **{name: None if math.isnan(number) else number for name, number in numbers.items()},
+        "n_games": estimate.count,
+        "n_blocks": estimate.blocks,
+        "method": estimate.method,
+        "higher_is_better": higher_is_better,
+    }
+
+
+def normalised(played: Played) -> dict[str, float]:
+    """Return for each entry ``100 * (x - random) / (expert - random)``, where both baselines exist and differ."""
+    if not {"random", "expert"} <= played.baselines.keys():
+        return {}
+    metric = played.result.suite.metric
+    found = {}
+    own = played.result
+    low, high = played.baselines["random"], played.baselines["expert"]
+    for entry, mine, random, expert in zip(own.suite.entries, own.results, low.results, high.results, strict=True):
+        floor, top = getattr(random, metric).value, getattr(expert, metric).value
+        if top != floor:
+            found[entry.label] = 100 * (getattr(mine, metric).value - floor) / (top - floor)
+    return found

@@ -1,0 +1,265 @@
+"""Reads a submission folder and says what of it has not the right shape.
+
+Nothing that the files say is executed or imported: names of environments, wrappers and suites are looked up among those
+that are registered already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, Misshapen, is_kind, shape
+from turngym.bounded import MOST_EPISODES, read_json, read_lines
+from turngym.errors import ConfigError
+from turngym.folders import is_folder
+
+REQUIRED = ("metadata.json", "config.json", "results.json", "episodes.jsonl")
+TRANSCRIPTS, BASELINES = "transcripts.jsonl", "baselines.jsonl"
+METRICS = ("success", "score")
+_MOST_ENVIRONMENTS = 1_000
+STATUSES = ("ok", "agent_error", "env_error")
+EPISODE_STATUSES = (*STATUSES, "context")
+
+_METADATA: Kinds = {"name": str, "date": str, "started": str, "finished": str, "models": dict}
+_CONFIG: Kinds = {
+    "suite": dict,
+    "environments": list,
+    "repeats": int,
+    "agent": str,
+    "sampling": dict,
+    "prompt_hash": str,
+    "execution": dict,
+    "hardware": dict,
+    "packages": dict,
+}
+_SUITE: Kinds = {"name": str, "version": int, "metric": str, "protocol": str}
+_ENVIRONMENT: Kinds = {
+    "label": str,
+    "env": str,
+    "options": dict,
+    "wrappers": list,
+    "ruleset_hash": str,
+    "seeds": list,
+}
+_RESULTS: Kinds = {
+    "suite": str,
+    "version": int,
+    "metric": str,
+    "environments": dict,
+    "mean": dict,
+    "repeats": int,
+    "complete": bool,
+    "usage": dict,
+}
+_EPISODE: Kinds = {
+    "label": str,
+    "task": int,
+    "attempt": int,
+    "env": str,
+    "env_version": str,
+    "options": dict,
+    "ruleset_hash": str,
+    "seed": int,
+    "block_id": str,
+    "instance": str,
+    "returns": NUMBER,
+    "score": NUMBER,
+    "success": int,
+    "length": int,
+    "terminated": bool,
+    "truncated": bool,
+    "illegal": int,
+    "actions": list,
+    "transcript_sha256": str,
+    "status": str,
+    "fault": str,
+    "seats": dict,
+    "seat_map": dict,
+    "started": str,
+}
+_TRANSCRIPT: Kinds = {
+    "label": str,
+    "task": int,
+    "attempt": int,
+    "env": str,
+    "seed": int,
+    "success": int,
+    "score": NUMBER,
+    "turns": list,
+}
+_TURN: Kinds = {"completion": str, "action": str, "reward": NUMBER, "action_is_valid": bool}
+_NOTE: Kinds = {"purpose": str, "text": str}
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What a submission folder holds.
+
+    Args:
+        path: The folder.
+        metadata: Who and when.
+        config: What was asked for.
+        results: The numbers.
+        episodes: One record an episode.
+        transcripts: Every turn of each episode; None where the folder has none.
+        baselines: Name of a baseline -> records of its episodes on the same tasks.
+    """
+
+    path: Path
+    metadata: Mapping[str, Any]
+    config: Mapping[str, Any]
+    results: Mapping[str, Any]
+    episodes: tuple[Mapping[str, Any], ...]
+    transcripts: tuple[Mapping[str, Any], ...] | None
+    baselines: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+    def of(self, label: str) -> list[Mapping[str, Any]]:
+        """Return the episodes of one environment: task by task, and attempt by attempt."""
+        return in_order(self.episodes, label)
+
+
+def in_order(rows: Iterable[Mapping[str, Any]], label: str) -> list[Mapping[str, Any]]:
+    """Return the records of one environment: task by task, and attempt by attempt."""
+    return sorted((row for row in rows if row["label"] == label), key=key_of)
+
+
+def key_of(row: Mapping[str, Any]) -> tuple[str, int, int]:
+    """Return which episode of the evaluation a record or a transcript is of."""
+    return row["label"], row["task"], row["attempt"]
+
+
+def read_submission(path: Path) -> tuple[Submission | None, list[Misshapen]]:
+    """Return the folder's content, or None with all that is wrong with its shape.
+
+    Raises:
+        ConfigError: There is no such folder, or it is one of another kind.
+    """
+    _require_submission(path)
+    problems: list[Misshapen] = []
+    found: dict[str, Any] = {}
+    for name in (*REQUIRED, TRANSCRIPTS, BASELINES):
+        try:
+            found[name] = read_lines(path / name) if name.endswith(".jsonl") else read_json(path / name)
+        except FileNotFoundError:
+            if name in REQUIRED:
+                problems.append(Misshapen(name, "the file is missing"))
+        except (OSError, ValueError, RecursionError) as error:
+            problems.append(Misshapen(name, f"the file is no JSON that can be read: {error}"))
+    if not problems:
+        problems = list(_problems(found))
+    if problems:
+        return None, problems
+    metadata, config, results, episodes = (found[name] for name in REQUIRED)
+    transcripts = tuple(found[TRANSCRIPTS]) if TRANSCRIPTS in found else None
+    baselines: dict[str, list[Mapping[str, Any]]] = {}
+    for row in found.get(BASELINES, ()):
+        baselines.setdefault(row["player"], []).append(row)
+    return Submission(path, metadata, config, results, tuple(episodes), transcripts, baselines), []
+
+
+def sound_submission(path: Path) -> Submission:
+    """Return the folder's content.
+
+    Raises:
+        ConfigError: There is no such folder, or it has not the right shape.
+    """
+    submission, problems = read_submission(path)
+    if submission is None:
+        first = problems[0]
+        raise ConfigError(
+            f"{path} is no sound submission ({first.place}: {first.message}): `turngym verify {path}` shows all."
+        )
+    return submission
+
+
+def _require_submission(path: Path) -> None:
+    if not is_folder(path):
+        raise ConfigError(f"there is no folder {path}: pass the one that `turngym eval ... --out FOLDER` wrote.")
+    if not any((path / name).exists() for name in REQUIRED):
+        raise ConfigError(f"{path} is no submission: `turngym eval ... --out FOLDER` writes one.")
+    try:
+        config = read_json(path / "config.json")
+    except (OSError, ValueError, RecursionError):
+        return
+    if isinstance(config, dict) and "pairing" in config:
+        raise ConfigError(f"{path} is the folder of a tournament; only those of `turngym eval` are submissions.")
+
+
+def _problems(found: Mapping[str, Any]) -> Iterator[Misshapen]:
+    """Yield what has not the right shape, outer things first."""
+    metadata, config, results, episodes = (found[name] for name in REQUIRED)
+    yield from shape(metadata, _METADATA, "metadata.json")
+    bad = list(shape(config, _CONFIG, "config.json"))
+    yield from bad
+    if not bad:
+        yield from shape(config["suite"], _SUITE, "config.json, suite")
+        if config["suite"].get("metric") not in METRICS:
+            yield Misshapen("config.json, suite", f"metric must be one of {', '.join(METRICS)}")
+        if not config["environments"] or config["repeats"] < 1:
+            yield Misshapen("config.json", "it needs at least one environment, and repeats of at least 1")
+        for number, each in enumerate(config["environments"]):
+            place = f"config.json, environment {number}"
+            wrong = list(shape(each, _ENVIRONMENT, place))
+            yield from wrong
+            if not wrong and not all(is_kind(seed, int) and seed >= 0 for seed in each["seeds"]):
+                yield Misshapen(place, "seeds must be whole numbers of at least 0")
+        yield from _size_problems(config)
+    yield from shape(results, _RESULTS, "results.json")
+    for number, row in enumerate(episodes, 1):
+        yield from _episode_problems(row, f"episodes.jsonl, line {number}")
+    for number, row in enumerate(found.get(BASELINES, ()), 1):
+        place = f"{BASELINES}, line {number}"
+        yield from _episode_problems(row, place)
+        if isinstance(row, dict):
+            yield from shape(row, {"player": str}, place)
+    for number, row in enumerate(found.get(TRANSCRIPTS, ()), 1):
+        yield from _transcript_problems(row, f"{TRANSCRIPTS}, line {number}")
+
+
+def _size_problems(config: Mapping[str, Any]) -> Iterator[Misshapen]:
+    tables = [each for each in config["environments"] if isinstance(each, dict) and isinstance(each.get("seeds"), list)]
+    asked, environments = sum(len(each["seeds"]) for each in tables) * config["repeats"], len(config["environments"])
+    if asked > MOST_EPISODES or environments > _MOST_ENVIRONMENTS:
+        message = f"it asks for {asked:,} episodes of {environments:,} environments"
+        yield Misshapen("config.json", f"{message}, more than the {MOST_EPISODES:,} and {_MOST_ENVIRONMENTS:,} allowed")
+
+
+def _episode_problems(row: Any, place: str) -> Iterator[Misshapen]:
+    wrong = list(shape(row, _EPISODE, place))
+    yield from wrong
+    if wrong:
+        return
+    if row["success"] not in (0, 1):
+        yield Misshapen(place, f"success must be 0 or 1, got {row['success']}")
+    if row["seed"] < 0:
+        yield Misshapen(place, f"seed must be at least 0, got {row['seed']}")
+    if not all(isinstance(seat, dict) for seat in row["seats"].values()):
+        yield Misshapen(place, "seats must be tables of names and values")
+    if row["status"] not in EPISODE_STATUSES:
+        yield Misshapen(place, f"status must be one of {', '.join(EPISODE_STATUSES)}, got {row['status']!r}")
+    if "verifier" in row and not _is_verdict(row["verifier"]):
+        yield Misshapen(place, "verifier must have a score, a number or null, and what was used")
+    if not isinstance(row.get("in_order", True), bool):
+        yield Misshapen(place, f"in_order must be true or false, got {str(row['in_order'])[:60]!r}")
+    if not all(isinstance(action, str) for action in row["actions"]):
+        yield Misshapen(place, "actions must be texts")
+
+
+def _is_verdict(told: Any) -> bool:
+    is_table = isinstance(told, dict) and isinstance(told.get("usage"), dict)
+    return is_table and (told.get("score") is None or is_kind(told["score"], NUMBER))
+
+
+def _transcript_problems(row: Any, place: str) -> Iterator[Misshapen]:
+    wrong = list(shape(row, _TRANSCRIPT, place))
+    yield from wrong
+    for number, turn in enumerate([] if wrong else row["turns"], 1):
+        yield from shape(turn, _TURN, f"{place}, turn {number}")
+        notes = turn.get("notes", []) if isinstance(turn, dict) else []
+        if not isinstance(notes, list) or any(list(shape(note, _NOTE, "")) for note in notes):
+            yield Misshapen(f"{place}, turn {number}", "notes must have a purpose and a text each")
+        if isinstance(turn, dict) and "observation" not in turn:
+            yield Misshapen(f"{place}, turn {number}", "it has no 'observation'")

@@ -1,0 +1,48 @@
+"""Earlier tries at a task, for agents that learn from one try to the next.
+
+They are read from transcripts, those of an earlier run among them: what an agent is told of its tries is the same
+whether the evaluation was killed in between or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from turngym.agents.core import Agent
+from turngym.agents.styled_agent import StyledAgent, learns_between_tries
+from turngym.agents.styles import Told, Try
+from turngym.benchmarks.evaluation.folder import Key
+from turngym.errors import ConfigError
+
+ReadTranscript = Callable[[Key], Mapping[str, Any]]
+
+
+def try_of(transcript: Mapping[str, Any]) -> Try:
+    """Return a transcript as what the next try is told of it."""
+    turns = transcript["turns"]
+    return Try(
+        tuple(Told(str(turn["observation"]), turn["completion"], turn["action"]) for turn in turns),
+        str(transcript["final_observation"]),
+        transcript["success"] == 1,
+        tuple((note["purpose"], note["text"]) for turn in turns for note in turn.get("notes", ())),
+    )
+
+
+def remind(agent: Agent, key: Key, episode: int, transcript_of: ReadTranscript) -> None:
+    """Tell an agent of all earlier tries at the task of an episode, where it learns from them."""
+    if isinstance(agent, StyledAgent) and learns_between_tries(agent):
+        label, task, attempt = key
+        agent.remind(episode, [try_of(transcript_of((label, task, earlier))) for earlier in range(attempt)])
+
+
+def require_tries(agent: Agent, repeats: int) -> None:
+    """Refuse a single try of an agent that learns from one to the next.
+
+    Raises:
+        ConfigError: It has a single try.
+    """
+    if isinstance(agent, StyledAgent) and learns_between_tries(agent) and repeats < 2:
+        raise ConfigError(
+            f"the style {agent.style.name!r} learns from one try at a task to the next: pass --repeats 2 or more."
+        )

@@ -1,0 +1,262 @@
+"""What a leaderboard shows of one submission, computed from its episodes.
+
+``results.json`` is not read for it: whether that follows from the episodes is what ``turngym verify`` tells.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from turngym.agents.best_of import best_of
+from turngym.agents.evaluate import EvaluationResult, summarise_records
+from turngym.agents.intervals import Estimate
+from turngym.agents.pass_k import repeated_attempts
+from turngym.agents.usage import Usage, total
+from turngym.benchmarks.evaluation.submission import REQUIRED, Submission, in_order, key_of, sound_submission
+from turngym.benchmarks.statistics.estimates import equal_weight_mean, mean_of_few
+from turngym.benchmarks.statistics.normalised import HIGH, LOW
+from turngym.benchmarks.verification.verify import Verification
+from turngym.errors import TurngymError
+
+_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class Row:
+    """A submission.
+
+    Args:
+        folder: Where it lies.
+        submission: What the folder holds.
+        results: Label -> numbers of that environment.
+        usage: What the agent used in all episodes together.
+        repeated: ``pass@k``, ``pass^k``, and ``chosen_of_N`` and its like where a verifier chose, with equal weights.
+        is_complete: Whether every task has as many episodes as were asked for.
+        verification: What checking it found; None if it was not checked.
+    """
+
+    folder: Path
+    submission: Submission
+    results: Mapping[str, EvaluationResult]
+    usage: Usage
+    repeated: Mapping[str, Estimate]
+    is_complete: bool
+    verification: Verification | None = None
+
+    @property
+    def name(self) -> str:
+        """How the submission calls itself."""
+        return str(self.submission.metadata["name"])
+
+    @property
+    def metric(self) -> str:
+        """What counts in its suite."""
+        return str(self.submission.config["suite"]["metric"])
+
+    @property
+    def mean(self) -> Estimate:
+        """The suite's number: the mean of its metric over the environments with equal weights."""
+        return self.mean_of(self.metric)
+
+    @property
+    def status(self) -> str:
+        """What is known of its truth: ``not checked``, ``self-reported`` or ``replayed``."""
+        return "not checked" if self.verification is None else self.verification.label
+
+    @property
+    def episodes(self) -> int:
+        """Number of episodes."""
+        return sum(len(result.episodes) for result in self.results.values())
+
+    @property
+    def invalid_actions(self) -> float:
+        """Share of the actions that were invalid; nan without any action."""
+        turns = sum(row["length"] for row in self.submission.episodes)
+        return sum(row["illegal"] for row in self.submission.episodes) / turns if turns else math.nan
+
+    @property
+    def faults(self) -> int:
+        """Episodes in which the environment broke."""
+        return sum(result.faults for result in self.results.values())
+
+    @property
+    def context(self) -> int:
+        """Episodes whose next prompt did not fit the model's context."""
+        return sum(result.context for result in self.results.values())
+
+    @property
+    def seconds(self) -> float:
+        """Time from the first episode of the agent to its last, baselines left out; nan where it cannot be read."""
+        told = self.submission.metadata
+        try:
+            begin, end = map(datetime.fromisoformat, (told["started"], told.get("played", told["finished"])))
+            return (end - begin).total_seconds()
+        except (ValueError, TypeError):
+            return math.nan
+
+    def estimates(self, metric: str, labels: Iterable[str] | None = None) -> dict[str, Estimate]:
+        """Return label -> estimate of a metric."""
+        chosen = self.results if labels is None else labels
+        return {label: getattr(self.results[label], metric) for label in chosen}
+
+    def mean_of(self, metric: str, labels: Iterable[str] | None = None) -> Estimate:
+        """Return the mean of a metric with equal weights, over all environments or, with :func:`mean_of_few`, some."""
+        if labels is None:
+            return equal_weight_mean(list(self.estimates(metric).values()))
+        return mean_of_few(list(self.estimates(metric, labels).values()))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A folder that is in no table.
+
+    Args:
+        folder: The folder.
+        reason: Why, in a sentence.
+        findings: Names of what is wrong with it, if it was rejected.
+    """
+
+    folder: Path
+    reason: str
+    findings: tuple[str, ...] = ()
+
+
+def read_rows(
+    paths: Iterable[Path],
+    check: Callable[[Path], Verification] | None = None,
+    on_folder: Callable[[Path], None] | None = None,
+) -> tuple[list[Row], list[LeftOut]]:
+    """Return the submissions, and the folders that hold none that can be shown.
+
+    Args:
+        paths: Folders of submissions, or folders of such folders.
+        check: Checks a submission; those that it rejects are left out. None checks nothing.
+        on_folder: Called with each folder before it is read.
+    """
+    rows, left_out = [], []
+    for folder in expand(paths):
+        if on_folder is not None:
+            on_folder(folder)
+        try:
+            found = read_row(folder, check)
+        except TurngymError as error:
+            found = LeftOut(folder, str(error))
+        except Exception as error:  # the boundary to folders of strangers: one of them never stops the page
+            found = LeftOut(folder, f"it cannot be read: {error!r}"[:500])
+        if isinstance(found, Row):
+            rows.append(found)
+        else:
+            left_out.append(found)
+    return rows, left_out
+
+
+def expand(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield each folder once; one that is no submission but holds some stands for those."""
+    seen = set()
+    for path in paths:
+        try:
+            inner = [] if _is_like_one(path) or not path.is_dir() else sorted(filter(_is_like_one, path.iterdir()))
+        except OSError:  # what cannot be looked into is read, and left out with the reason
+            inner = []
+        for folder in inner or [path]:
+            if folder.resolve() not in seen:
+                seen.add(folder.resolve())
+                yield folder
+
+
+def _is_like_one(path: Path) -> bool:
+    return any((path / name).is_file() for name in REQUIRED)
+
+
+def read_row(folder: Path, check: Callable[[Path], Verification] | None = None) -> Row | LeftOut:
+    """Return a submission, or why it is left out.
+
+    Raises:
+        TurngymError: There is no such folder, it has not the right shape, or it is one of another kind.
+    """
+    submission = sound_submission(folder)
+    rows = {each["label"]: submission.of(each["label"]) for each in submission.config["environments"]}
+    empty = [label for label, found in rows.items() if not found]
+    if empty:
+        return LeftOut(folder, f"it has no episode of {empty[0]}: the evaluation was not finished.")
+    verification = None if check is None else check(folder)
+    if verification is not None and not verification.is_accepted:
+        names = tuple(dict.fromkeys(finding.name for finding in verification.findings))
+        return LeftOut(folder, f"it was rejected: `turngym verify {folder}` tells why.", names)
+    environments = {each["label"]: each["env"] for each in submission.config["environments"]}
+    results = {label: summarise_records(environments[label], found) for label, found in rows.items()}
+    return Row(
+        folder,
+        submission,
+        results,
+        total(Usage.from_json(seat) for row in submission.episodes for seat in row["seats"].values()),
+        repeated(list(results.values())),
+        is_complete(submission, submission.episodes),
+        verification,
+    )
+
+
+def repeated(results: Sequence[EvaluationResult]) -> dict[str, Estimate]:
+    """Return what repeated attempts show, with equal weights, where every environment has such."""
+    found = [{**repeated_attempts(result.episodes), **best_of(result.episodes)} for result in results]
+    names = [name for name in found[0] if all(name in each for each in found)]
+    return {name: equal_weight_mean([each[name] for each in found]) for name in names}
+
+
+def is_complete(submission: Submission, episodes: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether there is one episode for each attempt at each task, and none beside."""
+    config = submission.config
+    wanted = [
+        (each["label"], task, attempt)
+        for each in config["environments"]
+        for task in range(len(each["seeds"]))
+        for attempt in range(config["repeats"])
+    ]
+    return sorted(map(key_of, episodes)) == sorted(wanted)
+
+
+def baseline(row: Row, player: str) -> dict[str, float] | None:
+    """Return label -> mean of the suite's metric of a baseline on the same tasks; None where there is none.
+
+    Args:
+        row: The submission.
+        player: ``random`` or ``expert``; a submission of that agent is its own baseline.
+    """
+    if row.submission.config["agent"] == player and row.is_complete:
+        return {label: estimate.value for label, estimate in row.estimates(row.metric).items()}
+    episodes = row.submission.baselines.get(player, ())
+    if not episodes or not is_complete(row.submission, episodes):
+        return None
+    means = {label: [float(each[row.metric]) for each in in_order(episodes, label)] for label in row.results}
+    return {label: sum(values) / len(values) for label, values in means.items()}
+
+
+def scale(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
+    """Return label -> what counts as 0 and as 100: the means of random play and of the expert over all submissions.
+
+    Environments in which the expert is no better than random play have no scale.
+    """
+    floors, tops = ([found for row in rows if (found := baseline(row, player)) is not None] for player in (LOW, HIGH))
+    if not floors or not tops:
+        return {}
+    ends: dict[str, tuple[float, float]] = {}
+    for label in rows[0].results:
+        low, high = (sum(each[label] for each in found) / len(found) for found in (floors, tops))
+        if high > low:
+            ends[label] = low, high
+    return ends
+
+
+def tasks_digest(submission: Submission) -> str:
+    """Return a short hash of what is played: environments, options, wrappers, rules and seeds."""
+    keys = ("label", "env", "options", "wrappers", "ruleset_hash", "seeds")
+    content = [[each[key] for key in keys] for each in submission.config["environments"]]
+    content.append(submission.config["suite"]["protocol"])
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:_DIGITS]

@@ -1,0 +1,225 @@
+"""Submissions in tables: the work of ``turngym leaderboard``.
+
+A table holds submissions that played the same tasks under the same rules, and no others. A place in it is a range:
+whoever's interval overlaps may be as good.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from turngym.agents.intervals import Estimate
+from turngym.benchmarks.leaderboard.entries import LeftOut, Row, scale, tasks_digest
+from turngym.benchmarks.statistics.estimates import equal_weight_mean
+from turngym.benchmarks.statistics.normalised import normalised
+from turngym.benchmarks.suites import SUITES
+
+SCHEMA = 1
+"""Version of what :meth:`Leaderboard.as_json` gives."""
+_MANY = 10
+
+Ranks = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Submissions that can be compared, the best first, those that are not complete last.
+
+    Args:
+        suite: Name of the suite.
+        version: Its version.
+        digest: Short hash of tasks and rules.
+        rows: The submissions.
+        ranks: The best and the worst place of each that its interval allows; None for one that is not complete.
+        scale: Label -> what counts as 0 and as 100 in normalised numbers.
+        families: Family -> labels; empty where the suite has no families.
+    """
+
+    suite: str
+    version: int
+    digest: str
+    rows: tuple[Row, ...]
+    ranks: tuple[Ranks | None, ...]
+    scale: Mapping[str, tuple[float, float]]
+    families: Mapping[str, tuple[str, ...]]
+
+    @property
+    def metric(self) -> str:
+        """What counts."""
+        return self.rows[0].metric
+
+    @property
+    def protocol(self) -> str:
+        """What else an agent had to keep to."""
+        return str(self.rows[0].submission.config["suite"]["protocol"])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The environments."""
+        return tuple(self.rows[0].results)
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return sum(len(each["seeds"]) for each in self.rows[0].submission.config["environments"])
+
+    def normalised(self, row: Row) -> dict[str, Estimate]:
+        """Return label -> normalised number, for the environments that have a scale."""
+        return {
+            label: normalised(getattr(row.results[label], self.metric), *ends) for label, ends in self.scale.items()
+        }
+
+    def normalised_mean(self, row: Row) -> Estimate | None:
+        """Return the mean of the normalised numbers with equal weights; None without a scale."""
+        found = self.normalised(row)
+        return equal_weight_mean(list(found.values())) if found else None
+
+    def normalised_middle(self, row: Row) -> float | None:
+        """Return the interquartile mean of the normalised numbers; None for ten environments or fewer."""
+        values = [estimate.value for estimate in self.normalised(row).values()]
+        return interquartile_mean(values) if len(values) > _MANY else None
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Tables, and the folders that are in none.
+
+    Args:
+        groups: The tables.
+        left_out: Folders with the reasons why they are in no table.
+    """
+
+    groups: tuple[Group, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        left_out = [
+            {"folder": str(each.folder), "reason": each.reason, "findings": list(each.findings)}
+            for each in self.left_out
+        ]
+        return {"version": SCHEMA, "tables": [_group_json(group) for group in self.groups], "left_out": left_out}
+
+
+def leaderboard(rows: Iterable[Row], left_out: Iterable[LeftOut] = ()) -> Leaderboard:
+    """Return the tables of all submissions: one for each suite, version and set of tasks and rules."""
+    parted: dict[tuple[str, int, str, str], list[Row]] = {}
+    for row in rows:
+        suite = row.submission.config["suite"]
+        key = suite["name"], -suite["version"], suite["metric"], tasks_digest(row.submission)
+        parted.setdefault(key, []).append(row)
+    ordered = sorted(parted.items(), key=lambda item: (item[0][:3], -len(item[1]), item[0][3]))
+    return Leaderboard(tuple(group_of(members, key[3]) for key, members in ordered), tuple(left_out))
+
+
+def group_of(rows: Sequence[Row], digest: str) -> Group:
+    """Return a table of submissions that played the same tasks."""
+    ordered = sorted(rows, key=lambda row: (not row.is_complete, -row.mean.value, row.name, str(row.folder)))
+    suite = ordered[0].submission.config["suite"]
+    complete = [row for row in ordered if row.is_complete]
+    ranks = rank_ranges([(row.mean.low, row.mean.high) for row in complete])
+    return Group(
+        suite["name"],
+        suite["version"],
+        digest,
+        tuple(ordered),
+        (*ranks, *[None] * (len(ordered) - len(complete))),
+        scale(ordered),
+        _families(suite["name"], tuple(ordered[0].results)),
+    )
+
+
+def _families(suite: str, labels: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    known = SUITES[suite].families if suite in SUITES else {}
+    found = {family: tuple(label for label in members if label in labels) for family, members in known.items()}
+    return {family: members for family, members in found.items() if members}
+
+
+def rank_ranges(intervals: Sequence[tuple[float, float]]) -> list[Ranks]:
+    """Return for each interval the best and the worst place that it allows, the highest being the first.
+
+    Somebody is surely ahead only if the whole interval lies above. Two that overlap may stand in either order, which
+    is careful: the same tasks told apart one by one, as ``turngym compare`` does, separate more.
+
+    >>> rank_ranges([(0.8, 0.9), (0.5, 0.7), (0.6, 0.75), (0.1, 0.2)])
+    [(1, 1), (2, 3), (2, 3), (4, 4)]
+    """
+    lows, highs = [low for low, _ in intervals], [high for _, high in intervals]
+    return [
+        (1 + sum(other > high for other in lows), len(intervals) - sum(other < low for other in highs))
+        for low, high in intervals
+    ]
+
+
+def interquartile_mean(values: Sequence[float]) -> float:
+    """Return the mean of the middle half of the values: a quarter of their number is left out at each end.
+
+    >>> interquartile_mean([0.0, 1.0, 2.0, 3.0, 100.0, 3.0, 2.0, 1.0])
+    2.0
+    """
+    ordered, cut = sorted(values), len(values) / 4
+    whole = math.floor(cut)
+    weights = [1.0] * len(ordered)
+    for side in (range(whole), range(len(ordered) - whole, len(ordered))):
+        for index in side:
+            weights[index] = 0.0
+    for index in (whole, len(ordered) - 1 - whole):  # of these two a part is left out
+        weights[index] -= cut - whole
+    return sum(weight * value for weight, value in zip(weights, ordered, strict=True)) / sum(weights)
+
+
+def _group_json(group: Group) -> dict[str, Any]:
+    rows = [_row_json(group, row, ranks) for row, ranks in zip(group.rows, group.ranks, strict=True)]
+    return {
+        "suite": group.suite,
+        "version": group.version,
+        "metric": group.metric,
+        "tasks_hash": group.digest,
+        "environments": list(group.labels),
+        "families": {family: list(labels) for family, labels in group.families.items()},
+        "scale": {label: {"random": low, "expert": high} for label, (low, high) in group.scale.items()},
+        "rows": rows,
+    }
+
+
+def _row_json(group: Group, row: Row, ranks: Ranks | None) -> dict[str, Any]:
+    mean = group.normalised_mean(row)
+    families = {family: _json(row.mean_of(group.metric, labels)) for family, labels in group.families.items()}
+    return {
+        "folder": str(row.folder),
+        "name": row.name,
+        "ranks": None if ranks is None else list(ranks),
+        "status": row.status,
+        "complete": row.is_complete,
+        "episodes": row.episodes,
+        "metadata": dict(row.submission.metadata),
+        "mean": _json(row.mean),
+        "normalised_mean": None if mean is None else _json(mean),
+        "normalised_interquartile_mean": group.normalised_middle(row),
+        "success": _json(row.mean_of("success")),
+        "turns": _json(row.mean_of("turns")),
+        **{name: _json(estimate) for name, estimate in row.repeated.items()},
+        "invalid_actions": _finite(row.invalid_actions),
+        "faults": row.faults,
+        "context": row.context,
+        "seconds": _finite(row.seconds),
+        "usage": row.usage.as_json(),
+        "families": families,
+        "environments": {label: _json(estimate) for label, estimate in row.estimates(group.metric).items()},
+    }
+
+
+def _json(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "value": _finite(estimate.value),
+        "ci_low": _finite(estimate.low),
+        "ci_high": _finite(estimate.high),
+        "n_games": estimate.count,
+    }
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

@@ -1,0 +1,52 @@
+"""The page of the viewer, around data that a server gives or that stands in the page itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from turngym.benchmarks.pages.shell import asset, page
+from turngym.benchmarks.pages.viewer.forms import as_json
+from turngym.html import Html
+
+_PLACE = "<!-- episodes -->"
+DATA_START, DATA_END = '<script type="application/json" id="{}">', "</script>\n"
+_SCRIPTS = ("viewer_base.js", "viewer_turns.js", "viewer.js")
+
+
+def viewer_page(title: str, subtitle: str, about: Mapping[str, Any]) -> str:
+    """Return the page that asks its server for episodes.
+
+    Args:
+        title: What is viewed.
+        subtitle: What kind it is.
+        about: What the page is told at first.
+    """
+    return _page(title, subtitle, {**about, "server": True}, "", "connect-src 'self'")
+
+
+def page_in_two(title: str, subtitle: str, about: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what comes before and after the episodes of a page that holds them all, see :func:`data_element`."""
+    before, _, after = _page(title, subtitle, {**about, "server": False}, _PLACE, "").partition(_PLACE)
+    return before, after
+
+
+def data_element(name: str, content: Any) -> str:
+    r"""Return an element that holds data and is never run.
+
+    >>> print(data_element("rows", ["</script>"]), end="")
+    <script type="application/json" id="rows">["\u003c/script>"]</script>
+    """
+    return DATA_START.format(name) + as_json(content) + DATA_END
+
+
+def _page(title: str, subtitle: str, about: Mapping[str, Any], inside: str, policy: str) -> str:
+    return page(
+        title,
+        Html(asset("viewer.html")),
+        Html(inside + data_element("about", about)),
+        script=f"(() => {{\n{''.join(map(asset, _SCRIPTS))}}})();\n",
+        style=asset("viewer.css"),
+        subtitle=subtitle,
+        policy=policy,
+    )

@@ -1,0 +1,1 @@
+"""Ratings, means with intervals, and numbers between random play and the expert."""

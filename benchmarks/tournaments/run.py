@@ -1,0 +1,253 @@
+"""Tournaments: a schedule of games between players, played many tables at once, stored game by game.
+
+The result depends on the plan alone, not on how many tables are played at once or on how often the tournament was
+killed. No game is dropped: a player that raises twice in a row gets its default action, a game whose rules raise is
+played once more and then counts as a draw, and both are counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from turngym.agents.core import Decision, Request
+from turngym.agents.seat_player import PlayerFault, SeatPlayer, act_together
+from turngym.benchmarks.tournaments.folder import TournamentFolder
+from turngym.benchmarks.tournaments.pairings import Match, teams_of
+from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.results import results
+from turngym.benchmarks.tournaments.seats import LiveGame, Roster
+from turngym.envs.multiagent.table import Table
+from turngym.errors import ConfigError, ServerDown, UnknownName, nearest
+
+_TRIES = 2
+
+
+def play_tournament(
+    plan: Plan,
+    *,
+    folder: Path | None = None,
+    resume: bool = False,
+    tables: int = 64,
+    anchor: str = "",
+    anchor_elo: float = 0.0,
+    prior: float = 1.0,
+    on_game: Callable[[int, int], None] | None = None,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Play a tournament, or what is left of it, and rate its players.
+
+    Args:
+        plan: What is played.
+        folder: Where games and results are stored, one line a game as soon as it is over; nothing is unless given.
+        resume: Go on with the tournament in that folder. It may have fewer blocks than the plan, or not have begun.
+        tables: How many games are played at once.
+        anchor: Player whose strength is fixed: ``random`` if it plays, unless given.
+        anchor_elo: Its Elo.
+        prior: Weight of the prior of the ratings; see :func:`turngym.benchmarks.statistics.bradley_terry.strengths`.
+        on_game: Called after every game with the number of games that are over, and that of all.
+
+    Returns:
+        The content of ``results.json``, and a record of every game in the order of the schedule.
+
+    Raises:
+        RunFolderExists: The folder is not empty, and ``resume`` was not given.
+        ConfigError: A setting is wrong, or the folder holds another tournament.
+        UnknownName: There is no such game, player, pairing or anchor.
+    """
+    if tables < 1:
+        raise ConfigError(f"a tournament needs one table at least, got {tables}.")
+    plan = plan.settled()
+    anchor = anchor or ("random" if "random" in plan.players else "")
+    if anchor and anchor not in plan.players:
+        raise UnknownName(f"no player named {anchor!r} to anchor the ratings at. {nearest(anchor, plan.players)}")
+    content = plan.content()
+    roster = Roster(plan.players, plan.make_game(), plan.settings_of)
+    matches = plan.matches()
+    store = TournamentFolder(folder, content, resume)
+    try:
+        done = store.records
+        left = [match for match in matches if match.key not in done]
+        for record in play_matches(plan, roster, left, tables, content["ruleset_hash"]):
+            store.add(record)
+            if on_game is not None:
+                on_game(len(done), len(matches))
+        records = [done[match.key] for match in matches]
+        found = results(content, records, anchor=anchor, anchor_elo=anchor_elo, prior=prior)
+        store.finish(records, found)
+    finally:
+        store.close()
+    return found, records
+
+
+def play_matches(
+    plan: Plan, roster: Roster, matches: Iterable[Match], tables: int, ruleset: str = ""
+) -> Iterator[dict[str, Any]]:
+    """Play games side by side and yield the record of each as it ends.
+
+    Every agent is asked once a cycle for all its seats at all tables.
+
+    Args:
+        plan: What is played.
+        roster: Makes the players.
+        matches: The games.
+        tables: How many are played at once.
+        ruleset: Hash of the rules, for the records.
+    """
+    hall = _Hall(plan, roster, iter(matches), tables, ruleset)
+    while True:
+        over = hall.advance()
+        yield from over
+        if not over and not hall.is_busy:
+            return
+
+
+class _Hall:
+    """The tables of a tournament.
+
+    A game whose rules raise begins anew once at a fresh table; if they raise again, it is over.
+    """
+
+    def __init__(self, plan: Plan, roster: Roster, matches: Iterator[Match], tables: int, ruleset: str) -> None:
+        self._plan, self._roster, self._matches, self._ruleset = plan, roster, matches, ruleset
+        self._free = tables
+        self._spare: list[Table] = []
+        self._live: list[LiveGame] = []
+        self._tries: dict[str, int] = {}
+        self._started: dict[str, str] = {}
+        self._over: list[dict[str, Any]] = []
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether games are being played."""
+        return bool(self._live)
+
+    def advance(self) -> list[dict[str, Any]]:
+        """Begin games where tables are free, let every seat that is asked answer, and return what has ended."""
+        self._over = []
+        while self._free and (match := next(self._matches, None)):
+            self._free -= 1
+            self._begin(match)
+        asked: list[tuple[LiveGame, int, SeatPlayer, Request]] = []
+        for game in list(self._live):
+            with_agents = self._guarded(game, _asked_agents, game)
+            if with_agents:
+                asked += [(game, *entry) for entry in with_agents]
+            elif with_agents is not None:
+                self._finish(game)
+        self._ask(asked)
+        return self._over
+
+    def _begin(self, match: Match) -> None:
+        self._started.setdefault(match.key, datetime.now(UTC).isoformat(timespec="seconds"))
+        table = self._spare.pop() if self._spare else Table(self._plan.make_game(), retries=self._plan.retries)
+        try:
+            self._live.append(LiveGame(match, table, self._roster))
+        except Exception as error:  # the boundary to the rules: a tournament goes on without one game
+            self._break(match, error)
+
+    def _guarded(self, game: LiveGame, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a call gives; None if the rules raised, after which the game is no longer live."""
+        try:
+            return call(*arguments)
+        except Exception as error:  # the boundary to the rules: a tournament goes on without one game
+            self._live.remove(game)
+            game.end()
+            self._break(game.match, error)
+            return None
+
+    def _break(self, match: Match, error: Exception) -> None:
+        """Begin a game anew, or give it up. Its table is not used again."""
+        tries = self._tries.get(match.key, 1)
+        if tries < _TRIES:
+            self._tries[match.key] = tries + 1
+            self._begin(match)
+            return
+        self._record(match, {"status": "env_error", "fault": repr(error)[:500], **_nothing(match, self._plan)})
+
+    def _finish(self, game: LiveGame) -> None:
+        game.end()
+        content = self._guarded(game, game.content)
+        if content is None:
+            return
+        self._live.remove(game)
+        self._spare.append(game.table)
+        self._record(game.match, content)
+
+    def _record(self, match: Match, content: Mapping[str, Any]) -> None:
+        self._free += 1
+        self._over.append(
+            {
+                "match": match.key,
+                "env": self._plan.game,
+                "env_version": self._plan.game.rpartition("-v")[2] if "-v" in self._plan.game else "",
+                "ruleset_hash": self._ruleset,
+                "seed": match.seed,
+                "block_id": match.block,
+                "seat_map": {f"player_{seat}": name for seat, name in enumerate(match.players)},
+                "started": self._started.pop(match.key),
+                "restarts": self._tries.pop(match.key, 1) - 1,
+                **content,
+            }
+        )
+
+    def _ask(self, asked: Sequence[tuple[LiveGame, int, SeatPlayer, Request]]) -> None:
+        """Ask each agent once for all its seats, and hand out the answers."""
+        by_agent: dict[int, list[tuple[LiveGame, int, SeatPlayer, Request]]] = {}
+        for entry in asked:
+            by_agent.setdefault(id(entry[2].agent), []).append(entry)
+        for entries in by_agent.values():
+            began = time.perf_counter()
+            answers = _answers([(player, request) for _, _, player, request in entries])
+            seconds = time.perf_counter() - began
+            for (game, seat, _, _), answer in zip(entries, answers, strict=True):
+                if game not in self._live:  # its rules raised at an earlier answer of this batch
+                    continue
+                if isinstance(answer, Exception):
+                    self._guarded(game, game.give_up, seat, answer)
+                else:
+                    self._guarded(game, game.answer, seat, answer, seconds)
+
+
+def _asked_agents(game: LiveGame) -> list[tuple[int, SeatPlayer, Request]]:
+    return list(game.asked_agents())
+
+
+def _answers(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision | Exception]:
+    """Return an agent's decisions; where it raises twice, each request is tried alone and may fail alone."""
+    for _ in range(_TRIES):
+        try:
+            return [PlayerFault(each.fault) if each.fault else each for each in act_together(asked)]
+        except ServerDown:
+            raise
+        except Exception as error:  # the boundary to agents: a tournament goes on without one
+            problem = error
+    if len(asked) == 1:
+        return [problem]
+    return [answer for entry in asked for answer in _answers([entry])]
+
+
+def _nothing(match: Match, plan: Plan) -> dict[str, Any]:
+    """Return the content of a game of which only the teams are known, if even they are: nobody has won."""
+    names = [f"player_{seat}" for seat in range(len(match.players))]
+    try:
+        teams = dict(zip(names, teams_of(plan.make_game(), match.seed), strict=True))
+    except Exception:  # the boundary to the rules, whose fault is recorded already
+        teams = {}
+    zeros = dict.fromkeys(names, 0.0)
+    counts = ("calls", "answers", "parse_failures", "illegal", "defaults", "faults", "tokens_in", "tokens_out")
+    return {
+        "roles": dict.fromkeys(names, ""),
+        "teams": teams,
+        "returns": zeros,
+        "scores": zeros,
+        "winners": [],
+        "winner": None,
+        "length": 0,
+        "metrics": {},
+        "seats": {name: {**dict.fromkeys(counts, 0), "latency": 0.0} for name in names},
+        "actions": [],
+        "transcript_sha256": "",
+    }

@@ -1,0 +1,245 @@
+"""The players of a tournament, and one game between them in which whoever fails is played on by default actions."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from turngym.agents.backends import BACKENDS, AgentSettings, make_agent
+from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.seat_player import SeatPlayer
+from turngym.agents.styled_agent import learns_between_tries
+from turngym.benchmarks.tournaments.pairings import Match
+from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.hosted import begin_game
+from turngym.envs.multiagent.players import Player, make_player
+from turngym.envs.multiagent.records import transcript_sha256
+from turngym.envs.multiagent.table import Table
+from turngym.errors import ConfigError
+from turngym.loading import is_own, load_place, split_place
+from turngym.seeding import stream
+
+_TRIES = 2  # whoever raises is asked once more
+_LONGEST_MESSAGE = 500
+
+
+class Roster:
+    """Makes the players of a tournament. An agent is made once and plays at all its seats.
+
+    Args:
+        players: Name in the tournament -> what plays: a player of the game or a generic one (``random``), a player of
+            your own (``my_module:MyPlayer``), or an agent with a colon (``hf:PATH``, ``scripted:a``).
+        game: What they play.
+        settings_of: Gives what the agent of a name is made with.
+
+    Raises:
+        UnknownName: There is no such player or agent.
+        ConfigError: An agent cannot play at a table.
+    """
+
+    def __init__(self, players: Mapping[str, str], game: Game, settings_of: Callable[[str], AgentSettings]) -> None:
+        self._players, self._game = dict(players), game
+        self._agents: dict[str, Agent] = {}
+        for name, description in players.items():
+            if is_agent(description, game):
+                settings = settings_of(name)
+                self._agents[name] = make_agent(description, settings)
+                if learns_between_tries(self._agents[name]):
+                    raise ConfigError(
+                        f"the style {settings.style!r} learns from one try at a task to the next, and a tournament has "
+                        "none: use another style, or `turngym eval`."
+                    )
+            else:
+                make_player(description, game)
+        for agent in self._agents.values():
+            agent.prepare()
+
+    def make(self, name: str) -> Player:
+        """Return a fresh player."""
+        if name in self._agents:
+            return SeatPlayer(self._agents[name])
+        return make_player(self._players[name], self._game)
+
+
+def is_agent(description: str, game: Game) -> bool:
+    """Return whether a description is one of an agent rather than of a player.
+
+    Raises:
+        ConfigError: It is an agent that only a single-agent environment can have.
+    """
+    prefix, colon, _ = description.partition(":")
+    if not colon or description in game.players:
+        return False
+    if prefix == "expert":
+        raise ConfigError(
+            f"the agent 'expert' asks an environment for its solver; the players of {game.name} are: "
+            f"{', '.join([*game.players, 'random', 'first_legal'])}."
+        )
+    if not is_own(description, BACKENDS):
+        return True
+    place, name = split_place(description)
+    found = getattr(load_place(place, description), name, None)
+    return issubclass(found, Agent) if isinstance(found, type) else callable(found)
+
+
+@dataclass(slots=True)
+class Usage:
+    """What one seat used in one game.
+
+    Args:
+        calls: How often it was asked.
+        tokens_in: Tokens of its prompts.
+        tokens_out: Tokens of its completions.
+        seconds: Time until its answers were there; every seat of a batch counts the whole of it.
+        faults: How often it raised twice in a row, so that the default action was taken.
+    """
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    faults: int = 0
+
+
+class LiveGame:
+    """One game that is being played. What raises here is a fault of the rules; those of players are dealt with.
+
+    Args:
+        match: Who sits where, and the seed.
+        table: A table that nobody else uses.
+        roster: Makes the players.
+    """
+
+    def __init__(self, match: Match, table: Table, roster: Roster) -> None:
+        self.match, self.table = match, table
+        self.usage = [Usage() for _ in match.players]
+        self.fault = ""
+        """The first fault of a player."""
+        begin_game(table, match.seed)
+        self.players: list[Player | None] = [self._seated(seat, name, roster) for seat, name in _seats(match)]
+
+    def _seated(self, seat: int, name: str, roster: Roster) -> Player | None:
+        """Return the player, ready; None if it cannot begin, which leaves the seat to its default actions."""
+        for _ in range(_TRIES):
+            try:
+                player = roster.make(name)
+                player.begin(self.table.views[seat], stream("tournament player", self.match.key, seat))
+                return player
+            except Exception as error:  # the boundary to players: a tournament goes on without one
+                problem = error
+        self._note(seat, problem)
+        return None
+
+    def _note(self, seat: int, problem: Exception) -> None:
+        self.usage[seat].faults += 1
+        name = self.match.players[seat]
+        self.fault = self.fault or f"{name} at seat {seat}: {problem!r}"[:_LONGEST_MESSAGE]
+
+    def asked_agents(self) -> Iterator[tuple[int, SeatPlayer, Request]]:
+        """Let all other players answer, then yield the seats of agents that the game waits for; none at its end."""
+        while any([self._answered(seat) for seat in self.table.pending]):
+            pass
+        for seat in self.table.pending:
+            player = self.players[seat]
+            if isinstance(player, SeatPlayer):
+                yield seat, player, player.request(self.table.views[seat])
+
+    def _answered(self, seat: int) -> bool:
+        """Let a player answer; return whether there was an answer, which there is not from an agent."""
+        player, view, usage = self.players[seat], self.table.views[seat], self.usage[seat]
+        if isinstance(player, SeatPlayer):
+            return False
+        if player is None:
+            self.table.expire(seat)
+            return True
+        usage.calls += 1
+        began = time.perf_counter()
+        for _ in range(_TRIES):
+            try:
+                text = player.act(view)
+                if not isinstance(text, str):
+                    raise TypeError(f"an answer is a text, got {type(text).__name__}")
+                break
+            except Exception as error:  # the boundary to players: a tournament goes on without one
+                _ = view.observation, view.legal_actions, view.anchor  # raises where the rules are to blame
+                problem = error
+        else:
+            self.give_up(seat, problem)
+            return True
+        usage.seconds += time.perf_counter() - began
+        self.table.answer(seat, text)
+        return True
+
+    def answer(self, seat: int, decision: Decision, seconds: float) -> None:
+        """Take what an agent decided."""
+        usage = self.usage[seat]
+        usage.calls += 1
+        usage.seconds += seconds
+        used = decision.usage  # an agent around a server has no tokens of its own, but is told how many there were
+        usage.tokens_in += len(decision.prompt_ids) if used is None else used.tokens_in
+        usage.tokens_out += len(decision.completion_ids) if used is None else used.tokens_out
+        self.table.answer(seat, decision.action)
+
+    def give_up(self, seat: int, problem: Exception) -> None:
+        """Take the default action of a seat whose player raised, and count it."""
+        self._note(seat, problem)
+        self.table.expire(seat)
+
+    def end(self) -> None:
+        """Let agents forget the game."""
+        for seat, player in enumerate(self.players):
+            if isinstance(player, SeatPlayer):
+                try:
+                    player.end()
+                except Exception as error:  # the boundary to players: a tournament goes on without one
+                    self._note(seat, error)
+
+    def content(self) -> dict[str, Any]:
+        """Return what there is to say of the game when it is over, as JSON can hold it."""
+        table, game = self.table, self.table.game
+        names, winners = game.seats, game.winners()
+        return {
+            "roles": {name: game.role(seat) for seat, name in enumerate(names)},
+            "teams": {name: game.team(seat) for seat, name in enumerate(names)},
+            "returns": {name: float(table.returns[seat]) for seat, name in enumerate(names)},
+            "scores": {name: float(game.score(seat)) for seat, name in enumerate(names)},
+            "winners": [names[seat] for seat in winners],
+            "winner": _only({game.team(seat) for seat in winners}),
+            "length": len(table.actions),
+            "metrics": {key: _finite(value) for key, value in game.metrics().items()},
+            "seats": {name: self._seat_content(seat) for seat, name in enumerate(names)},
+            "actions": [[seat, action] for seat, action in table.actions],
+            "transcript_sha256": transcript_sha256(table),
+            "status": "agent_error" if self.fault else "ok",
+            "fault": self.fault,
+        }
+
+    def _seat_content(self, seat: int) -> dict[str, Any]:
+        counts, usage = self.table.counts[seat], self.usage[seat]
+        return {
+            "calls": usage.calls,
+            "answers": counts.answers,
+            "parse_failures": counts.unreadable,
+            "illegal": counts.illegal,
+            "defaults": counts.defaults,
+            "faults": usage.faults,
+            "tokens_in": usage.tokens_in,
+            "tokens_out": usage.tokens_out,
+            "latency": round(usage.seconds, 6),
+        }
+
+
+def _seats(match: Match) -> Iterator[tuple[int, str]]:
+    return enumerate(match.players)
+
+
+def _finite(value: float) -> float | None:
+    """Return a number, or None where there is none: JSON has no nan."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _only(teams: set[str]) -> str | None:
+    return next(iter(teams)) if len(teams) == 1 else None

@@ -1,0 +1,1 @@
+"""Checks of folders that somebody else wrote: files, tasks, numbers, and episodes played again."""

@@ -1,0 +1,262 @@
+"""Checks a submission folder: the work of ``turngym verify``.
+
+A submission is *self-reported* when its files agree with one another and with the suite, and *replayed* when besides
+all successes that it claims came out the same from their seeds and actions alone; *partly replayed* when only some of
+them were played again, drawn after it was made. What a
+replay cannot show is who chose the actions: only running the agent again shows that.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from turngym.benchmarks.evaluation.remade import refused
+from turngym.benchmarks.evaluation.submission import Submission, read_submission
+from turngym.benchmarks.suites import SUITES
+from turngym.benchmarks.tournaments.submission import is_tournament, read_tournament
+from turngym.benchmarks.verification.findings import Finding
+from turngym.benchmarks.verification.numbers import number_findings, played_baseline_findings
+from turngym.benchmarks.verification.replay import chance_unnoticed, replay_sample
+from turngym.benchmarks.verification.tasks import (
+    episode_findings,
+    known_suite,
+    prompt_findings,
+    ruleset_findings,
+    seed_findings,
+    suite_findings,
+    transcript_findings,
+)
+from turngym.benchmarks.verification.tournaments import (
+    plan_of,
+    replay_games,
+    result_findings,
+    ruleset_finding,
+    schedule_findings,
+)
+from turngym.envs.multiagent.registration import GAMES
+from turngym.errors import ConfigError
+from turngym.limited import CallLimits, LimitedProcess, LimitReached
+
+Label = Literal["rejected", "self-reported", "partly replayed", "replayed"]
+
+CHECKS: Mapping[str, Callable[[Submission], Iterator[Finding]]] = {
+    "suite": suite_findings,
+    "seeds": seed_findings,
+    "rulesets": ruleset_findings,
+    "prompts": prompt_findings,
+    "episodes": episode_findings,
+    "transcripts": transcript_findings,
+    "results": number_findings,
+}
+"""Name -> check, for all that needs no episode to be played again."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a check of a submission found.
+
+    Args:
+        path: The folder.
+        label: ``rejected``, ``self-reported``, ``partly replayed`` or ``replayed`` (all that claim something were).
+        findings: All that is wrong.
+        notes: What a reader of the result should know beside.
+        episodes: Episodes in the folder.
+        replayed: Episodes that were played again.
+        seed: Which episodes were drawn; the same seed draws the same ones.
+        claims: Episodes that claim something: successes, or all of them where the score counts.
+        claims_replayed: How many of those were played again.
+    """
+
+    path: Path
+    label: Label
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    episodes: int = 0
+    replayed: int = 0
+    seed: int = 0
+    claims: int = 0
+    claims_replayed: int = 0
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {
+            "folder": str(self.path),
+            "accepted": self.is_accepted,
+            "label": self.label,
+            "findings": [finding.as_json() for finding in self.findings],
+            "notes": list(self.notes),
+            "episodes": self.episodes,
+            "replayed": self.replayed,
+            "seed": self.seed,
+            "claims": self.claims,
+            "claims_replayed": self.claims_replayed,
+        }
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Verification:
+        """Return what :meth:`as_json` returned."""
+        findings = tuple(Finding(each["name"], each["place"], each["message"]) for each in told["findings"])
+        numbers = {key: told[key] for key in ("label", "episodes", "replayed", "seed", "claims", "claims_replayed")}
+        return cls(Path(told["folder"]), findings=findings, notes=tuple(told["notes"]), **numbers)
+
+
+def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, baselines: bool = False) -> Verification:
+    """Check a submission folder.
+
+    Args:
+        path: The folder that ``turngym eval ... --out FOLDER`` wrote, or ``turngym tournament``.
+        replay: Share of each environment's episodes to play again, at least one of each; 0 for none. Unless it is 0,
+            the others that claim a success are played again too, for up to half a minute an environment.
+        seed: Which episodes are drawn. The system's own random numbers decide unless it is given: a draw that can be
+            foretold would tell a forger which episodes to leave true.
+        baselines: Also play the random and the expert baseline again, in full; a tournament has none.
+
+    Raises:
+        ConfigError: There is no such folder, it is one of another kind, or the share is not in [0, 1].
+    """
+    if not 0 <= replay <= 1:
+        raise ConfigError(f"the share of episodes to replay must lie in [0, 1], got {replay}.")
+    seed = secrets.randbelow(2**32) if seed is None else seed
+    folder = Path(path)
+    if is_tournament(folder):
+        return _verify_tournament(folder, replay, seed)
+    submission, problems = read_submission(folder)
+    if submission is None:
+        findings = [Finding("schema", each.place, each.message) for each in problems]
+        return Verification(folder, "rejected", tuple(findings), seed=seed)
+    findings = [finding for check in CHECKS.values() for finding in check(submission)]
+    notes = list(_notes(submission))
+    label: Label = "self-reported"
+    replayed, claims, claims_replayed = 0, 0, 0
+    if findings:  # what is wrong already is not played
+        reasons = {each["label"]: refused(each) for each in submission.config["environments"]}
+        notes += [f"{label} was not played again: {reason}" for label, reason in reasons.items() if reason]
+    elif replay:
+        again = replay_sample(submission, replay, seed)
+        findings += again.findings
+        notes += [f"{label} was not played again: {reason}" for label, reason in again.skipped.items()]
+        notes += [told for each, found in again.claims.items() if (told := _unnoticed(each, *found))]
+        replayed = sum(again.played.values())
+        claims, claims_replayed = map(sum, zip(*again.claims.values(), strict=True)) if again.claims else (0, 0)
+        if not again.skipped:
+            label = "replayed" if claims == claims_replayed else "partly replayed"
+    suite = known_suite(submission)
+    if baselines and suite is not None and not findings:
+        findings += played_baseline_findings(submission, suite)
+    return Verification(
+        folder,
+        "rejected" if findings else label,
+        tuple(findings),
+        tuple(notes),
+        len(submission.episodes),
+        replayed,
+        seed,
+        claims,
+        claims_replayed,
+    )
+
+
+def _unnoticed(label: str, claims: int, played: int) -> str:
+    """Return how likely forged claims would have gone unnoticed; empty where all were played again."""
+    if played == claims:
+        return ""
+    chances = [f"{forged} forged {chance_unnoticed(claims, played, forged):.0%}" for forged in (1, 5, 10)]
+    return (
+        f"{label}: {played} of {claims} claimed episodes were played again; unnoticed would have gone "
+        f"{', '.join(chances)}: --replay 1 plays all"
+    )
+
+
+def checked(
+    path: str | Path,
+    *,
+    replay: float = 0.05,
+    seed: int | None = None,
+    baselines: bool = False,
+    seconds: float = 900.0,
+    process: LimitedProcess | None = None,
+) -> Verification:
+    """Check a folder as :func:`verify` does, in a process of its own with limits: for folders of others.
+
+    Args:
+        path: The folder.
+        replay: As for :func:`verify`.
+        seed: As for :func:`verify`.
+        baselines: As for :func:`verify`.
+        seconds: Time that the check may take; a folder that needs more is rejected.
+        process: Where to check; a process of its own unless given.
+
+    Raises:
+        ConfigError: There is no such folder, it is one of another kind, or an argument is out of its range.
+    """
+    arguments = {"path": str(path), "replay": replay, "seed": seed, "baselines": baselines}
+    with nullcontext(process) if process is not None else LimitedProcess(CallLimits(seconds)) as where:
+        try:
+            return Verification.from_json(
+                where.call("turngym.benchmarks.verification.verify:verify_as_json", arguments)
+            )
+        except LimitReached as error:
+            finding = Finding("limits", str(path), f"{error}; --seconds allows more time")
+            return Verification(Path(path), "rejected", (finding,), seed=seed or 0)
+
+
+def verify_as_json(**arguments: Any) -> dict[str, Any]:
+    """Return what :func:`verify` found, as JSON can hold it."""
+    return verify(**arguments).as_json()
+
+
+def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
+    """Check the folder of a tournament."""
+    tournament, problems = read_tournament(path)
+    if tournament is None:
+        return Verification(path, "rejected", tuple(Finding("schema", p.place, p.message) for p in problems), seed=seed)
+    findings, sound, replayed = list(result_findings(tournament)), 0, 0
+    plan, reason = plan_of(tournament)
+    if plan is not None:
+        findings += [*ruleset_finding(tournament, plan), *schedule_findings(tournament, plan)]
+        if share and not findings:
+            sound, replayed, found = replay_games(tournament, plan, share, seed)
+            findings += found
+    elif tournament.plan["game"] in GAMES:
+        findings.append(Finding("plan", "config.json", reason))
+    notes = [] if plan is not None else [f"neither schedule nor games were checked: {reason}"]
+    errors = sum(game["status"] == "agent_error" for game in tournament.games)
+    if errors:
+        notes.append(f"in {errors} games a player failed, which counts as played")
+    label: Label = "self-reported" if not replayed else "replayed" if replayed == sound else "partly replayed"
+    if told := _unnoticed("games", sound, replayed) if replayed else "":
+        notes.append(told)
+    label = "rejected" if findings else label
+    return Verification(
+        path, label, tuple(findings), tuple(notes), len(tournament.games), replayed, seed, sound, replayed
+    )
+
+
+def _notes(submission: Submission) -> Iterator[str]:
+    config = submission.config
+    name = config["suite"]["name"]
+    if name in SUITES:
+        wanted = {e.label: len(e.seeds) or e.episodes for e in SUITES[name].entries if not e.takes_fewer}
+        short = [each for each in config["environments"] if len(each["seeds"]) < wanted.get(each["label"], 0)]
+        if short:
+            yield f"only the first tasks of {len(short)} environments of the suite were played"
+    if submission.transcripts is None:
+        yield "there are no transcripts: what the agent wrote cannot be read"
+    errors = sum(row["status"] == "agent_error" for row in submission.episodes)
+    if errors:
+        yield f"in {errors} episodes the agent failed to answer, which counts as played"
+    cut = sum(row["status"] == "context" for row in submission.episodes)
+    if cut:
+        yield f"in {cut} episodes the next prompt did not fit the model's context, which counts as failed"
+    if submission.metadata.get("trained_on_suite") is None:
+        yield "metadata.json does not say whether the agent was trained on the suite"
