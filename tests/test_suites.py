@@ -11,7 +11,8 @@ from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.evaluate import EvaluationResult
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry, SuiteResult, equal_weight_mean, evaluate_suite
+from turngym.benchmarks.statistics.estimates import equal_weight_mean
+from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry, SuiteResult, evaluate_suite
 from turngym.envs.core import TextEnv
 from turngym.envs.instances import split_of
 from turngym.envs.textgames import SPECS
