@@ -12,8 +12,8 @@ from small import small_model
 from turngym.__main__ import main
 from turngym.agents.evaluate import evaluate
 from turngym.agents.styled_agent import styled
-from turngym.benchmarks.verify import verify
-from turngym.benchmarks.verify_replay import replay_findings
+from turngym.benchmarks.verification.replay import replay_findings
+from turngym.benchmarks.verification.verify import verify
 
 LAKE = "turngym/FrozenLake-v0"
 OPENAI = (
