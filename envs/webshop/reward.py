@@ -13,10 +13,14 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from rapidfuzz.fuzz import token_set_ratio
-from rapidfuzz.utils import default_process
-
 from turngym.envs.webshop.product import Goal, Product
+from turngym.errors import missing_extra
+
+try:
+    from rapidfuzz.fuzz import token_set_ratio
+    from rapidfuzz.utils import default_process
+except ModuleNotFoundError as error:
+    raise missing_extra("WebShop", "rapidfuzz", "webshop") from error
 
 THRESHOLD = 85
 LITTLE_OVERLAP = 0.1
