@@ -82,7 +82,7 @@ def words_of(command: str) -> list[Word]:
 
 def line(command: str, changed: Mapping[str, str | None] | None = None) -> list[str]:
     """Return the command line of a command, some of its words with other values, or without those that are None."""
-    assert command in LINES, f"{command} has no line in tests/command_lines.py: add one of cheap values that works."
+    assert command in LINES, f"{command} has no line in tests/command_lines.py: add one that works."
     values = {**LINES[command], **(changed or {})}
     words = [command]
     for word in words_of(command):

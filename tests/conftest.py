@@ -47,7 +47,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     names = [item.nodeid.partition("[")[0].rpartition("tests/")[2] for item in items]
     cases, seen = Counter(names), Counter[str]()
-    kept, left_out = [], []
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for name, item in zip(names, items, strict=True):
         count, number = cases[name], seen[name]
         seen[name] += 1
