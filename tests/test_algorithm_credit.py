@@ -92,13 +92,14 @@ def test_groups_are_compared_by_themselves_and_counted() -> None:
 
 def test_an_invalid_action_costs_its_own_turn_only() -> None:
     table = turn_table([episode([0, 1], invalid=[1]), episode([0, 0])])
-    close(build("grpo", {"grpo": {"scale_by_std": False}}).credit(table).advantages, [0.5, 0.4, -0.5, -0.5])
+    config = {"scale_by_std": False, "invalid_penalty": 0.1}
+    close(build("grpo", {"grpo": config}).credit(table).advantages, [0.5, 0.4, -0.5, -0.5])
 
 
 def test_equal_returns_with_one_invalid_action_do_not_explode() -> None:
     """Subtracted before the division, the penalty of 0.1 would be divided by an epsilon of 1e-6."""
     table = turn_table([episode([0, 1], invalid=[1]), episode([0, 1])])
-    close(build("grpo").credit(table).advantages, [0, -0.1, 0, 0])
+    close(build("grpo", {"grpo": {"invalid_penalty": 0.1}}).credit(table).advantages, [0, -0.1, 0, 0])
 
 
 # GiGPO: section 4.4, with the penalty of .1 of the last turn subtracted after the comparison instead of before it.
@@ -205,7 +206,7 @@ def test_per_row_is_the_step_row_baseline() -> None:
     table = with_critic(
         turn_table([episode([1, 2], tokens=[2, 1], invalid=[1], end="truncated")]), [0.1, 0.3], [0.1, 0.2, 0.3], [50.0]
     )
-    credit = build("ppo", {"ppo": {"whiten": False, "per_row": True}}).credit(table)
+    credit = build("ppo", {"ppo": {"whiten": False, "per_row": True, "invalid_penalty": 0.1}}).credit(table)
     close(credit.advantages, [2.9, 2.8, 2.6])
 
 
@@ -294,8 +295,8 @@ def test_turn_ppo_whitens_each_turn_once() -> None:
 def test_an_invalid_action_lowers_the_reward_of_its_turn() -> None:
     table = with_critic(turn_table([episode([0, 1], invalid=[1])]), [0.0] * 2, [0.0] * 2, [0.0])
     for name in ("ppo", "turn_ppo"):
-        found = build(name, {name: {"gamma": 1.0, "lam": 0.0, "whiten": False}}).credit(table)
-        close(found.advantages, [0, 0.9])
+        config = {"gamma": 1.0, "lam": 0.0, "whiten": False, "invalid_penalty": 0.1}
+        close(build(name, {name: config}).credit(table).advantages, [0, 0.9])
 
 
 # REINFORCE

@@ -87,9 +87,10 @@ def test_metrics_of_the_clipped_loss_by_hand() -> None:
     # Section 1.6: ratios 1.5, .5, 4, 1.1 with advantages 1, -1, -1, 2, clip .2, dual clip 3.
     log_ratio = double([1.5, 0.5, 4, 1.1]).log().tolist()
     inputs = inputs_of([[2, 2]], log_ratio, [1, -1, -1, 2])
-    output = build("grpo").loss(inputs)
+    grpo = build("grpo", {"grpo": {"normalisation": "token", "dual_clip": 3.0, "kl_coef": 0.0}})
+    output = grpo.loss(inputs)
     metrics = {name: float(total(inputs, term)) for name, term in output.metrics.items()}
-    assert float(policy_loss(build("grpo"), inputs).detach()) == pytest.approx(0.1)
+    assert float(policy_loss(grpo, inputs).detach()) == pytest.approx(0.1)
     assert metrics["clip_fraction"] == 0.5
     assert metrics["clip_fraction_lower"] == 0.25
     assert metrics["approx_kl"] == pytest.approx(-0.298481, abs=1e-6)
@@ -124,7 +125,7 @@ def test_a_missing_column_is_named(name: str, config: dict[str, float], column: 
 
 def turn_loss(lengths: Sequence[Sequence[int]], log_ratio: Sequence[float], advantages: Sequence[float]) -> Tensor:
     inputs = inputs_of(lengths, log_ratio, advantages, **with_critic(log_ratio))
-    return policy_loss(build("turn_ppo"), inputs)
+    return policy_loss(build("turn_ppo", {"turn_ppo": {"kl_coef": 0.0}}), inputs)
 
 
 def test_each_turn_enters_once_over_the_number_of_tokens() -> None:
@@ -156,7 +157,7 @@ def test_turn_ppo_averages_the_critic_over_turns() -> None:
         old_values=double([[0.2, 0.4, 9, 9]]),
         returns=double([[0.35, 1.0, nan, nan]]),
     )
-    output = build("turn_ppo").loss(inputs)
+    output = build("turn_ppo", {"turn_ppo": {"kl_coef": 0.0}}).loss(inputs)
     close(total(inputs, output.terms["value"]), 0.095625)
     close(total(inputs, output.metrics["value_loss"]), 0.095625)
     flat = build("ppo").loss(inputs)  # the negative oracle: over tokens it would be (.0225 + .36) / 2 / 4
@@ -285,7 +286,7 @@ def test_plain_reinforce_has_no_ratio_to_change() -> None:
 @pytest.mark.parametrize("name", ["grpo+epo", "grpo+turn_is+epo", "grpo+epo+s_ppo"])
 def test_epo_takes_the_place_of_the_base_methods_entropy_bonus(name: str) -> None:
     """The entropy's whole weight is EPO's coefficient, .001, and not that plus the base's, ten times as large."""
-    algorithm = build(name, {"grpo": {"entropy_coef": 0.01}, "epo": {"coefficient": 0.001}})
+    algorithm = build(name, {"grpo": {"entropy_coef": 0.01, "kl_coef": 0.0}, "epo": {"coefficient": 0.001}})
     inputs = inputs_of([[2]], [0.0, 0.0], [1.0, 1.0], entropy=double([[0.5, 1.5]]).requires_grad_())
     output = algorithm.loss(inputs)
     assert "entropy_bonus" not in output.terms and output.metrics["entropy"].values.sum() == 2.0
@@ -299,7 +300,7 @@ EPO = {"kappa_low": 0.5, "kappa_high": 1.5, "alpha": 0.1, "coefficient": 0.001}
 
 
 def epo(iteration: int, history: Sequence[float] = (1.0, 0.8, 0.6), **config: object) -> Algorithm[Any]:
-    algorithm = build("grpo+epo", {"epo": {**EPO, **config}})
+    algorithm = build("grpo+epo", {"grpo": {"kl_coef": 0.0}, "epo": {**EPO, **config}})
     for entropy in history:
         algorithm.observe({"loss/entropy_nested": entropy, "loss/policy": 3.0})
     algorithm.begin_iteration(iteration, 100)

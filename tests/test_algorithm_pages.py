@@ -3,6 +3,7 @@
 ``python tests/test_algorithm_pages.py`` writes the table.
 """
 
+import dataclasses
 import re
 import sys
 from pathlib import Path
@@ -30,7 +31,8 @@ def source(name: str) -> str:
 
 def quiet(name: str) -> Algorithm[object]:
     """The method without entropy and divergence, whose needs are settings of all."""
-    return build(name, {name: {"entropy_coef": 0.0}} if issubclass(ALGORITHMS[name].Config, ClippedConfig) else {})
+    off = {"entropy_coef": 0.0, "kl_coef": 0.0}
+    return build(name, {name: off} if issubclass(ALGORITHMS[name].Config, ClippedConfig) else {})
 
 
 def row(name: str) -> str:
@@ -98,8 +100,6 @@ def test_a_page_has_formula_source_choices_settings_metrics_and_a_command_that_w
 @pytest.mark.parametrize("name", PAGES)
 def test_the_metrics_and_settings_of_a_page_exist(name: str) -> None:
     """Metrics of the credit are those that the method gives; settings between backticks are fields or their values."""
-    import dataclasses
-
     import algorithm_batches as properties
 
     text = (FOLDER / f"{name}.md").read_text("utf8")
@@ -117,6 +117,31 @@ def test_the_metrics_and_settings_of_a_page_exist(name: str) -> None:
     fields = {field.name for field in dataclasses.fields(ALGORITHMS[name].Config)}
     settings = text.partition("**Settings.**")[2].partition("**Metrics.**")[0]
     assert {word for word in re.findall(r"`(\w+)`", settings) if "_" in word} <= fields
+
+
+DEFAULT = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
+
+
+def written(value: object) -> str:
+    """A default as the tables have it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value) or "(empty)"
+
+
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_the_defaults_of_a_page_are_those_of_the_code_and_name_a_source(name: str) -> None:
+    text = (FOLDER / f"{name}.md").read_text("utf8")
+    rows = DEFAULT.findall(text.partition("| setting | default | source |\n")[2].partition("\n\n")[0])
+    of_code = {field.name: written(field.default) for field in dataclasses.fields(ALGORITHMS[name].Config)}
+    assert {setting: default for setting, default, _ in rows} == of_code
+    assert [setting for setting, *_ in rows] == list(of_code), "in the order of the code, each once"
+    assert all(source.strip() for *_, source in rows)
+
+
+@pytest.mark.parametrize("name", sorted(set(ALGORITHMS) - {"dapo"}))
+def test_no_method_has_a_dual_clip_that_its_paper_does_not_have(name: str) -> None:
+    assert getattr(ALGORITHMS[name].Config(), "dual_clip", 0) == 0
 
 
 if __name__ == "__main__":

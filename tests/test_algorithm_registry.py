@@ -179,18 +179,18 @@ def test_a_foreign_method_is_named_by_its_class() -> None:
 
 
 def test_needs_follow_the_settings() -> None:
-    quiet = {"entropy_coef": 0.0}
+    quiet = {"entropy_coef": 0.0, "kl_coef": 0.0}
     assert build("grpo", {"grpo": quiet}).needs == {Need.GROUPS}
     assert build("gigpo", {"gigpo": quiet}).needs == {Need.GROUPS, Need.ANCHORS}
     assert build("reinforce", {"reinforce": quiet}).needs == frozenset()
     assert build("turn_ppo", {"turn_ppo": quiet}).needs == {Need.VALUES}
-    assert build("turn_ppo").needs == {Need.VALUES, Need.ENTROPY}
+    assert build("turn_ppo").needs == {Need.VALUES, Need.REFERENCE_LOGPROBS}
     assert build("ppo", {"ppo": {"kl_coef": 0.1, "entropy_coef": 0.1}}).needs == {
         Need.VALUES,
         Need.REFERENCE_LOGPROBS,
         Need.ENTROPY,
     }
-    assert build("grpo+epo").needs == {Need.GROUPS, Need.ENTROPY}
+    assert build("grpo+epo", {"grpo": quiet}).needs == {Need.GROUPS, Need.ENTROPY}
 
 
 def test_a_ratio_can_be_changed_through_a_modifier_without_touching_the_original() -> None:
@@ -222,11 +222,12 @@ def test_every_setting_is_frozen_and_has_a_sentence(name: str) -> None:
 
 def test_defaults_are_those_of_the_sources() -> None:
     shared = ClippedConfig()
-    assert (shared.clip_low, shared.clip_high, shared.dual_clip, shared.invalid_penalty) == (0.2, 0.2, 3.0, 0.1)
-    assert (shared.kl_coef, shared.kl_estimator) == (0.0, "k3")
-    assert shared.entropy_coef == 0.01, "ours on purpose: without it small models stop exploring"
+    assert (shared.clip_low, shared.clip_high, shared.dual_clip, shared.invalid_penalty) == (0.2, 0.2, 0.0, 0.0)
+    assert (shared.kl_coef, shared.kl_estimator, shared.entropy_coef) == (0.0, "k3", 0.0)
     gigpo = GiGPOConfig()
     assert (gigpo.gamma, gigpo.omega, gigpo.ddof, gigpo.epsilon) == (0.95, 1.0, 1, 1e-6)
+    assert (gigpo.kl_coef, gigpo.invalid_penalty) == (0.01, 0.1)
+    assert (GRPOConfig().kl_coef, GRPOConfig().normalisation) == (0.04, "trajectory")
     epo = EPOConfig()
     assert (epo.coefficient, epo.kappa_low, epo.kappa_high, epo.decay) == (0.001, 0.0, 2.0, 3.0)
 

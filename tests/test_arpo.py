@@ -109,9 +109,10 @@ def test_without_branches_it_is_grpo() -> None:
 
 def test_an_invalid_action_costs_its_own_turn_and_no_statistic() -> None:
     trajectories = [episode(0, [0.0, 1.0]), episode(1, [0.0, 0.0])]
-    clean = build("arpo").credit(turn_table(trajectories)).advantages
+    arpo = build("arpo", {"arpo": {"invalid_penalty": 0.1}})
+    clean = arpo.credit(turn_table(trajectories)).advantages
     trajectories[0].turns[1].action_is_valid = False
-    found = build("arpo").credit(turn_table(trajectories)).advantages
+    found = arpo.credit(turn_table(trajectories)).advantages
     assert found[1] < clean[1]
     assert torch.equal(found[[0, 2, 3]], clean[[0, 2, 3]])
 

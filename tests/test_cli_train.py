@@ -82,7 +82,7 @@ def test_every_kind_of_field_reaches_the_settings() -> None:
         "--embedded.layers 2 --warmup.epochs 0 --evaluation.every 0"
     )
     config = parsed(*words.split())
-    default = TrainConfig()
+    default = with_preset(TrainConfig(), "quickstart")
     expected = dataclasses.replace(
         default,
         seed=3,
@@ -106,17 +106,29 @@ def test_every_kind_of_field_reaches_the_settings() -> None:
 
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
 def test_every_algorithm_can_be_chosen_with_its_settings(name: str) -> None:
-    assert parsed("--algorithm", name).algorithm_options == {}
+    quickstart = with_preset(TrainConfig(algorithm=name), "quickstart").algorithm_options
+    assert parsed("--algorithm", name).algorithm_options == quickstart
+    assert parsed("--algorithm", name, "--preset", "small").algorithm_options == {}, "the method's own defaults"
     for part, kind in parts(name):
         field, value = other_value(kind)
         option = f"--{part}.{field}".replace("_", "-")
         config = parsed(f"--algorithm={name}", option, str(value))
-        assert config.algorithm_options == {part: {field: value}}
+        assert config.algorithm_options == {**quickstart, part: {**quickstart.get(part, {}), field: value}}
         build(config.algorithm, config.algorithm_options)
 
 
 def test_a_composition_has_the_settings_of_its_parts_and_only_differences_are_kept() -> None:
-    config = parsed("--algorithm", "grpo+epo", "--epo.alpha", "0.3", "--grpo.no-scale-by-std", "--grpo.clip-low", "0.2")
+    config = parsed(
+        "--algorithm",
+        "grpo+epo",
+        "--epo.alpha",
+        "0.3",
+        "--grpo.no-scale-by-std",
+        "--grpo.clip-low",
+        "0.2",
+        "--model",
+        "m",
+    )
     assert config.algorithm_options == {"epo": {"alpha": 0.3}, "grpo": {"scale_by_std": False}}
 
 

@@ -199,7 +199,8 @@ def test_the_command_line_takes_a_game() -> None:
     config, run_dir, resume = parse_train(argv)
     assert (config.env, config.algorithm, resume) == (KUHN, "rae", False)
     assert config.self_play.opponents == ("self", "past:3") and config.self_play.num_past == 3
-    assert config.algorithm_options == {"rae": {"decay": 0.9}}
+    quickstart = {"dual_clip": 3.0, "entropy_coef": 0.01, "invalid_penalty": 0.1}
+    assert config.algorithm_options == {"rae": {**quickstart, "decay": 0.9}}
     assert str(run_dir) == "runs/kuhnpoker-rae-seed0"
     assert config_from_json(json.loads(json.dumps(config.as_json()))) == config
     with pytest.raises(UnknownName, match=r"Did you mean 'turngym/KuhnPoker-v0'\?"):

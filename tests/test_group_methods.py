@@ -85,7 +85,7 @@ def test_opo_weighs_episodes_by_their_tokens() -> None:
 def test_an_invalid_action_costs_its_own_turn_only() -> None:
     table = turn_table([episode([0, 1], invalid=[1]), episode([0, 0])])
     for name, expected in {"rloo": [1, 0.9, -1, -1], "opo": [0.5, 0.4, -0.5, -0.5]}.items():
-        close(of(name, table), expected, 1e-12)
+        close(of(name, table, invalid_penalty=0.1), expected, 1e-12)
 
 
 @pytest.mark.parametrize("name", ["reinforce_pp", "reinforce_pp_baseline"])

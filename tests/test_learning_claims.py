@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from turngym.trainers.stored_config import options_of_0_1_0
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks" / "studies" / "learning"))
 
 import claims
@@ -32,6 +34,8 @@ def test_the_arms_of_an_experiment_are_options_that_train_takes_and_its_claims_n
     for options in runs.values():
         settings = parse_train(options)[0]
         assert settings.max_seconds == 480 and settings.max_environment_turns > 0
+        first = next(iter(options_of_0_1_0(settings.algorithm).values()))
+        assert first.items() <= settings.algorithm_options[settings.algorithm.partition("+")[0]].items()
     for better, worse in claims.CLAIMS[experiment]:
         assert {better, worse} <= set(claims.EXPERIMENTS[experiment])
 

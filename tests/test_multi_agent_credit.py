@@ -207,7 +207,7 @@ def test_pairs_of_keys_are_equal_where_both_are() -> None:
 
 
 def mappo(**settings: Any) -> MAPPO:
-    algorithm = build("mappo", {"mappo": {"whiten": False, "lam": 1.0, **settings}})
+    algorithm = build("mappo", {"mappo": {"whiten": False, "gamma": 1.0, "lam": 1.0, **settings}})
     assert isinstance(algorithm, MAPPO)
     return algorithm
 

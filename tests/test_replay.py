@@ -158,14 +158,15 @@ def test_stale_and_replayed_turns_have_the_ratio_to_the_policy_that_sampled_them
 
 def test_several_epochs_drift_and_the_first_update_does_not() -> None:
     model = small_model()
-    learner = Learner(model, build("grpo"), UpdateConfig(epochs=1, learning_rate=1e-2))
+    config = {"normalisation": "token", "kl_coef": 0.0, "entropy_coef": 0.01, "dual_clip": 3.0}
+    learner = Learner(model, build("grpo", {"grpo": config}), UpdateConfig(epochs=1, learning_rate=1e-2))
     trajectories = [episode(0, 0, 1), episode(1, 0, 0)]
     trajectories[1].turns[0].completion_ids = (9, 10)
     for each in trajectories:
         each.turns[0].logprobs = _logprobs(learner, each)
     once = learner.update(trajectories, 0)
     assert once["policy/ess"] == pytest.approx(1, abs=1e-6) and once["policy/kl_sampler"] < 1e-9
-    learner = Learner(small_model(), build("grpo"), UpdateConfig(epochs=4, learning_rate=1e-2))
+    learner = Learner(small_model(), build("grpo", {"grpo": config}), UpdateConfig(epochs=4, learning_rate=1e-2))
     often = learner.update(trajectories, 0)
     assert often["policy/kl_sampler_last"] > often["policy/kl_sampler"] > 1e-4
     assert often["policy/ess_turn"] < often["policy/ess"] < 1 and often["policy/ratio_max"] > 1.01
@@ -184,6 +185,7 @@ def _logprobs(learner: Learner, trajectory: Trajectory) -> tuple[float, ...]:
 
 def test_a_sampler_that_is_held_back_makes_known_stale_samples(tmp_path: Path) -> None:
     config = replace(TINY, iterations=6, rollout=replace(TINY.rollout, refresh_every=3), algorithm="a3po")
+    config = replace(config, algorithm_options={"a3po": {"entropy_coef": 0.01, "invalid_penalty": 0.1}})
     found = records(config, tmp_path / "run")
     assert [record["policy/staleness_max"] for record in found] == [0, 1, 2, 0, 1, 2]
     assert [record["credit/staleness"] for record in found] == [0, 1, 2, 0, 1, 2]

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from turngym.benchmarks.cli.train import parse_train
 from turngym.trainers.algorithms import build
 from turngym.trainers.config import TrainConfig
-from turngym.trainers.stored_config import config_from_store, config_to_store
+from turngym.trainers.stored_config import config_from_store, config_to_store, options_of_0_1_0
 
 COMPOSED = TrainConfig(algorithm="grpo+epo", algorithm_options={"epo": {"alpha": 0.3}})
 
@@ -31,6 +32,10 @@ def test_a_run_keeps_the_defaults_of_its_time() -> None:
     found = config_from_store(content)
     assert found.algorithm_options == {"grpo": {"clip_high": 0.7}, "epo": {"alpha": 0.3}}
     build(found.algorithm, found.algorithm_options)
+
+
+def test_the_quickstart_trains_with_the_settings_that_it_had_in_0_1_0() -> None:
+    assert parse_train([])[0].algorithm_options == options_of_0_1_0("gigpo")
 
 
 def test_folders_that_name_no_defaults_have_those_of_0_1_0() -> None:

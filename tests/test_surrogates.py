@@ -85,7 +85,7 @@ def test_cispo_by_hand() -> None:
 
 
 def test_cispo_clips_both_ends_or_only_the_upper_one() -> None:
-    low, _ = surrogate("cispo", [[-2.0]], [[1.0]], [[0]], old=-1.0)
+    low, _ = surrogate("cispo", [[-2.0]], [[1.0]], [[0]], old=-1.0, clip_low=0.2)
     close(low.policy.loss, [[0.8 * 3]])
     none, _ = surrogate("cispo", [[-2.0]], [[1.0]], [[0]], old=-1.0, clip_low=1.0)
     close(none.policy.loss, [[math.exp(-2) * 3]])

@@ -59,7 +59,9 @@ def episode(rewards: Sequence[float], values: Sequence[float], tokens: int = 1, 
 
 
 def credited(*episodes: Trajectory, **config: Any) -> list[float]:
-    found = build("vine_ppo", {"vine_ppo": {"whiten": False, **config}}).credit(turn_table(episodes))
+    found = build("vine_ppo", {"vine_ppo": {"whiten": False, "invalid_penalty": 0.1, **config}}).credit(
+        turn_table(episodes)
+    )
     return [round(x, 9) for x in found.advantages.tolist()]
 
 
@@ -110,7 +112,7 @@ def numbers(turn: Turn) -> Any:
 
 
 def collected(rollout: Played, **config: Any) -> list[list[float]]:
-    algorithm = build("vine_ppo", {"vine_ppo": {"num_rollouts": 4, **config}})
+    algorithm = build("vine_ppo", {"vine_ppo": {"num_rollouts": 4, "invalid_penalty": 0.1, **config}})
     return [[numbers(turn) for turn in each.turns] for each in algorithm.collect(rollout)]
 
 
@@ -159,7 +161,8 @@ def test_what_is_played_for_values_counts_and_is_not_trained_on(tmp_path: Path) 
 
 
 def test_values_are_what_the_real_environment_pays_from_there_to_the_end(tmp_path: Path) -> None:
-    config = replace(CONFIG, algorithm_options={"vine_ppo": {"num_rollouts": 400}}, env_options={"step_reward": -0.1})
+    options = {"vine_ppo": {"num_rollouts": 400, "invalid_penalty": 0.1}}
+    config = replace(CONFIG, algorithm_options=options, env_options={"step_reward": -0.1})
     config = replace(config, rollout=replace(config.rollout, groups=1, group_size=1, num_envs=64), wrappers=())
     task, method = make_task(config, build_algorithm(config)), build_algorithm(config)
     model, branched = small_model(), list[int]()

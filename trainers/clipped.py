@@ -60,26 +60,29 @@ def within(setting: str, value: float, low: float, high: float = float("inf")) -
 
 @dataclass(frozen=True)
 class ClippedConfig:
-    """Settings of every method with a clipped policy loss."""
+    """Settings of every method with a clipped policy loss: a loss with nothing but the clip.
+
+    A method's own configuration changes the defaults to those of its paper; its page names the source of each.
+    """
 
     clip_low: float = 0.2
     """Width of the clip range below a ratio of 1."""
     clip_high: float = 0.2
     """Width of the clip range above a ratio of 1."""
-    dual_clip: float = 3.0
+    dual_clip: float = 0.0
     """Largest ratio that a negative advantage is multiplied by; 0 for no bound."""
     ratio: RatioName = "token"
     """What an importance ratio is taken over: a token, the product over a turn, or the geometric mean over a turn; that
     mean is differentiated as such, or, by token, through each token's own log-probability only."""
     normalisation: Normalisation = "token"
     """Over what the policy loss is averaged."""
-    entropy_coef: float = 0.01
-    """Weight of the entropy that the loss rewards. Most papers use 0; small models then stop exploring early."""
+    entropy_coef: float = 0.0
+    """Weight of the entropy that the loss rewards."""
     kl_coef: float = 0.0
     """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
     kl_estimator: F.KLEstimator = "k3"
     """Estimator of that divergence; a trailing + takes its value with the gradient of k2."""
-    invalid_penalty: float = 0.1
+    invalid_penalty: float = 0.0
     """What an action costs that the environment did not understand or that was not legal."""
 
     def __post_init__(self) -> None:

@@ -34,15 +34,31 @@ def config_from_store(content: Mapping[str, Any]) -> TrainConfig:
     values = dict(content)
     recorded = values.pop(_KEY, None)
     config = config_from_json(values)
-    options: dict[str, dict[str, Any]] = {}
-    for part, kind in parts(config.algorithm):
-        before = (_defaults_of_0_1_0() if recorded is None else recorded).get(part, {})
+    changed = _changed(config.algorithm, _defaults_of_0_1_0() if recorded is None else recorded)
+    chosen = {part: {**changed.get(part, {}), **config.algorithm_options.get(part, {})} for part in changed}
+    return dataclasses.replace(config, algorithm_options={**config.algorithm_options, **chosen})
+
+
+def options_of_0_1_0(algorithm: str) -> dict[str, dict[str, Any]]:
+    """Return part -> the settings whose defaults have changed since version 0.1.0, with the values that they had then.
+
+    >>> options_of_0_1_0("dapo+epo")
+    {'dapo': {'entropy_coef': 0.01, 'invalid_penalty': 0.1}}
+
+    Args:
+        algorithm: Name of the algorithm; a method of one's own has none.
+    """
+    return _changed(algorithm, _defaults_of_0_1_0())
+
+
+def _changed(algorithm: str, defaults: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for part, kind in parts(algorithm):
         today = _defaults(kind)
-        changed = {key: value for key, value in before.items() if key in today and value != today[key]}
-        chosen = {**changed, **config.algorithm_options.get(part, {})}
-        if chosen:
-            options[part] = chosen
-    return dataclasses.replace(config, algorithm_options=options)
+        before = {key: value for key, value in defaults.get(part, {}).items() if key in today and value != today[key]}
+        if before:
+            found[part] = before
+    return found
 
 
 def _defaults(kind: type[Any]) -> dict[str, Any]:

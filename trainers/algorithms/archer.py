@@ -48,7 +48,7 @@ class ArCHerConfig(ClippedConfig):
     """How far the slow copy of the critic moves towards it at the end of an iteration."""
     critic_iterations: int = 20
     """Iterations at the beginning in which only the critic is trained."""
-    replay_turns: int = 10_000
+    replay_turns: int = 100_000
     """How many turns of earlier iterations are kept for the critic; 0 for none."""
     replay_ratio: int = 4
     """How many replayed turns Q learns from for each fresh one."""

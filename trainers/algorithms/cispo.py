@@ -23,9 +23,9 @@ from turngym.trainers.turn_table import TurnTable
 class CISPOConfig(GroupConfig):
     """Settings of CISPO."""
 
-    clip_low: float = 0.2
+    clip_low: float = 1.0
     """Width of the range of weights below 1; 1 means no lower end."""
-    clip_high: float = 0.28
+    clip_high: float = 4.0
     """Width of the range of weights above 1; TRL writes its upper end, so its 5.0 is 4.0 here."""
     dual_clip: float = 0.0
     """Always 0: a weight that is clipped on both sides needs no other bound."""

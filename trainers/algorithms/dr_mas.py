@@ -25,6 +25,8 @@ By: TypeAlias = Literal["agent", "role"]
 class DrMASConfig(GroupConfig):
     """Settings of Dr. MAS."""
 
+    invalid_penalty: float = 0.01
+    """What an action costs that the environment did not understand or that was not legal."""
     by: By = "agent"
     """Who is compared with one another inside a group: the seats of one name, or all seats of one role, such as the
     villagers of a game."""

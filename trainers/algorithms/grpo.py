@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, TypeVar, get_arg
 
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, Need
+from turngym.trainers.algorithm import Credit, Need, Normalisation
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.clipped import ClippedConfig, ClippedMethod, one_of, within
 from turngym.trainers.turn_table import TurnTable
@@ -61,6 +61,10 @@ class GroupConfig(OutcomeConfig):
 class GRPOConfig(GroupConfig):
     """Settings of GRPO."""
 
+    normalisation: Normalisation = "trajectory"
+    """Over what the policy loss is averaged: the tokens of an episode, then the episodes."""
+    kl_coef: float = 0.04
+    """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
     scale_by_std: bool = True
     """Whether the advantage is divided by the group's standard deviation; False is Dr. GRPO."""
 

@@ -25,8 +25,6 @@ class GSPOConfig(GroupConfig):
     """Width of the clip range below a ratio of 1; narrow, for a mean over tokens moves little."""
     clip_high: float = 4e-4
     """Width of the clip range above a ratio of 1."""
-    dual_clip: float = 0.0
-    """Largest ratio that a negative advantage is multiplied by; 0 for no bound."""
     ratio: RatioName = "turn_geometric"
     """What an importance ratio is taken over: the geometric mean over a turn, or that mean by token for GSPO-token."""
     normalisation: Normalisation = "turn"

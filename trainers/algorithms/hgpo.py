@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 class HGPOConfig(GroupConfig):
     """Settings of HGPO."""
 
+    kl_coef: float = 0.01
+    """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
+    invalid_penalty: float = 0.1
+    """What an action costs that the environment did not understand or that was not legal."""
     over: Over = "rows"
     """What mean and deviation of the base group count once: a trajectory, or a turn, as the released code has it."""
     history: int = 2

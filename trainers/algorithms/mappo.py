@@ -26,7 +26,9 @@ from turngym.trainers.turn_table import TurnTable
 class MAPPOConfig(ClippedConfig):
     """Settings of MAPPO."""
 
-    gamma: float = 1.0
+    entropy_coef: float = 0.01
+    """Weight of the entropy that the loss rewards."""
+    gamma: float = 0.99
     """Discount per turn of a seat."""
     lam: float = 0.95
     """Decay of generalised advantage estimation over a seat's turns."""

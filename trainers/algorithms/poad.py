@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 class POADConfig(CriticConfig):
     """Settings of POAD; the discount is per turn, the decay per token."""
 
+    entropy_coef: float = 0.01
+    """Weight of the entropy that the loss rewards."""
+    value_clip: float = 0.2
+    """How far the critic may move from its old value before the loss stops rewarding it; 0 for no limit."""
     gamma: float = 0.95
     """Discount from one turn to the next; inside of a turn there is none."""
     lam: float = 0.95

@@ -26,6 +26,11 @@ from turngym.trainers.turn_table import TurnTable
 class ReinforcePPBaselineConfig(GroupConfig):
     """Settings of REINFORCE++-baseline."""
 
+    kl_coef: float = 1e-3
+    """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
+    kl_estimator: F.KLEstimator = "k2"
+    """Estimator of that divergence; a trailing + takes its value with the gradient of k2."""
+
 
 @ALGORITHMS.register("reinforce_pp_baseline")
 class ReinforcePPBaseline(OutcomeMethod[ReinforcePPBaselineConfig]):

@@ -30,6 +30,10 @@ ValuePosition: TypeAlias = Literal["turn_start", "turn_end"]
 class TurnPPOConfig(CriticConfig):
     """Settings of Turn-PPO; the discount is per turn, and whitening counts each turn once."""
 
+    kl_coef: float = 0.001
+    """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
+    invalid_penalty: float = 0.1
+    """What an action costs that the environment did not understand or that was not legal."""
     gamma: float = 0.99
     """Discount per turn."""
     lam: float = 0.9

@@ -8,12 +8,14 @@ thread and at most eight minutes; runs of one experiment have equal environment 
 broken-off ones go on, two at a time. A claim holds if the 95 % interval of the difference over the seeds (paired by
 seed, Student's t) lies above 0 in the direction that the paper claims, it does not hold if it lies below 0, and is
 undecided otherwise. In (f) the two splits cost about the same time of one core.
+All arms have the method settings of version 0.1.0, written out.
 
 - (a) Anchor states: gigpo and hgpo against grpo on Sokoban, where states repeat.
 - (b) A turn as the action: turn_ppo against ppo and grpo on Sokoban.
 - (c) Reusing a batch for many updates: ppo+s_ppo and ppo+st_ppo against ppo with 8 epochs of 4 minibatches.
 - (d) EPO against a plain entropy bonus where only the end pays: a small maze of at most 40 turns, and, added when
-  episodes there turned out to take 18 turns, a slippery lake of 8 x 8 cells where the expert takes 38 turns.
+  episodes there turned out to take 18 turns, a slippery lake of 8 x 8 cells where the expert takes 38 turns. In version
+  0.1.0 EPO added to grpo's own entropy bonus of 0.01; now it takes its place, so these two arms cannot be repeated.
 - (e) Return batch normalisation (reinforce) against grpo with a reward in every turn: Sokoban's own, and, added
   afterwards, progress through a maze after a short warm-up. (Progress was to be rewarded in Sokoban, too, but with one
   box it moves only when the game is won: the first arms of (f) showed it, where dense and sparse were the same to the
@@ -30,7 +32,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from run_queue import RESULTS, mean_and_range, run_all, summary, write_results
+from run_queue import RESULTS, mean_and_range, run_all, summary, with_settings_of_0_1_0, write_results
 from verdicts import SEEDS, difference, in_points
 
 from turngym.files import write_atomic
@@ -92,7 +94,7 @@ CLAIMS: Mapping[str, Sequence[tuple[str, str]]] = {
 def arms(experiment: str) -> dict[str, list[str]]:
     """Return the name of every run of an experiment with its options."""
     return {
-        run_name(experiment, arm, seed): [*options, "--seed", str(seed), *COMMON]
+        run_name(experiment, arm, seed): [*with_settings_of_0_1_0(options), "--seed", str(seed), *COMMON]
         for seed in SEEDS
         for arm, options in EXPERIMENTS[experiment].items()
     }

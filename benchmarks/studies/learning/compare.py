@@ -1,14 +1,14 @@
 """ppo, turn_ppo, grpo and gigpo on the quickstart's task at equal environment turns, three seeds each.
 
-Arms, written down before they ran: every method with its default settings and the quickstart's learning rate and
-batch; 100,000 environment turns; warm start equal for equal seeds; no control arm.
+Arms, written down before they ran: every method with the default settings of version 0.1.0 and the quickstart's
+learning rate and batch; 100,000 environment turns; warm start equal for equal seeds; no control arm.
 """
 
 from __future__ import annotations
 
 import sys
 
-from run_queue import RESULTS, mean_and_range, run_all, summary, write_results
+from run_queue import RESULTS, mean_and_range, run_all, summary, with_settings_of_0_1_0, write_results
 
 from turngym.trainers.curve import write_curves
 
@@ -17,7 +17,7 @@ SEEDS = (0, 1, 2)
 TURNS = 100_000
 COMMON = ["--no-control", "--max-environment-turns", str(TURNS), "--max-seconds", "480", "--evaluation.every", "5"]
 ARMS = {
-    f"compare-{method}-seed{seed}": ["--algorithm", method, "--seed", str(seed), *COMMON]
+    f"compare-{method}-seed{seed}": [*with_settings_of_0_1_0(["--algorithm", method]), "--seed", str(seed), *COMMON]
     for seed in SEEDS
     for method in METHODS
 }

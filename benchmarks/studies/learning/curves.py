@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from run_queue import RESULTS, ROOT, RUNS, is_finished, run_all, run_one, summary, write_results
+from run_queue import RESULTS, ROOT, RUNS, is_finished, run_all, run_one, summary, with_settings_of_0_1_0, write_results
 
 from turngym.errors import nearest
 from turngym.files import write_atomic
@@ -66,17 +66,19 @@ def warmed_up(environment: str) -> Path:
     """Train the warm-up of an environment, once; returns the model folder."""
     name = f"curve-warmup{environment.replace('turngym/', '-').replace('/', '-')}"
     where = ["--env", environment] if environment else []
-    folder: Path = run_one(name, ["--algorithm", "grpo", "--max-environment-turns", "1", *where, *COMMON])
+    words = ["--algorithm", "grpo", "--max-environment-turns", "1", *where, *COMMON]
+    folder: Path = run_one(name, with_settings_of_0_1_0(words))
     return folder / "warmup"
 
 
 def arms(wanted: list[str]) -> dict[str, list[str]]:
     """Return the name of every run with its options."""
     models = {environment: warmed_up(environment) for environment in {environment_of(options(n)) for n in wanted}}
-    return {
-        f"curve-{name}": [*options(name), "--model", str(models[environment_of(options(name))]), *LIMITS, *COMMON]
-        for name in wanted
-    }
+    found = {}
+    for name in wanted:
+        own = with_settings_of_0_1_0(options(name))
+        found[f"curve-{name}"] = [*own, "--model", str(models[environment_of(own)]), *LIMITS, *COMMON]
+    return found
 
 
 def main() -> int:

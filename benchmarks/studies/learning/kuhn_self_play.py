@@ -9,7 +9,7 @@ Arms, written down before they ran, three seeds each:
 
 - ``regularised``: entropy bonus 0.1, no momentum. Policy gradients circle around an equilibrium; the bonus pulls inward
   (its own fixed point is exploitable by 0.019), and momentum would push outwards.
-- ``defaults``: the trainer's entropy bonus 0.01 and momentum 0.9; everything else the same.
+- ``defaults``: the entropy bonus 0.01 of version 0.1.0 and momentum 0.9; everything else the same.
 
 The settings of ``regularised`` were found with seed 0, on exact gradients and one run of 400 iterations. The warm-up
 imitates random play, so it teaches how to answer and nothing about poker.
@@ -66,7 +66,7 @@ def config_of(arm: str, seed: int) -> TrainConfig:
         env_options={},
         algorithm="rae",
         # an invalid answer must cost more than the entropy bonus pays for all tokens that are no action
-        algorithm_options={"rae": {"entropy_coef": settings["entropy_coef"], "invalid_penalty": 2.0}},
+        algorithm_options={"rae": {"entropy_coef": settings["entropy_coef"], "invalid_penalty": 2.0, "dual_clip": 3.0}},
         iterations=ITERATIONS,
         max_seconds=480,
         seed=seed,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from run_queue import RESULTS, run_all, summary, write_results
+from run_queue import RESULTS, run_all, summary, with_settings_of_0_1_0, write_results
 
 from turngym.trainers.curve import write_curves
 
@@ -43,8 +43,10 @@ SHORT = [
     "--evaluation.episodes",
     "100",
 ]
-ARMS = {f"textworld-seed{seed}": [*SETTINGS, "--seed", str(seed)] for seed in SEEDS}
-ARMS |= {f"textworld-short-seed{seed}": [*SETTINGS, *SHORT, "--seed", str(seed)] for seed in SEEDS}
+ARMS = {f"textworld-seed{seed}": with_settings_of_0_1_0([*SETTINGS, "--seed", str(seed)]) for seed in SEEDS}
+ARMS |= {
+    f"textworld-short-seed{seed}": with_settings_of_0_1_0([*SETTINGS, *SHORT, "--seed", str(seed)]) for seed in SEEDS
+}
 
 
 def main() -> int:

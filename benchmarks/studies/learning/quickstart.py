@@ -9,9 +9,9 @@ from __future__ import annotations
 import shutil
 import sys
 
-from run_queue import RESULTS, mean_and_range, run_all, summary, write_results
+from run_queue import RESULTS, mean_and_range, run_all, summary, with_settings_of_0_1_0, write_results
 
-ARMS = {f"quickstart-seed{seed}": ["--seed", str(seed)] for seed in (0, 1, 2)}
+ARMS = {f"quickstart-seed{seed}": with_settings_of_0_1_0(["--seed", str(seed)]) for seed in (0, 1, 2)}
 
 
 def main() -> int:

@@ -16,14 +16,35 @@ from typing import Any
 from turngym.benchmarks.machine import machine
 from turngym.files import write_json
 from turngym.trainers.checkpoint import all_checkpoints
+from turngym.trainers.config import TrainConfig
 from turngym.trainers.report import headline
 from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.stored_config import options_of_0_1_0
 
 ROOT = Path(__file__).parents[3]
 RUNS = ROOT / "runs" / "benchmarks"
 RESULTS = ROOT / "benchmarks" / "results"
 AT_ONCE = min(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 """How many runs go on side by side: two, or one where this process may use one core only."""
+
+
+def with_settings_of_0_1_0(options: Sequence[str]) -> list[str]:
+    """Return options of ``turngym train`` with the settings that version 0.1.0 had as defaults written out.
+
+    The results here were made with that version, whose methods had an entropy bonus, a dual clip and a penalty that
+    most papers do not have. Settings among the options stay as they are.
+
+    >>> with_settings_of_0_1_0(["--algorithm", "dapo", "--dapo.entropy-coef", "0"])
+    ['--algorithm', 'dapo', '--dapo.entropy-coef', '0', '--dapo.invalid-penalty', '0.1']
+    """
+    found = list(options)
+    algorithm = found[found.index("--algorithm") + 1] if "--algorithm" in found else TrainConfig().algorithm
+    for part, settings in options_of_0_1_0(algorithm).items():
+        for name, value in settings.items():
+            option = f"--{part}.{name}".replace("_", "-")
+            if option not in found:
+                found += [option, str(value)]
+    return found
 
 
 def is_finished(folder: Path) -> bool:

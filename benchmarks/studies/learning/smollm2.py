@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from run_queue import ROOT, mean_and_range, run_all, summary, write_results
+from run_queue import ROOT, mean_and_range, run_all, summary, with_settings_of_0_1_0, write_results
 from warmups import folder_of, warm_up_all
 
 from turngym.trainers.run_folder import RunFolder
@@ -59,7 +59,10 @@ def gguf() -> Path:
 def arms() -> dict[str, list[str]]:
     """Return the name of every run with its options."""
     return {
-        f"smollm2-{weights}-{method}": [*SETTINGS, "--model", str(folder_of(WARMUP)), "--algorithm", method, *own]
+        f"smollm2-{weights}-{method}": [
+            *(*SETTINGS, "--model", str(folder_of(WARMUP))),
+            *with_settings_of_0_1_0(["--algorithm", method, *own]),
+        ]
         for weights, own in WEIGHTS.items()
         for method in METHODS[weights]
     }

@@ -34,7 +34,7 @@ def config_of(seed: int) -> TrainConfig:
         env="turngym/WerewolfSmall-v0",
         env_options={"talk_rounds": 0},
         algorithm="rae",
-        algorithm_options={"rae": {"entropy_coef": 0.02, "invalid_penalty": 1.0}},
+        algorithm_options={"rae": {"entropy_coef": 0.02, "invalid_penalty": 1.0, "dual_clip": 3.0}},
         iterations=400,
         max_seconds=SECONDS,
         seed=seed,

@@ -35,7 +35,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from run_queue import RESULTS, RUNS, mean_and_range, run_all, summary, write_results
+from run_queue import RESULTS, RUNS, mean_and_range, run_all, summary, with_settings_of_0_1_0, write_results
 from verdicts import CHANGE, SEEDS, difference, in_points
 from warmups import folder_of, warm_up_all
 
@@ -170,7 +170,13 @@ def arms(name: str) -> dict[str, list[str]]:
         model = folder_of(f"world-{name}-warmup-seed{seed}")
         for arm, own in world.arms.items():
             limits = ("--max-environment-turns", str(world.turns), "--evaluation.every", "5", "--seed", str(seed))
-            found[run_name(name, arm, seed)] = [*_settings(name), "--model", str(model), *limits, *own]
+            found[run_name(name, arm, seed)] = [
+                *_settings(name),
+                "--model",
+                str(model),
+                *limits,
+                *with_settings_of_0_1_0(own),
+            ]
     return found
 
 
