@@ -42,7 +42,7 @@ class SeatPlayer(Player):
             "legal_actions": view.legal_actions,
             "action_is_valid": not view.why_again,
             "success": -1,
-            "progress": float("nan"),
+            "progress": view.progress,
             "score": 0.0,
             "fault": "",
         }

@@ -46,8 +46,8 @@ class TurnWriter:
         latency: float = 0.0,
         columns: Mapping[str, Value] | None = None,
         snapshot: bytes = b"",
-    ) -> None:
-        """Begin a turn with what was seen and what was decided; :meth:`earned` completes it.
+    ) -> Turn:
+        """Begin a turn with what was seen and what was decided, and return it; :meth:`earned` completes it.
 
         Args:
             request: What the agent was shown.
@@ -73,6 +73,12 @@ class TurnWriter:
             snapshot=snapshot,
             progress=_progress(request.info),
         )
+        return self._open
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a turn waits for what it earns."""
+        return self._open is not None
 
     def earned(self, reward: float, info: Mapping[str, Any]) -> None:
         """Complete the turn that is open with its whole reward, and with the info table that came of it."""

@@ -21,7 +21,7 @@ from turngym.benchmarks.tournaments.plan import Plan
 from turngym.benchmarks.tournaments.results import results
 from turngym.benchmarks.tournaments.seats import LiveGame, Roster
 from turngym.envs.multiagent.table import Table
-from turngym.errors import ConfigError, ServerDown, UnknownName, nearest
+from turngym.errors import ConfigError, PromptTooLong, ServerDown, UnknownName, nearest
 
 _TRIES = 2
 
@@ -202,13 +202,13 @@ class _Hall:
             began = time.perf_counter()
             answers = _answers([(player, request) for _, _, player, request in entries])
             seconds = time.perf_counter() - began
-            for (game, seat, _, _), answer in zip(entries, answers, strict=True):
+            for (game, seat, _, request), answer in zip(entries, answers, strict=True):
                 if game not in self._live:  # its rules raised at an earlier answer of this batch
                     continue
                 if isinstance(answer, Exception):
                     self._guarded(game, game.give_up, seat, answer)
                 else:
-                    self._guarded(game, game.answer, seat, answer, seconds)
+                    self._guarded(game, game.answer, seat, request, answer, seconds)
 
 
 def _asked_agents(game: LiveGame) -> list[tuple[int, SeatPlayer, Request]]:
@@ -219,7 +219,7 @@ def _answers(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision | Exc
     """Return an agent's decisions; where it raises twice, each request is tried alone and may fail alone."""
     for _ in range(_TRIES):
         try:
-            return [PlayerFault(each.fault) if each.fault else each for each in act_together(asked)]
+            return [_answer(each) for each in act_together(asked)]
         except ServerDown:
             raise
         except Exception as error:  # the boundary to agents: a tournament goes on without one
@@ -227,6 +227,12 @@ def _answers(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision | Exc
     if len(asked) == 1:
         return [problem]
     return [answer for entry in asked for answer in _answers([entry])]
+
+
+def _answer(decision: Decision) -> Decision | Exception:
+    if decision.too_long:
+        return PromptTooLong(decision.too_long)
+    return PlayerFault(decision.fault) if decision.fault else decision
 
 
 def _nothing(match: Match, plan: Plan) -> dict[str, Any]:

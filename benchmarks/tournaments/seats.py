@@ -12,13 +12,15 @@ from turngym.agents.backends import BACKENDS, AgentSettings, make_agent
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.seat_player import SeatPlayer
 from turngym.agents.styled_agent import learns_between_tries
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.agents.turn_writer import TurnWriter
 from turngym.benchmarks.tournaments.pairings import Match
 from turngym.envs.multiagent.game import Game
-from turngym.envs.multiagent.hosted import begin_game
+from turngym.envs.multiagent.hosted import HostedTable
 from turngym.envs.multiagent.players import Player, make_player
 from turngym.envs.multiagent.records import transcript_sha256
 from turngym.envs.multiagent.table import Table
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, PromptTooLong
 from turngym.loading import is_own, load_place, split_place
 from turngym.seeding import stream
 
@@ -95,6 +97,7 @@ class Usage:
         tokens_out: Tokens of its completions.
         seconds: Time until its answers were there; every seat of a batch counts the whole of it.
         faults: How often it raised twice in a row, so that the default action was taken.
+        too_long: How often its prompt did not fit, which counts as a fault, too.
     """
 
     calls: int = 0
@@ -102,6 +105,7 @@ class Usage:
     tokens_out: int = 0
     seconds: float = 0.0
     faults: int = 0
+    too_long: int = 0
 
 
 class LiveGame:
@@ -116,10 +120,17 @@ class LiveGame:
     def __init__(self, match: Match, table: Table, roster: Roster) -> None:
         self.match, self.table = match, table
         self.usage = [Usage() for _ in match.players]
+        self._are_valid = [True for _ in match.players]
         self.fault = ""
         """The first fault of a player."""
-        begin_game(table, match.seed)
+        self._hosted = HostedTable(table)
+        self._hosted.begin(match.seed)
         self.players: list[Player | None] = [self._seated(seat, name, roster) for seat, name in _seats(match)]
+        self._writers = {
+            seat: TurnWriter(self._trajectory(seat, name), table.game.seats[seat])
+            for seat, name in _seats(match)
+            if isinstance(self.players[seat], SeatPlayer)
+        }
 
     def _seated(self, seat: int, name: str, roster: Roster) -> Player | None:
         """Return the player, ready; None if it cannot begin, which leaves the seat to its default actions."""
@@ -133,8 +144,18 @@ class LiveGame:
         self._note(seat, problem)
         return None
 
+    def _trajectory(self, seat: int, name: str) -> Trajectory:
+        game, spec = self.table.game, EpisodeSpec(seat, self.match.seed, self.match.block)
+        return Trajectory(spec, game.name, role=game.role(seat) or game.seats[seat], policy=name)
+
+    @property
+    def trajectories(self) -> list[Trajectory]:
+        """What agents did, one for each seat that one has; players of our own leave none."""
+        return [writer.trajectory for writer in self._writers.values()]
+
     def _note(self, seat: int, problem: Exception) -> None:
         self.usage[seat].faults += 1
+        self.usage[seat].too_long += isinstance(problem, PromptTooLong)
         name = self.match.players[seat]
         self.fault = self.fault or f"{name} at seat {seat}: {problem!r}"[:_LONGEST_MESSAGE]
 
@@ -145,6 +166,7 @@ class LiveGame:
         for seat in self.table.pending:
             player = self.players[seat]
             if isinstance(player, SeatPlayer):
+                self._earned(seat)
                 yield seat, player, player.request(self.table.views[seat])
 
     def _answered(self, seat: int) -> bool:
@@ -153,7 +175,7 @@ class LiveGame:
         if isinstance(player, SeatPlayer):
             return False
         if player is None:
-            self.table.expire(seat)
+            self._hosted.expire(seat)
             return True
         usage.calls += 1
         began = time.perf_counter()
@@ -170,23 +192,31 @@ class LiveGame:
             self.give_up(seat, problem)
             return True
         usage.seconds += time.perf_counter() - began
-        self.table.answer(seat, text)
+        self._hosted.answer(seat, text)
         return True
 
-    def answer(self, seat: int, decision: Decision, seconds: float) -> None:
-        """Take what an agent decided."""
+    def answer(self, seat: int, request: Request, decision: Decision, seconds: float) -> None:
+        """Take what an agent decided, when it was asked so."""
         usage = self.usage[seat]
         usage.calls += 1
         usage.seconds += seconds
-        used = decision.usage  # an agent around a server has no tokens of its own, but is told how many there were
-        usage.tokens_in += len(decision.prompt_ids) if used is None else used.tokens_in
-        usage.tokens_out += len(decision.completion_ids) if used is None else used.tokens_out
-        self.table.answer(seat, decision.action)
+        used = self._writers[seat].decided(request, decision, latency=seconds).usage
+        assert used is not None
+        usage.tokens_in += used.tokens_in
+        usage.tokens_out += used.tokens_out
+        self._are_valid[seat] = self._hosted.answer(seat, decision.action).is_valid
+
+    def _earned(self, seat: int) -> None:
+        """Complete the turn of an agent whose reward is all there."""
+        writer = self._writers[seat]
+        if writer.is_open:
+            info = self.table.info(seat, action_is_valid=self._are_valid[seat])
+            writer.earned(self._hosted.rewards[seat], info)
 
     def give_up(self, seat: int, problem: Exception) -> None:
         """Take the default action of a seat whose player raised, and count it."""
         self._note(seat, problem)
-        self.table.expire(seat)
+        self._hosted.expire(seat)
 
     def end(self) -> None:
         """Let agents forget the game."""
@@ -200,6 +230,9 @@ class LiveGame:
     def content(self) -> dict[str, Any]:
         """Return what there is to say of the game when it is over, as JSON can hold it."""
         table, game = self.table, self.table.game
+        for seat, writer in self._writers.items():
+            self._earned(seat)
+            writer.end(table.views[seat].observation, table.info(seat), terminated=True)
         names, winners = game.seats, game.winners()
         return {
             "roles": {name: game.role(seat) for seat, name in enumerate(names)},
@@ -226,6 +259,7 @@ class LiveGame:
             "illegal": counts.illegal,
             "defaults": counts.defaults,
             "faults": usage.faults,
+            **({"too_long": usage.too_long} if usage.too_long else {}),
             "tokens_in": usage.tokens_in,
             "tokens_out": usage.tokens_out,
             "latency": round(usage.seconds, 6),

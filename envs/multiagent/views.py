@@ -102,6 +102,11 @@ class SeatView:
         return self._table.game.anchor(self._seat)
 
     @property
+    def progress(self) -> float:
+        """How far the seat has come, in [0, 1]; not a number where that is unknown."""
+        return float(self._table.game.progress(self._seat))
+
+    @property
     def observation(self) -> str:
         """The lines since the seat's last answer, what was wrong with that answer, and the question to it."""
         parts = self.new_lines

@@ -11,7 +11,11 @@ from typing import Any
 import gymnasium
 
 import turngym  # noqa: F401  (registers the environments)
+from turngym.agents.core import Decision, Request
 from turngym.agents.prompt_text import PromptConfig, shown_text, system_text
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.agents.turn_writer import TurnWriter
+from turngym.envs.vector.info import fault_info
 from turngym.errors import ConfigError, EpisodeOver, TurngymError
 from turngym.text import valid_text, without_control_tokens
 from turngym.wrappers import wrap
@@ -167,6 +171,20 @@ class Result:
     score: float = 0.0
     invalid: int = 0
 
+    @classmethod
+    def of(cls, trajectory: Trajectory, info: Mapping[str, Any]) -> Result:
+        """Return how far a trajectory has come; before its end, the last info table says what it does not know."""
+        is_over = trajectory.terminated or trajectory.truncated
+        return cls(
+            rewards=[turn.reward for turn in trajectory.turns],
+            terminated=trajectory.terminated,
+            truncated=trajectory.truncated,
+            fault=trajectory.fault,
+            success=trajectory.success == 1 if is_over else info.get("success") == 1,
+            score=trajectory.score if is_over else float(info.get("score", 0.0)),
+            invalid=sum(not turn.action_is_valid for turn in trajectory.turns),
+        )
+
     @property
     def total(self) -> float | None:
         """The undiscounted return; None for a faulted episode, which says nothing about the policy."""
@@ -202,7 +220,8 @@ class Episode:
     def __init__(self, format: str = "tag", legal_actions: bool = False) -> None:
         self.format: ActionFormat = action_format(format)
         self.prompt = PromptConfig(legal_actions=legal_actions)
-        self.result = Result()
+        self._writer = TurnWriter(Trajectory(EpisodeSpec(0, 0)))
+        self._seen, self._info = "", dict[str, Any]()
         self.instructions = ""
         self.max_turns = 0
         self._has_begun = False
@@ -210,9 +229,19 @@ class Episode:
         self._made: tuple[str, str, tuple[str, ...]] | None = None
 
     @property
+    def trajectory(self) -> Trajectory:
+        """Every turn of the episode so far, and how it ended."""
+        return self._writer.trajectory
+
+    @property
+    def result(self) -> Result:
+        """How far the episode has come."""
+        return Result.of(self.trajectory, self._info)
+
+    @property
     def is_over(self) -> bool:
         """Whether the episode has ended, or none has begun."""
-        return not self._has_begun or self.result.terminated or self.result.truncated
+        return not self._has_begun or self.trajectory.terminated or self.trajectory.truncated
 
     def begin(self, task: Task, before: Sequence[Message] = (), answer: str | None = None) -> list[Message]:
         """Begin the episode of a task, and return its first messages: the rules, then the first observation.
@@ -226,13 +255,15 @@ class Episode:
             ConfigError: The task has settings that the environment refuses.
             UnknownName: There is no such environment or wrapper.
         """
-        self.result, self._has_begun = Result(), False
+        self._writer = TurnWriter(Trajectory(EpisodeSpec(0, task.seed, options=task.options), task.env_id))
+        self._seen, self._info, self._has_begun = "", {}, False
         observation = ""
         try:
             env = self._environment(task)
             seen, info = env.reset(seed=task.seed, options=dict(task.options))
             self.instructions = str(env.get_wrapper_attr("instructions"))
             self.max_turns = int(env.get_wrapper_attr("max_turns"))
+            self.trajectory.instance = str(env.get_wrapper_attr("instance_hash"))
             observation = self._take_in(seen, info)
         except (TurngymError, gymnasium.error.Error):
             raise  # the row is wrong, and so would be the next one
@@ -247,29 +278,48 @@ class Episode:
         first = {"role": "system", "content": "\n\n".join([*system, rules])}
         return [first, *rest, {"role": "user", "content": observation}]
 
-    def step(self, completion: str) -> str:
+    def step(
+        self,
+        completion: str,
+        prompt_ids: Sequence[int] = (),
+        completion_ids: Sequence[int] = (),
+        logprobs: Sequence[float] = (),
+    ) -> str:
         """Take one turn with a whole completion, and return what is seen next.
+
+        Args:
+            completion: The text.
+            prompt_ids: Token ids of its prompt, for the trajectory, where they are known.
+            completion_ids: Token ids exactly as sampled.
+            logprobs: The sampler's log-probability of each of these.
 
         Raises:
             EpisodeOver: The episode has ended or none has begun.
         """
         if self.is_over or self._env is None:
             raise EpisodeOver("the episode is over: no further action changes anything.")
+        tokens = tuple(prompt_ids), tuple(completion_ids), tuple(logprobs)
+        request, action = self._request(), self.format.action_of(completion)
         try:
-            seen, reward, terminated, truncated, info = self._env.step(self.format.action_of(completion))
+            seen, reward, terminated, truncated, info = self._env.step(action)
             observation = self._take_in(seen, info)
         except Exception as error:  # the one boundary: a broken environment ends its episode and no other
             self._break(error)
             return "The environment broke."
-        self.result.rewards.append(float(reward))
-        self.result.invalid += not info["action_is_valid"]
-        self.result.terminated, self.result.truncated = bool(terminated), bool(truncated)
+        self._writer.decided(request, Decision(action, completion, *tokens))
+        self._writer.earned(float(reward), info)
+        if terminated or truncated:
+            self._writer.end(self._seen, info, terminated=bool(terminated), fault=info["fault"])
         return observation
 
     def cut(self) -> None:
         """Truncate the episode, because the framework has no room for a further turn."""
         if not self.is_over:
-            self.result.truncated = True
+            self._writer.end_without_room(self._request(), "the framework has no room for a further turn")
+
+    def _request(self) -> Request:
+        """Return what the agent is shown now."""
+        return Request(0, 0, self._writer.num_turns, self._seen, self._info, self.instructions)
 
     def close(self) -> None:
         """Close the environment; harmless twice."""
@@ -285,16 +335,15 @@ class Episode:
         return self._env
 
     def _take_in(self, seen: Any, info: Mapping[str, Any]) -> str:
-        """Note what an info table says, and return the observation as it is shown."""
-        self.result.fault = info["fault"]
-        self.result.success, self.result.score = info["success"] == 1, float(info["score"])
-        shown = shown_text(self.prompt, str(seen["text"] if isinstance(seen, dict) else seen), info)
+        """Note what was seen, and return it as it is shown."""
+        self._seen, self._info = valid_text(str(seen["text"] if isinstance(seen, dict) else seen)), dict(info)
+        shown = shown_text(self.prompt, self._seen, info)
         return without_control_tokens(valid_text(shown))  # the frameworks encode it
 
     def _break(self, error: Exception) -> None:
         """Note a fault; the next episode gets an environment of its own."""
-        self.result.fault = f"{type(error).__name__}: {error}"
-        self.result.truncated, self.result.success = True, False
+        fault = f"{type(error).__name__}: {error}"
+        self._writer.end(self._seen, fault_info(fault, running=False), fault=fault)
         env, self._env = self._env, None
         with contextlib.suppress(Exception):  # it is broken already
             if env is not None:

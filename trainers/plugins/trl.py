@@ -237,10 +237,11 @@ class _Conversation:
 
     def take(self, answer: Completion, model: LanguageModel) -> None:
         """Append what was sampled, and take the turn."""
+        kept = answer.ids[:-1] if answer.ids[-1] in model.stop_ids else answer.ids
+        text = str(model.tokenizer.decode(list(kept), skip_special_tokens=False))
+        self._seen = self.episode.step(text, self.ids, answer.ids, answer.logprobs)
         self.ids += answer.ids
         self._add([1] * len(answer.ids), answer.logprobs)
-        kept = answer.ids[:-1] if answer.ids[-1] in model.stop_ids else answer.ids
-        self._seen = self.episode.step(str(model.tokenizer.decode(list(kept), skip_special_tokens=False)))
 
     def _add(self, mask: Sequence[int], logprobs: Sequence[float]) -> None:
         self.mask += mask

@@ -78,9 +78,10 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
             self.ids = await self.ct_build_initial_tokens(messages)
             request, settings = uuid4().hex, {**sampling_params, "max_tokens": self.max_new_tokens}
             while not self.episode.is_over:
-                answer = await self._sample(request, settings)
+                before = tuple(self.ids)
+                answer, sampled, logprobs = await self._sample(request, settings)
                 with simple_timer("tool_calls", self.timing):
-                    observation = await self._aside(self.episode.step, answer)
+                    observation = await self._aside(self.episode.step, answer, before, sampled, logprobs)
                 if not self.episode.is_over:
                     messages = await self._show(messages, answer, observation)
             return self._output()
@@ -101,8 +102,8 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
             )
         return prompt_ids
 
-    async def _sample(self, request: str, settings: dict[str, Any]) -> str:
-        """Sample an answer, append its tokens, and return its text."""
+    async def _sample(self, request: str, settings: dict[str, Any]) -> tuple[str, list[int], list[float]]:
+        """Sample an answer, append its tokens, and return its text, its tokens and their log-probabilities."""
         with simple_timer("generate_sequences", self.timing):
             output = await self.server_manager.generate(
                 request_id=request, prompt_ids=self.ids, sampling_params=settings
@@ -113,7 +114,8 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
         )
         self.ids = merged.token_ids
         self.answers += 1
-        return str(self.tokenizer.decode(output.token_ids, skip_special_tokens=True))
+        text = str(self.tokenizer.decode(output.token_ids, skip_special_tokens=True))
+        return text, list(output.token_ids), list(output.log_probs or ())
 
     async def _show(self, messages: list[Message], answer: str, observation: str) -> list[Message]:
         """Append what was seen, unless there is no room for a further turn; then the episode is cut."""
