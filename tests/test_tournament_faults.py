@@ -138,3 +138,25 @@ def test_an_agent_that_fails_now_and_then_is_asked_again(make_moody: MakeAgent) 
     make_moody(every=2)
     found, _ = play_tournament(against_random(), tables=3)
     assert found["agent_errors"] == 0
+
+
+def test_a_seat_whose_prompt_does_not_fit_takes_its_default_action_and_is_counted_apart(make_moody: MakeAgent) -> None:
+    model = make_moody()
+    decide = model.act
+
+    def act(requests: Sequence[Request]) -> list[Decision]:
+        decided = decide(requests)
+        return [
+            Decision("", too_long="a prompt has 9 tokens, more than 5") if request.slot == 1 else each
+            for request, each in zip(requests, decided, strict=True)
+        ]
+
+    model.act = act  # type: ignore[method-assign]
+    _, records = play_tournament(against_random(), tables=1000)
+    assert len(records) == 32
+    for record in records:
+        for seat, name in record["seat_map"].items():
+            is_cut = name == "model" and seat == "player_1"
+            assert record["seats"][seat].get("too_long", 0) == record["seats"][seat]["faults"] == is_cut
+            assert record["seats"][seat]["defaults"] == is_cut
+        assert ("more than 5" in record["fault"]) == (record["seat_map"]["player_1"] == "model")
