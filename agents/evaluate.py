@@ -23,8 +23,8 @@ from turngym.envs.vector.boundary import is_for_program
 from turngym.envs.vector.maker import Maker
 from turngym.envs.vector.slot import Result
 from turngym.errors import ConfigError, TurngymError, error_text
-from turngym.files import write_atomic
 from turngym.seeding import stream_seed
+from turngym.storage.files import write_atomic
 from turngym.wrappers.wrapping import wrapping
 
 _MAX_TRIES_PER_INSTANCE = 20

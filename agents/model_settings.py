@@ -17,7 +17,7 @@ from turngym import __version__
 from turngym.agents.prompt_text import PromptConfig
 from turngym.envs.registration import env_refusal
 from turngym.errors import ConfigError, TurngymError
-from turngym.files import write_json
+from turngym.storage.files import write_json
 from turngym.wrappers.action_format import action_format
 from turngym.wrappers.wrapping import Wrapping, is_left_out, wrapper_refusal
 

@@ -13,7 +13,7 @@ from turngym.envs.desktop.env import Desktop
 from turngym.envs.desktop.sandbox import require_programs
 from turngym.envs.desktop.slot import DesktopSlot
 from turngym.errors import MissingExtra
-from turngym.processes import descendants
+from turngym.system.processes import descendants
 
 
 def skip_without_programs() -> None:

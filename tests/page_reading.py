@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-from turngym.html import VOID
+from turngym.web.html import VOID
 
 
 class Reading(HTMLParser):

@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 
 import numpy as np
 
-from turngym.html import VOID
 from turngym.trainers.report import write_report
 from turngym.trainers.run_folder import RunFolder
+from turngym.web.html import VOID
 
 BEFORE = [0, 0, 1, 0, 1] * 8  # 16 of 40
 AFTER = [1, 0, 1, 1, 0] * 8  # 24 of 40: two of five gained, one of five lost

@@ -15,7 +15,7 @@ import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.adapters.browsergym import BrowserGym
 from turngym.envs.web.chromium import PROGRAMS
 from turngym.errors import MissingExtra, UnknownName
-from turngym.processes import descendants
+from turngym.system.processes import descendants
 
 pytest.importorskip("browsergym.miniwob", reason="needs the optional package browsergym-miniwob", exc_type=ImportError)
 if not any(map(shutil.which, PROGRAMS)):

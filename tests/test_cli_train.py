@@ -15,7 +15,7 @@ import pytest
 from turngym.__main__ import main
 from turngym.benchmarks.cli.train import default_run_dir, parse_train
 from turngym.errors import CheckpointError, ConfigError, UnknownName
-from turngym.locks import FolderLock
+from turngym.system.locks import FolderLock
 from turngym.trainers.algorithms import ALGORITHMS, build, parts
 from turngym.trainers.config import TrainConfig, config_from_json
 from turngym.trainers.presets import with_preset

@@ -16,7 +16,7 @@ from turngym.envs.desktop.env import Desktop
 from turngym.envs.desktop.sandbox import PYTHON, command
 from turngym.envs.desktop.session import DesktopFault, Session
 from turngym.envs.vector import make_vec
-from turngym.processes import descendants, has_ended
+from turngym.system.processes import descendants, has_ended
 
 skip_without_programs()
 pytestmark = pytest.mark.integration
@@ -112,7 +112,7 @@ def test_closing_leaves_nothing_behind(env: Desktop) -> None:
 _OWNER = """
 import sys
 from turngym.envs.desktop.env import Desktop
-from turngym.processes import descendants
+from turngym.system.processes import descendants
 env = Desktop("add-line")
 env.reset(seed=0)
 print(*descendants(env.slot.session.pid), env.slot.session.scratch, flush=True)

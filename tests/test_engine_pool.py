@@ -15,7 +15,7 @@ import pytest
 
 from turngym.envs.vector.engine_pool import EnginePool, EnginesBusy, Lease
 from turngym.errors import ConfigError
-from turngym.processes import has_ended, own_memory_mib
+from turngym.system.processes import has_ended, own_memory_mib
 
 
 class Program:

@@ -13,7 +13,7 @@ import pytest
 from turngym.__main__ import COMMANDS, main
 from turngym.benchmarks.cli.options.usage import sentence
 from turngym.errors import TurngymError
-from turngym.failures import BUG, USAGE, explain
+from turngym.terminal.failures import BUG, USAGE, explain
 
 HANOI, KUHN = "turngym/TowerOfHanoi-v0", "turngym/KuhnPoker-v0"
 WRITING = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from turngym.__main__ import main
-from turngym.folders import Kind, folder_kind
+from turngym.storage.folders import Kind, folder_kind
 
 CONFIGS: dict[Kind, dict[str, object]] = {
     "training run": {"env": "turngym/Sokoban-v0", "algorithm": "gigpo"},

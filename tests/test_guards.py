@@ -12,7 +12,7 @@ import torch
 from small import play, small_model
 
 from turngym.errors import ConfigError, DivergenceError
-from turngym.files import append_line, read_jsonl, write_atomic
+from turngym.storage.files import append_line, read_jsonl, write_atomic
 from turngym.trainers.algorithm import Credit, Gradients, LossInputs, LossOutput
 from turngym.trainers.algorithms.grpo import GRPO, GRPOConfig
 from turngym.trainers.diagnosis import ADVICE, diagnose, kind_of

@@ -17,7 +17,7 @@ from turngym.envs.textworlds import java
 from turngym.envs.textworlds.java import JavaFailed, JavaGone, JavaObject, JavaProcess, find_java
 from turngym.envs.vector.engine_pool import EnginePool
 from turngym.errors import ConfigError, MissingExtra
-from turngym.processes import has_ended
+from turngym.system.processes import has_ended
 
 NEEDS_JAVA = pytest.mark.skipif(shutil.which("java") is None, reason="needs a Java runtime on the PATH")
 START = """

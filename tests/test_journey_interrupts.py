@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from journey import ROOT, Answer, finish, start, walk, works
 
-from turngym.interrupted import INTERRUPTED
+from turngym.terminal.interrupted import INTERRUPTED
 
 PAUSING = '''
 """Guess the Number, which waits once where a test wants to interrupt it."""

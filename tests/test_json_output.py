@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from turngym.__main__ import main
-from turngym.output import print_json, reserved_stdout
+from turngym.terminal.output import print_json, reserved_stdout
 
 TALKATIVE = """
 import os, subprocess

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from turngym.errors import ConfigError
-from turngym.limited import CallLimits, LimitedProcess, LimitReached
+from turngym.system.limited import CallLimits, LimitedProcess, LimitReached
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_a_limit_ends_the_call_and_not_the_caller(function: str, reason: str, pr
     with pytest.raises(LimitReached, match=reason):
         process.call(f"limited_calls:{function}", {})
     assert time.monotonic() - began < 60
-    assert process.call("turngym.limited:echo", {"value": 3}) == 3, "the next call has a process again"
+    assert process.call("turngym.system.limited:echo", {"value": 3}) == 3, "the next call has a process again"
 
 
 def test_what_is_printed_is_no_answer(process: LimitedProcess) -> None:

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from turngym import locks
 from turngym.errors import FolderInUse
-from turngym.locks import LOCK_FILE, FolderLock, Holder
+from turngym.system import locks
+from turngym.system.locks import LOCK_FILE, FolderLock, Holder
 
 RACERS, ROUNDS = 2, 10
 RACE = """
 import sys, time
 from pathlib import Path
 from turngym.errors import FolderInUse
-from turngym.locks import FolderLock
+from turngym.system.locks import FolderLock
 folder, rounds = Path(sys.argv[1]), int(sys.argv[2])
 for number in range(rounds):
     place = folder / str(number)
@@ -42,7 +42,7 @@ for number in range(rounds):
 HOLD = """
 import sys, time
 from pathlib import Path
-from turngym.locks import FolderLock
+from turngym.system.locks import FolderLock
 lock = FolderLock(Path(sys.argv[1]), "test")
 print("held", flush=True)
 time.sleep(600)

@@ -15,7 +15,7 @@ from turngym.envs.web.miniwob_tasks import TASKS, pages_folder
 from turngym.envs.web.tab import BrowserFault
 from turngym.envs.web.thread import shared_pool
 from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName
-from turngym.processes import descendants
+from turngym.system.processes import descendants
 
 pytestmark = pytest.mark.integration
 __all__ = ["make", "pool"]  # fixtures

@@ -11,7 +11,7 @@ from synthetic_runs import run_folder
 from turngym.__main__ import main
 from turngym.benchmarks.pages.shell import asset, page
 from turngym.benchmarks.pages.tables import Cell, Column, Line, filter_box, sortable_table
-from turngym.html import Html, tag
+from turngym.web.html import Html, tag
 
 pytestmark = pytest.mark.integration
 __all__ = ["browser", "open_page"]  # fixtures

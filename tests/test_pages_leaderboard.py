@@ -17,7 +17,7 @@ from turngym.benchmarks.leaderboard.table import leaderboard
 from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.pages.submission import duration
 from turngym.benchmarks.pages.tables import Axis, Cell, Column, Line, bar, estimate_cell, figure, sortable_table
-from turngym.page import page
+from turngym.web.page import page
 
 
 @pytest.fixture(scope="module")

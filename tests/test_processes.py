@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from turngym.envs.checks.leaks import holdings
-from turngym.processes import OncePerProcess, children, descendants, has_ended
+from turngym.system.processes import OncePerProcess, children, descendants, has_ended
 
 
 def test_threads_that_ask_at_once_get_the_same() -> None:

@@ -14,12 +14,12 @@ from report_pages import ALL, Page, written
 from synthetic_runs import NASTY, OBSERVATION, run_folder, trajectory
 
 from turngym.agents.evaluate import summarise
-from turngym.files import read_jsonl
-from turngym.html import sparkline, tag
+from turngym.storage.files import read_jsonl
 from turngym.trainers.config import TrainConfig
 from turngym.trainers.findings import turns_per_second
 from turngym.trainers.report import headline
 from turngym.trainers.run_folder import RunFolder
+from turngym.web.html import sparkline, tag
 
 
 def test_what_a_model_wrote_cannot_become_part_of_the_page(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from turngym.agents.evaluate import evaluate
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.envs.vector import ray as ray_backend
 from turngym.errors import ConfigError, TurngymError
-from turngym.processes import descendants
 from turngym.seeding import stream
+from turngym.system.processes import descendants
 
 pytestmark = pytest.mark.integration
 __all__ = ["cluster", "make"]  # fixtures

@@ -16,7 +16,7 @@ from vector_play import FAULTS, assert_faulted, assert_gone, is_running, play, w
 
 from turngym.envs.vector import make_vec
 from turngym.envs.vector import ray as ray_backend
-from turngym.processes import descendants
+from turngym.system.processes import descendants
 
 pytestmark = pytest.mark.integration
 __all__ = ["cluster", "make"]  # fixtures

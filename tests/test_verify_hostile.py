@@ -13,8 +13,8 @@ from tampering import CAREFUL, ENV, Files
 from turngym.benchmarks.evaluation.submission import sound_submission
 from turngym.benchmarks.verification.replay import replay_sample
 from turngym.benchmarks.verification.verify import checked, verify
-from turngym.bounded import LARGEST_LINES, LONGEST_LINE, MOST_EPISODES
-from turngym.limited import LimitedProcess
+from turngym.storage.bounded import LARGEST_LINES, LONGEST_LINE, MOST_EPISODES
+from turngym.system.limited import LimitedProcess
 
 
 @pytest.fixture(scope="module")

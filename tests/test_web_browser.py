@@ -17,7 +17,7 @@ from web_pages import MIDDLE, Pages
 from turngym.envs.web.chromium import PROGRAMS
 from turngym.envs.web.tab import BrowserFault, BrowserGone, Tab
 from turngym.envs.web.thread import BrowserThread
-from turngym.processes import descendants
+from turngym.system.processes import descendants
 
 pytest.importorskip("playwright", reason="needs the optional package playwright")
 if not any(map(shutil.which, PROGRAMS)):

@@ -16,7 +16,7 @@ from turngym.envs.web import thread as browsers
 from turngym.envs.web.chromium import PROGRAMS
 from turngym.envs.web.tab import Tab
 from turngym.envs.web.thread import BrowserThread, close_shared_pool
-from turngym.processes import OncePerProcess, descendants, has_ended
+from turngym.system.processes import OncePerProcess, descendants, has_ended
 
 pytest.importorskip("playwright", reason="needs the optional package playwright")
 if not any(map(shutil.which, PROGRAMS)):

@@ -19,7 +19,7 @@ from turngym.envs.web.tab import BrowserFault
 from turngym.envs.web.thread import BrowserThread, close_shared_pool, shared_pool
 from turngym.envs.webshop.env import WebShop
 from turngym.errors import ConfigError
-from turngym.processes import OncePerProcess
+from turngym.system.processes import OncePerProcess
 
 pytest.importorskip("playwright", reason="needs the optional package playwright")
 if not any(map(shutil.which, PROGRAMS)):

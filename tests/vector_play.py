@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from turngym.envs.vector import TextVectorEnv
-from turngym.processes import has_ended
+from turngym.system.processes import has_ended
 from turngym.types import INFO_TYPES
 
 

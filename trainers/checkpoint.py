@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from turngym.errors import CheckpointError
-from turngym.files import write_json
+from turngym.storage.files import write_json
 from turngym.trainers.learner import Learner
 from turngym.trainers.sharing import distinct_tensors
 

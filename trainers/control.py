@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from turngym.agents.models import load_model
-from turngym.files import write_json
+from turngym.storage.files import write_json
 from turngym.trainers.making import make_task
 from turngym.trainers.run_folder import RunFolder
 from turngym.trainers.setup import policy_agent

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from turngym.agents.intervals import Estimate
 from turngym.errors import ConfigError
-from turngym.files import write_atomic
+from turngym.storage.files import write_atomic
 from turngym.trainers.findings import RunData, Stage, read_run, success_interval
 from turngym.trainers.run_folder import RunFolder
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from turngym.files import write_atomic
+from turngym.storage.files import write_atomic
 from turngym.trainers.curve import curve_picture
 from turngym.trainers.findings import read_run
 from turngym.trainers.headline import headline

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from turngym.agents.evaluate import EvaluationResult
-from turngym.html import Html, details, join, sparkline, table, tag
-from turngym.page import page as whole_page
 from turngym.trainers.findings import (
     MODES,
     RunData,
@@ -21,6 +19,8 @@ from turngym.trainers.findings import (
 from turngym.trainers.headline import POLICIES, headline_of, why_unclear
 from turngym.trainers.report_samples import samples_section
 from turngym.trainers.wording import UNKNOWN, counted, number, percent, signed, unbroken, with_interval
+from turngym.web.html import Html, details, join, sparkline, table, tag
+from turngym.web.page import page as whole_page
 
 KEY_METRICS: Mapping[str, tuple[str, ...]] = {
     "success in training": ("rollout/success",),

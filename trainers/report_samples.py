@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any
 
-from turngym.html import Html, details, join, tag, verbatim
 from turngym.trainers.wording import UNKNOWN, counted, number, signed
+from turngym.web.html import Html, details, join, tag, verbatim
 
 MAX_SAMPLES = 6
 

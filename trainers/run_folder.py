@@ -11,9 +11,9 @@ from typing import Any
 from turngym.agents.evaluate import EvaluationResult, write_episodes
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import CheckpointError, RunFolderExists, UnknownName
-from turngym.files import append_line, read_jsonl, write_atomic, write_json
-from turngym.folders import require_folder, require_kind
-from turngym.locks import LOCK_FILE, FolderLock
+from turngym.storage.files import append_line, read_jsonl, write_atomic, write_json
+from turngym.storage.folders import require_folder, require_kind
+from turngym.system.locks import LOCK_FILE, FolderLock
 from turngym.trainers.config import TrainConfig
 from turngym.trainers.samples import Decode, sample_of
 from turngym.trainers.stored_config import config_from_store, config_to_store

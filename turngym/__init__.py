@@ -28,7 +28,7 @@ if (
     sys.path.pop(0)
 
 if _IS_MODULE or "turngym" in (os.path.basename(word) for word in sys.orig_argv[:2]):
-    from turngym.interrupted import be_quiet
+    from turngym.terminal.interrupted import be_quiet
 
     be_quiet()
 

@@ -17,11 +17,11 @@ from contextlib import contextmanager, nullcontext
 from typing import TextIO
 
 from turngym.errors import UnknownName, nearest
-from turngym.failures import explain
-from turngym.interrupted import INTERRUPTED
 from turngym.loading import own_frame
-from turngym.output import reserved_stdout
-from turngym.printable import printable
+from turngym.terminal.failures import explain
+from turngym.terminal.interrupted import INTERRUPTED
+from turngym.terminal.output import reserved_stdout
+from turngym.terminal.printable import printable
 
 COMMANDS = {
     "list": "Show the environments, algorithms, backends, suites and wrappers that can be chosen, plug-ins included.",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from importlib.abc import Loader  # at run time it costs `import turngym` time
 
 MOVED: Mapping[str, str] = {
+    "turngym.access": "turngym.web.access",
     "turngym.benchmarks.bradley_terry": "turngym.benchmarks.statistics.bradley_terry",
     "turngym.benchmarks.commands": "turngym.benchmarks.cli",
     "turngym.benchmarks.commands.eval_display": "turngym.benchmarks.cli.terminal.evaluation",
@@ -69,6 +70,18 @@ MOVED: Mapping[str, str] = {
     "turngym.benchmarks.verify_replay": "turngym.benchmarks.verification.replay",
     "turngym.benchmarks.verify_tasks": "turngym.benchmarks.verification.tasks",
     "turngym.benchmarks.verify_tournament": "turngym.benchmarks.verification.tournaments",
+    "turngym.bounded": "turngym.storage.bounded",
+    "turngym.failures": "turngym.terminal.failures",
+    "turngym.files": "turngym.storage.files",
+    "turngym.folders": "turngym.storage.folders",
+    "turngym.html": "turngym.web.html",
+    "turngym.interrupted": "turngym.terminal.interrupted",
+    "turngym.limited": "turngym.system.limited",
+    "turngym.locks": "turngym.system.locks",
+    "turngym.output": "turngym.terminal.output",
+    "turngym.page": "turngym.web.page",
+    "turngym.printable": "turngym.terminal.printable",
+    "turngym.processes": "turngym.system.processes",
 }
 """Old dotted path -> new dotted path, of modules and packages."""
 

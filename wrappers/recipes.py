@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from turngym.bounded import read_json
 from turngym.errors import ConfigError
-from turngym.files import write_json
+from turngym.storage.bounded import read_json
+from turngym.storage.files import write_json
 
 FORMAT = "turngym recipes 1"
 MATCHES = ("action", "state")

@@ -15,7 +15,7 @@ from turngym.envs.check import CheckFailed, Report, Result, check
 from turngym.envs.checks.rule import Rule
 from turngym.envs.checks.table import RULES
 from turngym.errors import ConfigError, MissingExtra
-from turngym.output import print_json
+from turngym.terminal.output import print_json
 
 SCHEMA = 1
 """Version of what ``--json`` prints."""

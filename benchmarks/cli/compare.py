@@ -15,8 +15,8 @@ from tyro.conf import Positional
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.evaluation.comparison import Comparison, Difference, compare, verdict
 from turngym.benchmarks.evaluation.submission import sound_submission
-from turngym.output import print_json
-from turngym.printable import printable
+from turngym.terminal.output import print_json
+from turngym.terminal.printable import printable
 
 SCHEMA = 1
 """Version of what ``--json`` prints."""

@@ -29,8 +29,8 @@ from turngym.benchmarks.evaluation.records import results
 from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 from turngym.errors import ConfigError, ServerDown
-from turngym.failures import resumable
-from turngym.output import print_json
+from turngym.terminal.failures import resumable
+from turngym.terminal.output import print_json
 from turngym.wrappers.action_format import action_format
 from turngym.wrappers.wrapping import wrap
 

@@ -14,8 +14,8 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.errors import ConfigError, RunFolderExists
-from turngym.folders import require_folder
-from turngym.output import print_json
+from turngym.storage.folders import require_folder
+from turngym.terminal.output import print_json
 from turngym.trainers.reward_models import make_reward_model, reward_model_class
 from turngym.trainers.rewarding.recordings import read_trajectories
 from turngym.trainers.wording import counted

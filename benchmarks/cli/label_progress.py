@@ -14,8 +14,8 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.errors import ConfigError, RunFolderExists
-from turngym.folders import require_folder
-from turngym.output import print_json
+from turngym.storage.folders import require_folder
+from turngym.terminal.output import print_json
 from turngym.trainers.rewarding.labels import find_recipes, label_progress, with_progress
 from turngym.trainers.rewarding.recordings import read_trajectories, write_trajectories
 from turngym.trainers.wording import counted

@@ -19,11 +19,11 @@ from turngym.benchmarks.leaderboard.table import Leaderboard, leaderboard
 from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.verification.verify import Verification, checked
 from turngym.errors import ConfigError
-from turngym.files import write_atomic
-from turngym.folders import require_file
-from turngym.limited import LimitedProcess
-from turngym.output import print_json
-from turngym.printable import printable
+from turngym.storage.files import write_atomic
+from turngym.storage.folders import require_file
+from turngym.system.limited import LimitedProcess
+from turngym.terminal.output import print_json
+from turngym.terminal.printable import printable
 from turngym.trainers.wording import counted
 
 _DEFAULT = Path("leaderboard.html")

@@ -19,9 +19,9 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse, text_env_ids
 from turngym.entries import shortened
-from turngym.output import print_json
 from turngym.plugins import OURS, Plugin, load_plugins, origin
 from turngym.registry import Registry
+from turngym.terminal.output import print_json
 
 Kind = Literal[
     "all",

@@ -18,8 +18,8 @@ from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.template.minimal import MINIMAL
 from turngym.benchmarks.template.package import files
 from turngym.errors import ConfigError
-from turngym.files import write_atomic
-from turngym.folders import require_folder
+from turngym.storage.files import write_atomic
+from turngym.storage.folders import require_folder
 
 _TEMPLATE = "turngym.benchmarks.template"
 _CLASS, _WORDS = "TreasureHunt", "Treasure Hunt"

@@ -12,8 +12,8 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.errors import ConfigError
-from turngym.files import write_atomic
-from turngym.folders import Kind, folder_kind, require_file
+from turngym.storage.files import write_atomic
+from turngym.storage.folders import Kind, folder_kind, require_file
 
 
 @dataclass(frozen=True)

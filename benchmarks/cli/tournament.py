@@ -23,9 +23,9 @@ from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.benchmarks.tournaments.tables import remarks, tables_of
 from turngym.envs.multiagent.registration import make_game
 from turngym.errors import ConfigError
-from turngym.failures import resumable
-from turngym.interrupted import INTERRUPTED
-from turngym.output import print_json
+from turngym.terminal.failures import resumable
+from turngym.terminal.interrupted import INTERRUPTED
+from turngym.terminal.output import print_json
 
 USES_OWN_MODULES = True
 _GENERIC_PLAYERS = ("random", "first_legal")

@@ -25,8 +25,8 @@ from turngym.benchmarks.cli.options.prompts import template_text
 from turngym.benchmarks.cli.options.usage import read_words
 from turngym.envs.multiagent.registration import GAMES, is_game
 from turngym.errors import ConfigError, RunStopped, TurngymError, missing_extra
-from turngym.interrupted import INTERRUPTED
-from turngym.output import print_json
+from turngym.terminal.interrupted import INTERRUPTED
+from turngym.terminal.output import print_json
 
 if TYPE_CHECKING:
     from turngym.trainers.config import TrainConfig

@@ -14,8 +14,8 @@ from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.verification.findings import MEANINGS
 from turngym.benchmarks.verification.verify import Verification, checked
 from turngym.errors import ConfigError
-from turngym.output import print_json
-from turngym.printable import printable
+from turngym.terminal.output import print_json
+from turngym.terminal.printable import printable
 from turngym.trainers.wording import counted
 
 SCHEMA = 1

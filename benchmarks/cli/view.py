@@ -17,7 +17,7 @@ from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.pages.viewer.data import Viewer
 from turngym.benchmarks.pages.viewer.runs import open_run
 from turngym.errors import ConfigError
-from turngym.folders import require_file
+from turngym.storage.folders import require_file
 
 _SWITCH_SECONDS = 0.0005
 

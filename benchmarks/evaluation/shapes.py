@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from turngym.bounded import LARGEST
+from turngym.storage.bounded import LARGEST
 
 Kinds = Mapping[str, "type | tuple[type, ...]"]
 """Key -> type or types of its value."""

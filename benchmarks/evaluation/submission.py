@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, Misshapen, is_kind, shape
-from turngym.bounded import MOST_EPISODES, read_json, read_lines
 from turngym.errors import ConfigError
-from turngym.folders import is_folder
+from turngym.storage.bounded import MOST_EPISODES, read_json, read_lines
+from turngym.storage.folders import is_folder
 
 REQUIRED = ("metadata.json", "config.json", "results.json", "episodes.jsonl")
 TRANSCRIPTS, BASELINES = "transcripts.jsonl", "baselines.jsonl"

@@ -17,7 +17,7 @@ from typing import Any
 from turngym.benchmarks.evaluation.submission import Submission
 from turngym.benchmarks.exports import EXPORTS, digest, episodes, numbers, plain, shown
 from turngym.errors import ConfigError
-from turngym.files import write_atomic
+from turngym.storage.files import write_atomic
 
 _VERSION = 2
 _SCORES = {"success": "success", "score": "score", "returns": "return"}

@@ -24,9 +24,9 @@ from turngym.benchmarks.pages.tables import (
 )
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.errors import ConfigError
-from turngym.files import write_atomic
-from turngym.html import Html, details, join, tag
+from turngym.storage.files import write_atomic
 from turngym.trainers.wording import UNKNOWN, counted
+from turngym.web.html import Html, details, join, tag
 
 _SHOWN_FAULTS = 10
 

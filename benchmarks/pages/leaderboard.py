@@ -24,8 +24,8 @@ from turngym.benchmarks.pages.tables import (
     sortable_table,
 )
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
-from turngym.html import Html, details, join, tag
 from turngym.trainers.wording import counted
+from turngym.web.html import Html, details, join, tag
 
 HELP = (
     "Bars show the mean and, as a line with ends, its 95 % interval, which resamples whole tasks. A rank such as 2–4 "

@@ -20,8 +20,8 @@ from turngym.benchmarks.pages.tables import (
 )
 from turngym.benchmarks.statistics.estimates import read_estimate
 from turngym.benchmarks.tournaments.tables import side_name
-from turngym.html import Html, details, tag
 from turngym.trainers.wording import UNKNOWN, counted
+from turngym.web.html import Html, details, tag
 
 _WIN, _ELO = Axis(0, 1), 400.0
 Numbers = Mapping[str, Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from turngym.page import page
+from turngym.web.page import page
 
 __all__ = ["asset", "page"]
 

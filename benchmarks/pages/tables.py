@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from turngym.agents.intervals import Estimate
-from turngym.html import Html, join, tag
 from turngym.trainers.wording import UNKNOWN
+from turngym.web.html import Html, join, tag
 
 Direction = Literal["ascending", "descending"]
 

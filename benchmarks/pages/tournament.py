@@ -19,9 +19,9 @@ from turngym.benchmarks.pages.tables import Cell, Column, Line, facts, figure, f
 from turngym.benchmarks.tournaments.submission import PlayedTournament, read_tournament
 from turngym.benchmarks.tournaments.tables import remarks
 from turngym.errors import ConfigError
-from turngym.files import write_atomic
-from turngym.html import Html, details, tag
+from turngym.storage.files import write_atomic
 from turngym.trainers.wording import counted
+from turngym.web.html import Html, details, tag
 
 HELP = (
     "Intervals are of 95 % and resample whole blocks of games. Ratings are Bradley-Terry strengths on the Elo scale; a "

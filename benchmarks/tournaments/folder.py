@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
-from turngym.files import write_atomic, write_json
-from turngym.folders import require_folder, require_kind
-from turngym.locks import LOCK_FILE, FolderLock
+from turngym.storage.files import write_atomic, write_json
+from turngym.storage.folders import require_folder, require_kind
+from turngym.system.locks import LOCK_FILE, FolderLock
 
 _SECONDS_BETWEEN_SYNCS = 1.0
 _MAY_GROW = "blocks"

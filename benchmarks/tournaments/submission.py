@@ -9,7 +9,7 @@ from typing import Any
 
 from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, Misshapen, is_kind, shape
 from turngym.benchmarks.evaluation.submission import STATUSES
-from turngym.bounded import read_json, read_lines
+from turngym.storage.bounded import read_json, read_lines
 
 FILES = ("config.json", "results.json", "episodes.jsonl")
 _MOST_PLAYERS, _MOST_RETRIES, _MOST_SEATS = 200, 1_000, 200

@@ -40,7 +40,7 @@ from turngym.benchmarks.verification.tournaments import (
 )
 from turngym.envs.multiagent.registration import GAMES
 from turngym.errors import ConfigError
-from turngym.limited import CallLimits, LimitedProcess, LimitReached
+from turngym.system.limited import CallLimits, LimitedProcess, LimitReached
 
 Label = Literal["rejected", "self-reported", "partly replayed", "replayed"]
 

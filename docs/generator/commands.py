@@ -14,7 +14,7 @@ from typing import NamedTuple
 from stale import stale
 
 from turngym.__main__ import COMMANDS
-from turngym.files import write_atomic
+from turngym.storage.files import write_atomic
 
 PAGE = Path(__file__).resolve().parents[1] / "reference" / "commands.md"
 _WIDTH = "110"

@@ -21,7 +21,7 @@ from stale import stale
 import turngym  # noqa: F401  (registers the environments)
 from turngym.agents.png import png
 from turngym.errors import ConfigError
-from turngym.files import write_atomic
+from turngym.storage.files import write_atomic
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "environments"

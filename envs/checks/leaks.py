@@ -13,7 +13,7 @@ from pathlib import Path
 from turngym.envs.checks.case import Case, replay
 from turngym.envs.checks.elsewhere import PLAIN, elsewhere, stop_processes
 from turngym.envs.checks.rule import Finding, Skipped, rule
-from turngym.processes import children
+from turngym.system.processes import children
 
 PATIENCE_SECONDS = 5.0
 """How long to wait for what was told to end."""

@@ -23,10 +23,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from turngym import files
 from turngym.envs.household.pddl import read_problem
 from turngym.envs.household.world import KINDS, World
 from turngym.errors import ConfigError, MissingExtra
+from turngym.storage import files
 
 VARIABLE = "ALFWORLD_DATA"
 FOLDS = {"train": "train", "dev": "valid_seen", "test": "valid_unseen"}

@@ -16,10 +16,10 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from turngym.access import LOOPBACK, Denial, denial
 from turngym.envs.search.documents import Hit
 from turngym.envs.search.retriever import Retriever
 from turngym.errors import ConfigError
+from turngym.web.access import LOOPBACK, Denial, denial
 
 LARGEST_REQUEST = 4 * 2**20
 MOST_QUERIES = 1024

@@ -11,7 +11,7 @@ import numpy as np
 
 from turngym.envs.search.documents import Document, content_hash
 from turngym.envs.search.encoder import Encoder, Vectors
-from turngym.files import cache_folder, write_atomic
+from turngym.storage.files import cache_folder, write_atomic
 
 
 def corpus_vectors(documents: Sequence[Document], encoder: Encoder) -> Vectors:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from turngym.envs.vector.engine_pool import EnginePool
 from turngym.errors import ConfigError, MissingExtra, TurngymError
-from turngym.processes import own_memory_mib
+from turngym.system.processes import own_memory_mib
 
 T = TypeVar("T")
 HEAP_MEGABYTES = 128

@@ -25,7 +25,7 @@ from typing import Any
 
 from turngym.envs.textworlds.story import Damaged, read_story
 from turngym.errors import ConfigError, missing_extra
-from turngym.files import cache_folder
+from turngym.storage.files import cache_folder
 
 _FORMAT = 1
 _MAKER = "turngym.envs.textworlds.textworld_maker"

@@ -19,7 +19,7 @@ from turngym.envs.web.chromium import FLAGS, Chromium, find_browser, require_pla
 from turngym.envs.web.frames import STEERED_FLAGS, Frames, can_be_steered, contexts, open_steered
 from turngym.envs.web.tab import CLOSE_SECONDS, SCRIPT, BrowserFault, Tab
 from turngym.errors import ConfigError
-from turngym.processes import descendants
+from turngym.system.processes import descendants
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright, Route

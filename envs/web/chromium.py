@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from turngym.envs.web.tab import Tab
 from turngym.errors import MissingExtra, missing_extra
-from turngym.processes import descendants, has_ended, own_memory_mib
+from turngym.system.processes import descendants, has_ended, own_memory_mib
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession

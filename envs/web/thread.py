@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from turngym.envs.web.browser import BrowserPool
 from turngym.envs.web.tab import CLOSE_SECONDS
-from turngym.processes import OncePerProcess
+from turngym.system.processes import OncePerProcess
 
 T = TypeVar("T")
 

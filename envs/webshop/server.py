@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from turngym.envs.webshop.catalogue import Catalogue
 from turngym.envs.webshop.html import START, page, read_address
 from turngym.envs.webshop.pages import BOUGHT
-from turngym.processes import OncePerProcess
+from turngym.system.processes import OncePerProcess
 
 _HEADERS = {
     "Content-Type": "text/html; charset=utf-8",

@@ -17,7 +17,7 @@ from turngym.envs.website.page import html_of
 from turngym.envs.website.site import Site, address, parted
 from turngym.envs.website.store import Store
 from turngym.errors import ConfigError, missing_extra
-from turngym.processes import OncePerProcess
+from turngym.system.processes import OncePerProcess
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from turngym.access import denial
 from turngym.trainers.plugins.openenv_http import About, Answer, HttpSide, Receive, Scope, Send, require_served
 from turngym.trainers.plugins.openenv_messages import Refusal, dump, read_message
 from turngym.trainers.plugins.openenv_sessions import Limits, Session, Sessions
+from turngym.web.access import denial
 
 _STATUS = {"CAPACITY_REACHED": 503, "VALIDATION_ERROR": 422, "INVALID_JSON": 400, "SESSION_ERROR": 409}
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from turngym.bounded import read_json
 from turngym.errors import CheckpointError, ConfigError, nearest
 from turngym.loading import Wanted, load_object, split_place
 from turngym.registry import Registry
+from turngym.storage.bounded import read_json
 from turngym.wrappers.wrapping import Wrapping
 
 if TYPE_CHECKING:

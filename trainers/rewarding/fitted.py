@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from turngym.agents.trajectory import Trajectory
-from turngym.bounded import require_file
 from turngym.errors import CheckpointError, ConfigError
-from turngym.files import write_atomic, write_json
+from turngym.storage.bounded import require_file
+from turngym.storage.files import write_atomic, write_json
 from turngym.trainers.reward_models import FILE, FORMAT
 from turngym.trainers.rewarding.features import NGRAMS, Features, make_features
 from turngym.trainers.rewarding.model import RewardConfig, RewardModel, require

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.bounded import LARGEST_LINES, require_file
 from turngym.errors import ConfigError
-from turngym.files import read_jsonl, write_atomic
+from turngym.storage.bounded import LARGEST_LINES, require_file
+from turngym.storage.files import read_jsonl, write_atomic
 from turngym.trainers.rewarding.turns import whole_turns
 from turngym.wrappers.episode_log import RecordedEpisode, read_episodes
 

@@ -11,7 +11,7 @@ from typing import Any
 from turngym.envs.core import TextEnv
 from turngym.envs.transcript import transcript
 from turngym.errors import ConfigError, SnapshotUnsupported, TurngymError
-from turngym.files import write_atomic
+from turngym.storage.files import write_atomic
 from turngym.wrappers.core import TextWrapper
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from turngym.benchmarks.pages.shell import asset, page
 from turngym.benchmarks.pages.viewer.forms import as_json
-from turngym.html import Html
+from turngym.web.html import Html
 
 _PLACE = "<!-- episodes -->"
 DATA_START, DATA_END = '<script type="application/json" id="{}">', "</script>\n"

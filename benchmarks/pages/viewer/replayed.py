@@ -16,8 +16,8 @@ from turngym.agents.png import png
 from turngym.benchmarks.pages.viewer.forms import Form, facts_of, seen_of
 from turngym.benchmarks.pages.viewer.jsonl import items, mapping, number, text
 from turngym.errors import TurngymError
-from turngym.limited import CallLimits, LimitedProcess
-from turngym.processes import OncePerProcess
+from turngym.system.limited import CallLimits, LimitedProcess
+from turngym.system.processes import OncePerProcess
 
 MOST_TURNS, MOST_PICTURES = 2_000, 200
 _APART = OncePerProcess(lambda: LimitedProcess(CallLimits(seconds=60.0, answer_mib=256)))

@@ -17,9 +17,9 @@ from turngym.benchmarks.pages.viewer.recordings import recording_form
 from turngym.benchmarks.pages.viewer.recordings import scan as scan_recording
 from turngym.benchmarks.pages.viewer.replayed import game_form_apart
 from turngym.benchmarks.pages.viewer.summaries import BROKEN, Summary, of_record
-from turngym.bounded import read_json
 from turngym.envs.multiagent.registration import GAMES
 from turngym.errors import ConfigError
+from turngym.storage.bounded import read_json
 
 MOST_EPISODES = 2_000_000
 """Episodes of a list; what follows is told about, and not listed."""

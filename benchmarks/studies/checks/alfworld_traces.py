@@ -23,7 +23,7 @@ from rich.progress import track
 
 from turngym.benchmarks.machine import machine
 from turngym.envs.household.alfworld_games import open_games
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 ROOT = Path(__file__).parents[3]
 TARGET = ROOT / "benchmarks" / "results" / "alfworld_traces.json"

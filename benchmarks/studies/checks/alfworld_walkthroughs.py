@@ -20,7 +20,7 @@ from rich.progress import track
 from turngym.benchmarks.machine import machine
 from turngym.envs.household.alfworld import ALFWorld
 from turngym.envs.household.alfworld_games import FOLDS, find_data, open_games
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 TARGET = Path(__file__).parents[2] / "results" / "alfworld_walkthroughs.json"
 _MOVE = re.compile(r"move (.+) to (.+)")

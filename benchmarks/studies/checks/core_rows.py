@@ -18,7 +18,7 @@ from pathlib import Path
 from turngym.benchmarks.evaluation.submission import sound_submission
 from turngym.benchmarks.machine import machine
 from turngym.benchmarks.verification.verify import verify
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 RESULTS = Path(__file__).parents[2] / "results"
 TAKEN = ("alfworld",)

@@ -23,8 +23,8 @@ from turngym.agents.intervals import wilson
 from turngym.benchmarks.machine import machine
 from turngym.envs.spaces import Unicode
 from turngym.envs.textgames import SPECS
-from turngym.files import write_atomic, write_json
 from turngym.seeding import stream
+from turngym.storage.files import write_atomic, write_json
 
 EPISODES = 200
 RESULTS = Path(__file__).parents[2] / "results"

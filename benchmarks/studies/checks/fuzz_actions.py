@@ -29,8 +29,8 @@ from turngym.benchmarks.machine import machine
 from turngym.envs.registration import specs
 from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError, MissingExtra
-from turngym.files import write_json
 from turngym.seeding import stream
+from turngym.storage.files import write_json
 
 ItemT = TypeVar("ItemT")
 ACTIONS = 100_000

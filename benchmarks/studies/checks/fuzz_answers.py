@@ -17,8 +17,8 @@ import numpy as np
 
 from turngym.benchmarks.machine import machine
 from turngym.envs.tools.math_answers import same_answer
-from turngym.files import write_json
 from turngym.seeding import stream
+from turngym.storage.files import write_json
 
 ChoiceT = TypeVar("ChoiceT")
 ANSWERS = 10_000

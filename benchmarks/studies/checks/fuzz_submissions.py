@@ -23,7 +23,7 @@ from typing import Any
 from turngym.__main__ import main as turngym
 from turngym.benchmarks.verification.verify import verify
 from turngym.errors import TurngymError
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 JUNK: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2**31, 10**9, 10**18, 10**400, 0.5, -0.0, 1e-300, 1e99, 1e308),

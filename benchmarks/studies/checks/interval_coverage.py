@@ -27,8 +27,8 @@ from rich.progress import track
 from turngym.agents.intervals import Estimate, cluster_bootstrap, paired_difference, share, wilson
 from turngym.benchmarks.machine import machine
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
-from turngym.files import write_json
 from turngym.seeding import stream
+from turngym.storage.files import write_json
 
 RESULTS = Path(__file__).parents[2] / "results"
 FIRST = 100

@@ -18,8 +18,8 @@ import numpy as np
 
 from turngym.benchmarks.machine import machine
 from turngym.envs.website.page import Page
-from turngym.files import write_json
 from turngym.seeding import stream
+from turngym.storage.files import write_json
 
 EPISODES = 200
 RESULTS = Path(__file__).parents[2] / "results" / "judge_shortcuts.json"

@@ -24,7 +24,7 @@ from typing import Any
 
 from turngym.benchmarks.machine import machine
 from turngym.benchmarks.suites import SUITES
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 ROOT = Path(__file__).parents[3]
 SUITE = "turngym-core"

@@ -21,7 +21,7 @@ from turngym.envs.web.miniwob_oracles import ORACLES, WITHOUT_ORACLE
 from turngym.envs.web.miniwob_tasks import TASKS
 from turngym.envs.web.thread import close_shared_pool
 from turngym.errors import ConfigError
-from turngym.files import write_atomic, write_json
+from turngym.storage.files import write_atomic, write_json
 
 SEEDS = 20
 RESULTS = Path(__file__).parents[2] / "results"

@@ -23,8 +23,8 @@ from turngym.envs.web.miniwob import MiniWoB
 from turngym.envs.web.miniwob_tasks import TASKS
 from turngym.envs.web.tab import BrowserFault
 from turngym.envs.web.thread import close_shared_pool
-from turngym.files import write_json
 from turngym.seeding import stream
+from turngym.storage.files import write_json
 
 STEPS, SEED = 50, 0
 TARGET = Path(__file__).parents[2] / "results" / "miniwob_walk.json"

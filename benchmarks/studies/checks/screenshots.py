@@ -30,8 +30,8 @@ from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.usage import Usage
 from turngym.envs.vector import TextVectorEnv
-from turngym.files import write_atomic
 from turngym.seeding import stream
+from turngym.storage.files import write_atomic
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -32,7 +32,7 @@ from turngym.envs.search.documents import Document
 from turngym.envs.search.env import SearchQA
 from turngym.envs.search.protocol import write
 from turngym.envs.search.questions import KINDS, Question
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "search"
 RESULTS = Path(__file__).parents[2] / "results" / "searchqa.json"

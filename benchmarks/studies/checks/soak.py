@@ -21,8 +21,8 @@ import turngym
 from turngym.benchmarks.machine import machine
 from turngym.envs.spaces import Unicode
 from turngym.envs.textgames import SPECS
-from turngym.files import write_json
 from turngym.seeding import stream
+from turngym.storage.files import write_json
 
 EPISODES = 10_000
 PER_ENVIRONMENT = 5

@@ -30,7 +30,7 @@ from turngym.envs.werewolf.game import SKIP, Werewolf
 from turngym.envs.werewolf.options import CHOICES
 from turngym.envs.werewolf.roles import DOCTOR, SEER, WEREWOLF
 from turngym.envs.werewolf.rules import NOBODY
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 GAMES = 10_000
 MOST_COMMITS = 70

@@ -35,7 +35,7 @@ from typing import Any
 from run_queue import RESULTS, mean_and_range, run_all, summary, with_settings_of_0_1_0, write_results
 from verdicts import SEEDS, difference, in_points
 
-from turngym.files import write_atomic
+from turngym.storage.files import write_atomic
 from turngym.trainers.curve import write_curves
 from turngym.trainers.run_folder import RunFolder
 

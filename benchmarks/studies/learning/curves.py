@@ -20,7 +20,7 @@ from typing import Any
 from run_queue import RESULTS, ROOT, RUNS, is_finished, run_all, run_one, summary, with_settings_of_0_1_0, write_results
 
 from turngym.errors import nearest
-from turngym.files import write_atomic
+from turngym.storage.files import write_atomic
 from turngym.trainers.curve import curve_picture
 from turngym.trainers.findings import read_run
 from turngym.trainers.run_folder import RunFolder

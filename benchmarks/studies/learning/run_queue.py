@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.benchmarks.machine import machine
-from turngym.files import write_json
+from turngym.storage.files import write_json
 from turngym.trainers.checkpoint import all_checkpoints
 from turngym.trainers.config import TrainConfig
 from turngym.trainers.report import headline

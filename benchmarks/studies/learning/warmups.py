@@ -14,7 +14,7 @@ import torch
 from run_queue import AT_ONCE, RUNS
 
 from turngym.benchmarks.cli.train import parse_train
-from turngym.files import write_json
+from turngym.storage.files import write_json
 from turngym.trainers.making import make_task
 from turngym.trainers.setup import build_algorithm, initial_model, policy_agent
 from turngym.trainers.sft import SupervisedLearner

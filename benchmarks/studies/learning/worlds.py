@@ -39,7 +39,7 @@ from run_queue import RESULTS, RUNS, mean_and_range, run_all, summary, with_sett
 from verdicts import CHANGE, SEEDS, difference, in_points
 from warmups import folder_of, warm_up_all
 
-from turngym.files import write_atomic
+from turngym.storage.files import write_atomic
 from turngym.trainers.curve import write_curves
 
 COMMON = (

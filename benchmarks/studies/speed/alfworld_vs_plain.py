@@ -25,7 +25,7 @@ from sides import Worker
 
 from turngym.benchmarks.machine import machine
 from turngym.envs.household.alfworld_games import find_data, open_games
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 ROOT = Path(__file__).parents[3]
 PEER = ROOT / ".venvs" / "alfworld" / "bin" / "python"

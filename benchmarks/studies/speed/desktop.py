@@ -19,7 +19,7 @@ from turngym.benchmarks.machine import machine
 from turngym.envs.desktop.env import Desktop
 from turngym.envs.desktop.goals import GOALS
 from turngym.envs.vector import make_vec
-from turngym.processes import descendants
+from turngym.system.processes import descendants
 
 TARGET = Path(__file__).parents[2] / "results" / "desktop.json"
 

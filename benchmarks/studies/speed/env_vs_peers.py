@@ -35,7 +35,7 @@ from sides import Results, Worker
 import turngym
 from turngym.benchmarks.machine import machine
 from turngym.envs.textgames.words import LONGEST, SHORTEST, words
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

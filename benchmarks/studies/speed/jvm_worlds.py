@@ -31,7 +31,7 @@ from turngym.envs.textworlds.textworld_express import TextWorldExpress
 from turngym.envs.textworlds.textworld_express_games import GAMES
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 TARGET = Path(__file__).parents[2] / "results" / "jvm_worlds.json"
 WORLDS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -27,7 +27,7 @@ from typing import Any
 from openenv_side import child
 
 from turngym.benchmarks.machine import machine
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 RESULTS = Path(__file__).parents[2] / "results" / "openenv_sessions.json"
 SIDES = ("turngym coroutine", "openenv coroutine", "turngym blocking", "openenv blocking")

@@ -28,7 +28,7 @@ from turngym.benchmarks.machine import machine
 from turngym.envs.data_files import data_file, read_lines
 from turngym.envs.search.datasets import corpus_file
 from turngym.envs.search.documents import Document, stream_documents
-from turngym.files import write_atomic, write_json
+from turngym.storage.files import write_atomic, write_json
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "search"
 RESULTS = Path(__file__).parents[2] / "results"

@@ -30,7 +30,7 @@ from turngym.envs.tools.sandbox import Limits, Sandbox, make_sandbox
 from turngym.envs.tools.sandbox.host import SandboxError
 from turngym.envs.tools.sandbox.pool import Pool
 from turngym.errors import MissingExtra
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 RESULTS = Path(__file__).parents[2] / "results" / "sandbox.json"
 LIMITS = Limits(wall_seconds=60.0)

@@ -27,7 +27,7 @@ from turngym.envs.webshop.env import WebShop
 from turngym.envs.webshop.pages import View
 from turngym.envs.webshop.product import Goal, Product
 from turngym.envs.webshop.reward import base_colour, has_option, reward
-from turngym.processes import descendants
+from turngym.system.processes import descendants
 
 TARGET = Path(__file__).parents[2] / "results" / "webshop.json"
 DATA = Path(__file__).parents[4] / "shared" / "data" / "webshop"

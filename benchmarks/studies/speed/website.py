@@ -20,7 +20,7 @@ from turngym.benchmarks.machine import machine
 from turngym.envs.web.thread import close_shared_pool, shared_pool
 from turngym.envs.website.env import MODES, WebSite
 from turngym.envs.website.sites import KINDS
-from turngym.files import write_json
+from turngym.storage.files import write_json
 
 RESULTS = Path(__file__).parents[2] / "results" / "website.json"
 _TEXT_FACTOR = 20

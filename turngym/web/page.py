@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 
-from turngym.html import STYLE, Html, join, tag
+from turngym.web.html import STYLE, Html, join, tag
 
 _STYLE = """
 :root[data-theme="light"] { color-scheme: light; } :root[data-theme="dark"] { color-scheme: dark; }
@@ -69,7 +69,7 @@ def page(
 
     Args:
         title: Heading of the page.
-        sections: What the page shows; what is not :class:`turngym.html.Html` is escaped.
+        sections: What the page shows; what is not :class:`turngym.web.html.Html` is escaped.
         script: JavaScript that runs after the page is there.
         style: More CSS, after that of all pages.
         subtitle: A line below the heading.

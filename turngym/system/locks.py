@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from turngym.errors import FolderInUse
-from turngym.processes import has_ended, start_of
+from turngym.system.processes import has_ended, start_of
 
 try:
     import fcntl

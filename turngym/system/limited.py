@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from turngym.errors import ConfigError, TurngymError
-from turngym.processes import descendants, resident_mib
+from turngym.system.processes import descendants, resident_mib
 
 try:
     import resource
@@ -32,7 +32,7 @@ except ImportError:  # Windows, where only the time on the clock is limited
     resource = None  # type: ignore[assignment]
 
 _CHUNK, _LOOK_SECONDS = 1 << 16, 0.2
-_BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from turngym.limited import serve; serve()"
+_BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from turngym.system.limited import serve; serve()"
 
 
 class LimitReached(TurngymError, RuntimeError):
@@ -61,7 +61,7 @@ class LimitedProcess:
         limits: What each call may use.
 
     >>> with LimitedProcess() as process:
-    ...     process.call("turngym.limited:echo", {"value": [1, "a"]})
+    ...     process.call("turngym.system.limited:echo", {"value": [1, "a"]})
     [1, 'a']
     """
 
@@ -157,7 +157,7 @@ class LimitedProcess:
 def _started() -> subprocess.Popen[bytes]:
     """Start a process that looks for modules where this one does, but never in the working directory."""
     path = [entry for entry in sys.path if entry and Path(entry).resolve() != Path.cwd()]
-    path += [str(Path(__file__).parent.parent)]
+    path += [str(Path(__file__).parents[2])]
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _BOOT, json.dumps(path)],
         stdin=subprocess.PIPE,

@@ -1,0 +1,1 @@
+"""Files and folders: whole or not at all, known by their content, read within bounds."""
