@@ -8,6 +8,39 @@ An agent of your own is one class, which every command takes as ``path/to/file.p
 ...         return [Decision(request.info["legal_actions"][0]) for request in requests]
 """
 
-from turngym.agents.core import Agent, Decision, Request
+from typing import TYPE_CHECKING
 
-__all__ = ["Agent", "Decision", "Request"]
+from turngym.exports import lazy_names
+
+if TYPE_CHECKING:
+    from turngym.agents.backends import AgentSettings, make_agent
+    from turngym.agents.core import Agent, Decision, Request
+    from turngym.agents.groups import group_specs, play_groups
+    from turngym.agents.models import LanguageModel, load_model
+    from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "turngym.agents.backends": ("AgentSettings", "make_agent"),
+            "turngym.agents.core": ("Agent", "Decision", "Request"),
+            "turngym.agents.groups": ("group_specs", "play_groups"),
+            "turngym.agents.models": ("LanguageModel", "load_model"),
+            "turngym.agents.trajectory": ("EpisodeSpec", "Trajectory", "Turn"),
+        },
+    )
+
+__all__ = [
+    "Agent",
+    "AgentSettings",
+    "Decision",
+    "EpisodeSpec",
+    "LanguageModel",
+    "Request",
+    "Trajectory",
+    "Turn",
+    "group_specs",
+    "load_model",
+    "make_agent",
+    "play_groups",
+]

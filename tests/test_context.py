@@ -22,6 +22,7 @@ from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig
 from turngym.trainers.functional import NORMALISATIONS, loss_weights
 from turngym.trainers.learner import Learner
 from turngym.trainers.making import make_task
+from turngym.trainers.prepared import with_values
 from turngym.trainers.rollout_metrics import rollout_metrics
 from turngym.trainers.rows import build_batch, build_rows
 from turngym.trainers.run_folder import RunFolder
@@ -116,7 +117,10 @@ def test_only_rollouts_for_a_critic_build_final_prompts() -> None:
 
 def values_of(learner: Learner, played: list[Trajectory]) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the value of each turn, and that after each episode."""
-    table = learner._with_values(build_batch(build_rows(played, with_final_prompts=True)), turn_table(played))
+    assert learner.critic is not None
+    table = with_values(
+        build_batch(build_rows(played, with_final_prompts=True)), turn_table(played), learner.critic, 2048
+    )
     assert table.turn_value is not None and table.final_value is not None
     return table.turn_value, table.final_value
 
@@ -140,7 +144,7 @@ def test_the_target_of_such_an_episode_goes_on_from_the_value_of_its_last_turn()
         assert learner.critic is not None
         torch.nn.init.constant_(learner.critic.head.bias, 0.5)  # the value of everything
         batch = build_batch(build_rows([played], with_final_prompts=True))
-        returns = method.credit(learner._with_values(batch, turn_table([played]))).returns
+        returns = method.credit(with_values(batch, turn_table([played]), learner.critic, 2048)).returns
         assert returns is not None and float(returns[0]) == pytest.approx(expected, abs=1e-6)
 
 

@@ -2,7 +2,8 @@
 
 import copy
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -11,8 +12,10 @@ from torch import Tensor
 
 from turngym.agents.models import LanguageModel
 from turngym.agents.trajectory import Trajectory
+from turngym.trainers.algorithm import LossInputs
 from turngym.trainers.algorithms import build
 from turngym.trainers.learner import Learner, UpdateConfig
+from turngym.trainers.prepared import PreparedBatch
 
 ALGORITHMS = ["grpo", "gigpo", "reinforce", "ppo", "turn_ppo", "turn_is", "s_ppo", "st_ppo", "epo", "grpo+epo"]
 ALGORITHMS += ["dr_grpo", "gspo", "cispo", "gmpo", "a3po"]
@@ -115,14 +118,14 @@ def test_an_own_weight_for_each_micro_batch_would_be_noticed(
     """Negative oracle: averaging inside of each micro-batch, the common mistake, gives other gradients."""
     policy = perturbed(model)
     expected = gradients(policy, trajectories, "grpo")
-    original = Learner._inputs
+    original = PreparedBatch.micro_batches
 
-    def averaged(self, batch, columns, part, scale):  # type: ignore[no-untyped-def]
-        inputs = original(self, batch, columns, part, scale)
-        for weight in inputs.weights.values():
-            weight /= weight.sum()
-        return inputs
+    def averaged(self: PreparedBatch, **how: Any) -> Iterator[LossInputs]:
+        for inputs in original(self, **how):
+            for weight in inputs.weights.values():
+                weight /= weight.sum()
+            yield inputs
 
-    monkeypatch.setattr(Learner, "_inputs", averaged)
+    monkeypatch.setattr(PreparedBatch, "micro_batches", averaged)
     wrong = gradients(policy, trajectories, "grpo", max_tokens=200)
     assert any(not torch.allclose(a, b, atol=1e-6, rtol=1e-3) for a, b in zip(wrong, expected, strict=True))

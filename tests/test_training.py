@@ -317,11 +317,12 @@ def test_the_critic_sees_the_prompt_after_a_truncated_episode() -> None:
     learner = learner_of(model, "ppo")
     assert learner.critic is not None
     torch.nn.init.ones_(learner.critic.head.bias)
+    from turngym.trainers.prepared import with_values
     from turngym.trainers.rows import build_batch, build_rows
     from turngym.trainers.turn_table import turn_table
 
     batch = build_batch(build_rows([cut, over], with_final_prompts=True))
-    table = learner._with_values(batch, turn_table([cut, over]))
+    table = with_values(batch, turn_table([cut, over]), learner.critic, 2048)
     assert table.final_value is not None and table.turn_value is not None
     assert table.final_value.tolist() == [1.0, 0.0]
     assert table.turn_value.tolist() == [1.0, 1.0]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from turngym.agents.trajectory import Trajectory
 from turngym.lazy import Tensor, torch
 from turngym.trainers.columns import lay_out
+from turngym.trainers.flattened import FlatTurn, flatten
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -80,17 +81,19 @@ def build_rows(trajectories: Sequence[Trajectory], with_final_prompts: bool, mer
         with_final_prompts: Whether the critic reads the prompt after the last turn of truncated episodes.
         merge: False gives every turn a row of its own; the loss and its gradient stay the same.
     """
+    return rows_of(flatten(trajectories), with_final_prompts, merge)
+
+
+def rows_of(turns: Sequence[FlatTurn], with_final_prompts: bool, merge: bool = True) -> list[Row]:
+    """Return the training rows of trajectories, given their turns from :func:`turngym.trainers.flattened.flatten`."""
     writer = _RowWriter(merge)
-    token = turn = 0
-    for episode, trajectory in enumerate(trajectories):
-        for record in trajectory.turns:
-            if record.prompt_ids:
-                writer.add(record.prompt_ids, record.completion_ids, token, turn, episode)
-            token += len(record.completion_ids)
-            turn += 1
-        if with_final_prompts and trajectory.truncated and trajectory.final_prompt_ids:
-            writer.add(trajectory.final_prompt_ids, (), -1, -1, episode)
-        writer.flush()
+    for number, (episode, position, trajectory, turn, first_token) in enumerate(turns):
+        if turn.prompt_ids:
+            writer.add(turn.prompt_ids, turn.completion_ids, first_token, number, episode)
+        if position + 1 == len(trajectory.turns):
+            if with_final_prompts and trajectory.truncated and trajectory.final_prompt_ids:
+                writer.add(trajectory.final_prompt_ids, (), -1, -1, episode)
+            writer.flush()
     return writer.rows
 
 

@@ -14,6 +14,7 @@ from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.backends.random import RandomAgent
 from turngym.agents.backends.transformers import transformers_agent
 from turngym.agents.embedded import build_model, build_tokenizer
+from turngym.agents.groups import group_specs
 from turngym.agents.model_agent import ModelAgent
 from turngym.agents.models import LanguageModel, load_model, load_vocabulary
 from turngym.agents.prompts import PromptBuilder
@@ -186,11 +187,5 @@ def policy_agent(
 
 def iteration_specs(config: TrainConfig, iteration: int, attempt: int = 0) -> Sequence[EpisodeSpec]:
     """Return the episodes of one iteration: ``groups`` fresh seeds, each ``group_size`` times."""
-    size = config.rollout.group_size
-    specs = []
-    for group in range(config.rollout.groups):
-        seed = stream_seed("group", config.seed, iteration, attempt, group) % 2**31
-        for member in range(size):
-            number = (attempt * config.rollout.groups + group) * size + member
-            specs.append(EpisodeSpec(number, seed, attempt * config.rollout.groups + group))
-    return specs
+    settings = config.rollout
+    return group_specs(settings.groups, settings.group_size, iteration=iteration, seed=config.seed, attempt=attempt)

@@ -11,6 +11,7 @@ from turngym.columns import reward_parts
 from turngym.errors import ConfigError, DivergenceError
 from turngym.lazy import Tensor, torch
 from turngym.trainers.columns import NO_COLUMNS, Scope, TableColumn, table_columns
+from turngym.trainers.flattened import FlatTurn, flatten
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -193,8 +194,54 @@ def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
         DivergenceError: A reward is not finite.
     """
     kept = usable(trajectories)
-    turns = [(e, k, traj, turn) for e, traj in enumerate(kept) for k, turn in enumerate(traj.turns)]
-    for _, k, traj, turn in turns:
+    return table_of(kept, flatten(kept))
+
+
+def table_of(kept: Sequence[Trajectory], flat: Sequence[FlatTurn]) -> TurnTable:
+    """Build the table of usable trajectories.
+
+    Args:
+        kept: The trajectories.
+        flat: Their turns, from :func:`turngym.trainers.flattened.flatten`.
+
+    Raises:
+        DivergenceError: A reward is not finite.
+    """
+    _check_rewards(flat)
+    turns = [each.turn for each in flat]
+    num_tokens = torch.tensor([len(turn.completion_ids) for turn in turns], dtype=torch.long)
+    last = torch.tensor([each.position == len(each.trajectory.turns) - 1 for each in flat], dtype=torch.bool)
+    ended = torch.tensor([(each.terminated, each.truncated) for *_, each, _, _ in flat], dtype=torch.bool)
+    ended = ended.reshape(-1, 2)
+    roles = [f"{each.env_id}/{each.role or turn.agent}" for _, _, each, turn, _ in flat]
+    groups = [each.spec.group for _, _, each, _, _ in flat]
+    return TurnTable(
+        episode=torch.tensor([each.episode for each in flat], dtype=torch.long),
+        turn=torch.tensor([each.position for each in flat], dtype=torch.long),
+        group=_dense(groups),
+        anchor=_dense([(group, turn.anchor) for group, turn in zip(groups, turns, strict=True)]),
+        agent=_dense([turn.agent for turn in turns]),
+        reward=torch.tensor([turn.reward for turn in turns], dtype=torch.float64),
+        terminated=last & ended[:, 0],
+        truncated=last & ended[:, 1],
+        is_valid=torch.tensor([turn.action_is_valid for turn in turns], dtype=torch.bool),
+        num_tokens=num_tokens,
+        token_turn=torch.repeat_interleave(torch.arange(len(turns)), num_tokens),
+        token_logprob=torch.tensor([logprob for turn in turns for logprob in turn.logprobs], dtype=torch.float64),
+        role=_dense(roles),
+        role_names=tuple(dict.fromkeys(roles)),
+        anchor_text=tuple(turn.anchor for turn in turns),
+        staleness=torch.tensor([turn.staleness for turn in turns], dtype=torch.long),
+        earlier_reward=torch.tensor(
+            [sum(turn.reward for turn in each.earlier_turns) for each in kept], dtype=torch.float64
+        ),
+        episode_number=torch.tensor([each.spec.episode for each in kept], dtype=torch.long),
+        columns=table_columns([each.columns for each in kept], [turn.columns for turn in turns], num_tokens.tolist()),
+    )
+
+
+def _check_rewards(flat: Sequence[FlatTurn]) -> None:
+    for _, k, traj, turn, _ in flat:
         if not abs(turn.reward) < float("inf"):
             raise DivergenceError(
                 f"episode {traj.spec.episode} of {traj.env_id} got the reward {turn.reward} at turn {k}.", "reward"
@@ -205,39 +252,6 @@ def turn_table(trajectories: Sequence[Trajectory]) -> TurnTable:
                     f"episode {traj.spec.episode} of {traj.env_id} got the reward part {name!r} of {part} at turn {k}.",
                     "reward",
                 )
-    last = torch.tensor([k == len(traj.turns) - 1 for _, k, traj, _ in turns], dtype=torch.bool)
-    ended = torch.tensor([(traj.terminated, traj.truncated) for _, _, traj, _ in turns], dtype=torch.bool).reshape(
-        -1, 2
-    )
-    roles = [f"{traj.env_id}/{traj.role or turn.agent}" for *_, traj, turn in turns]
-    tokens = [(index, logprob) for index, (_, _, _, turn) in enumerate(turns) for logprob in turn.logprobs]
-    return TurnTable(
-        episode=torch.tensor([e for e, *_ in turns], dtype=torch.long),
-        turn=torch.tensor([k for _, k, *_ in turns], dtype=torch.long),
-        group=_dense([traj.spec.group for _, _, traj, _ in turns]),
-        anchor=_dense([(traj.spec.group, turn.anchor) for _, _, traj, turn in turns]),
-        agent=_dense([turn.agent for *_, turn in turns]),
-        reward=torch.tensor([turn.reward for *_, turn in turns], dtype=torch.float64),
-        terminated=last & ended[:, 0],
-        truncated=last & ended[:, 1],
-        is_valid=torch.tensor([turn.action_is_valid for *_, turn in turns], dtype=torch.bool),
-        num_tokens=torch.tensor([len(turn.completion_ids) for *_, turn in turns], dtype=torch.long),
-        token_turn=torch.tensor([index for index, _ in tokens], dtype=torch.long),
-        token_logprob=torch.tensor([logprob for _, logprob in tokens], dtype=torch.float64),
-        role=_dense(roles),
-        role_names=tuple(dict.fromkeys(roles)),
-        anchor_text=tuple(turn.anchor for *_, turn in turns),
-        staleness=torch.tensor([turn.staleness for *_, turn in turns], dtype=torch.long),
-        earlier_reward=torch.tensor(
-            [sum(turn.reward for turn in each.earlier_turns) for each in kept], dtype=torch.float64
-        ),
-        episode_number=torch.tensor([each.spec.episode for each in kept], dtype=torch.long),
-        columns=table_columns(
-            [each.columns for each in kept],
-            [turn.columns for *_, turn in turns],
-            [len(turn.completion_ids) for *_, turn in turns],
-        ),
-    )
 
 
 def usable(trajectories: Sequence[Trajectory]) -> list[Trajectory]:

@@ -1,0 +1,57 @@
+"""Trajectories as one list of turns: the only place where sampled tokens are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from turngym.agents.trajectory import Trajectory, Turn
+from turngym.errors import ConfigError
+
+
+class FlatTurn(NamedTuple):
+    """A turn and its place in a batch.
+
+    Args:
+        episode: Place of the episode.
+        position: Place of the turn in its episode.
+        trajectory: The episode.
+        turn: The turn.
+        first_token: How many tokens were sampled in earlier turns of the batch.
+    """
+
+    episode: int
+    position: int
+    trajectory: Trajectory
+    turn: Turn
+    first_token: int
+
+
+def flatten(trajectories: Sequence[Trajectory]) -> list[FlatTurn]:
+    """Return the turns of a batch in order."""
+    found, tokens = [], 0
+    for episode, trajectory in enumerate(trajectories):
+        for position, turn in enumerate(trajectory.turns):
+            found.append(FlatTurn(episode, position, trajectory, turn, tokens))
+            tokens += len(turn.completion_ids)
+    return found
+
+
+def check_tokens(turns: Sequence[FlatTurn]) -> None:
+    """Refuse turns whose sampled tokens cannot be trained on.
+
+    Raises:
+        ConfigError: A turn has another number of log-probabilities than of sampled tokens, or tokens and no prompt.
+    """
+    for each in turns:
+        turn, spec = each.turn, each.trajectory.spec
+        place = f"turn {each.position} of episode {spec.episode} has {len(turn.completion_ids)} sampled tokens"
+        if len(turn.logprobs) != len(turn.completion_ids):
+            raise ConfigError(
+                f"{place} and {len(turn.logprobs)} log-probabilities: an agent that is trained must return both in its "
+                "Decision, one log-probability a token."
+            )
+        if turn.completion_ids and not turn.prompt_ids:
+            raise ConfigError(
+                f"{place} and no prompt: an agent that is trained must return prompt_ids in its Decision."
+            )
