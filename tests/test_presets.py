@@ -225,10 +225,10 @@ def test_a_run_folder_from_before_presets_is_read() -> None:
 
 def test_the_tables_show_the_presets() -> None:
     assert (ROOT / "trainers" / "PRESETS.md").read_text("utf8").endswith(f"\n\n{preset_table()}")
-    readme = (ROOT / "README.md").read_text("utf8")
-    assert f"\n\n{preset_table(MAIN_SETTINGS)}\n" in readme
+    page = (ROOT / "docs" / "how-to" / "hugging-face.md").read_text("utf8")
+    assert f"\n\n{preset_table(MAIN_SETTINGS)}\n" in page
     for name, subject in PRESETS.items():
-        assert f"`{name}` ({subject})" in " ".join(readme.split()), name
+        assert f"`{name}` ({subject})" in " ".join(page.split()), name
 
 
 def test_every_preset_names_every_setting_once() -> None:

@@ -1,4 +1,4 @@
-"""The README's examples run and its commands parse."""
+"""The README is short, its examples run, its commands parse, and what it links to exists."""
 
 import re
 import shlex
@@ -11,7 +11,8 @@ import pytest
 from turngym import __main__ as main
 from turngym.benchmarks.cli.train import parse_train
 
-README = (Path(__file__).parent.parent / "README.md").read_text("utf8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf8")
 COMMANDS = [
     shlex.split(line, comments=True)
     for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
@@ -41,6 +42,21 @@ def test_train_commands_parse(command: list[str]) -> None:
     assert run_dir.parts[0] == "runs"
 
 
-def test_every_command_is_shown() -> None:
-    shown = {command[1] for command in COMMANDS}
-    assert shown == set(main.COMMANDS)
+def test_every_command_is_shown_on_a_page() -> None:
+    pages = [README, *(path.read_text("utf8") for path in (ROOT / "docs").rglob("*.md") if path.name != "commands.md")]
+    shown = {word for page in pages for word in re.findall(r"turngym ([a-z-]+)", page)}
+    assert set(main.COMMANDS) <= shown
+
+
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
+def test_what_it_links_to_exists(link: str) -> None:
+    assert (ROOT / link).exists()
+
+
+@pytest.mark.parametrize("script", sorted(set(re.findall(r"python (benchmarks/\S+\.py)", README))))
+def test_the_scripts_that_it_names_exist(script: str) -> None:
+    assert (ROOT / script).is_file()

@@ -33,6 +33,7 @@ SINGLE = {
     "benchmarks/template/plugins.md": "reference/plugins.md",
     "SECURITY.md": "reference/security.md",
     "CHANGELOG.md": "reference/changes.md",
+    "benchmarks/results/README.md": "reference/results.md",
     "benchmarks/results/claims.md": "results/claims.md",
     "benchmarks/results/worlds.md": "results/worlds.md",
     "benchmarks/results/experts.md": "results/experts.md",
