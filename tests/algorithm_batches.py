@@ -46,7 +46,11 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     ),
     "turn_is token": ("gigpo+turn_is", {"turn_is": {"gradient": "token"}}),
     "gspo token": ("gspo", {"gspo": {"ratio": "turn_geometric_by_token"}}),
-    "cispo by turn": ("cispo", {"cispo": {"ratio": "turn_geometric_by_token", "normalisation": "nested"}}),
+    "cispo": ("cispo", {"cispo": {"clip_low": 0.2, "clip_high": 0.28}}),
+    "cispo by turn": (
+        "cispo",
+        {"cispo": {"ratio": "turn_geometric_by_token", "normalisation": "nested", "clip_low": 0.2, "clip_high": 0.28}},
+    ),
     "hgpo with base": ("hgpo", {"hgpo": {"base_group": True, "mode": "mean_norm", "weight_offset": 0}}),
     "gdpo by trajectory": ("gdpo", {"gdpo": {"whiten_over": "trajectory", "weights": "valid_actions=2"}}),
     "dapo overlong": ("dapo", {"dapo": {"overlong_limit": 3, "overlong_buffer": 2}}),

@@ -199,10 +199,7 @@ class Learner:
             raise bad_gradient(self.trained_modules)
         self.updates += 1
         self.policy_updates += self._trains_policy
-        counts = (
-            self.policy_updates,
-            self.updates,
-        )  # of the parameter groups: the policy, and what is trained beside it
+        counts = (self.policy_updates, self.updates)  # the policy's group of parameters comes first
         for group, rate, count in zip(self.optimizer.param_groups, self._rates, counts, strict=False):
             group["lr"] = rate * (min(1.0, count / self.config.warmup_updates) if self.config.warmup_updates else 1.0)
         self.optimizer.step()

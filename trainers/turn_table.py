@@ -31,7 +31,7 @@ class TurnTable:
         agent: Seat that acted.
         reward: Reward received after the turn, float64.
         terminated: On the last turn of an episode that the rules ended.
-        truncated: On the last turn of an episode that was cut off.
+        truncated: On the last turn of an episode that was cut off and had not ended by the rules.
         is_valid: Whether the action was understood and legal.
         num_tokens: Tokens that the policy sampled in the turn; may be 0.
         token_turn: Turn of each sampled token, non-decreasing.
@@ -223,7 +223,7 @@ def table_of(kept: Sequence[Trajectory], flat: Sequence[FlatTurn]) -> TurnTable:
         agent=_dense([turn.agent for turn in turns]),
         reward=torch.tensor([turn.reward for turn in turns], dtype=torch.float64),
         terminated=last & ended[:, 0],
-        truncated=last & ended[:, 1],
+        truncated=last & ended[:, 1] & ~ended[:, 0],
         is_valid=torch.tensor([turn.action_is_valid for turn in turns], dtype=torch.bool),
         num_tokens=num_tokens,
         token_turn=torch.repeat_interleave(torch.arange(len(turns)), num_tokens),

@@ -77,8 +77,9 @@ class PPO(CriticMethod[PPOConfig]):
         config = self.config
         values = critic_column(table.token_value, "token_value").to(table.reward.dtype)
         if config.per_row:
-            penalties = table.reward - self.penalised_rewards(table)
-            rewards = token_rewards(table, table.episode_sum(table.reward)[table.episode] - penalties)
+            penalties = table.invalid_penalties(self.config.invalid_penalty)
+            whole = (table.episode_return()[table.episode] - penalties)[table.token_turn]
+            rewards = torch.where(last_tokens(table.token_turn), whole, 0.0)
             layout, bootstrap = F.TokenRows.of(table.token_turn, table.num_turns), None
         else:
             rewards = token_rewards(table, self.penalised_rewards(table))

@@ -48,10 +48,13 @@ class Reinforce(ClippedMethod[ReinforceConfig]):
     Config: ClassVar[type[ReinforceConfig]] = ReinforceConfig
 
     def credit(self, table: TurnTable) -> Credit:
-        """Assign each token its turn's discounted return, normalised over the turns of the batch."""
+        """Assign each token its turn's discounted return, normalised over the turns of the batch that have a token."""
         rewards = table.pad(self.penalised_rewards(table))
         returns = table.unpad(F.discounted_returns(rewards, table.turn_mask(), gamma=self.config.gamma))
-        return Credit(table.to_tokens(F.standardise(returns, ddof=self.config.ddof, epsilon=self.config.epsilon)))
+        counted = table.num_tokens > 0
+        normalised = torch.zeros_like(returns)
+        normalised[counted] = F.standardise(returns[counted], ddof=self.config.ddof, epsilon=self.config.epsilon)
+        return Credit(table.to_tokens(normalised))
 
     def with_ratio(self, level: RatioLevel) -> Self:
         """Return the method with its importance ratio taken over something else.
