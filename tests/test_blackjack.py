@@ -192,17 +192,6 @@ def test_splits_share_no_deal() -> None:
             assert split_of(env.instance) == split
 
 
-def test_a_branch_from_a_snapshot_equals_the_original() -> None:
-    for seed in range(10):
-        env, branch = Blackjack(), Blackjack()
-        env.reset(seed=seed)
-        branch.restore(env.snapshot())
-        for action in ("?", env.expert_action(), "stand"):
-            if env._running:
-                assert str(env.step(action)) == str(branch.step(action))
-                assert env.snapshot() == branch.snapshot()
-
-
 @pytest.mark.parametrize(
     "change", [{"deal": [1, 2, 3]}, {"deal": [14] * 40}, {"hits": 99}, {"hits": "one"}, {"has_stood": 1}]
 )

@@ -1,15 +1,13 @@
 """Episodes that begin in the middle of other ones: the same state, the same memory, new samples."""
 
 import math
-import os
-import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 import torch
 from small import agent_of, group_specs, small_model, sokoban_vector
-from toy_envs import Counter
+from worker_envs import DiesWhenRestored, Unsaved
 
 from turngym.agents.backends import AgentSettings, make_agent
 from turngym.agents.backends.transformers import transformers_agent
@@ -18,7 +16,6 @@ from turngym.agents.rollout import rollout
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, SnapshotUnsupported
-from turngym.types import JSONValue
 
 
 def branches(parents: Sequence[Trajectory], turn: int, first: int = 100) -> list[EpisodeSpec]:
@@ -144,22 +141,6 @@ def test_a_snapshot_that_cannot_be_read_is_the_fault_of_its_branch_alone() -> No
     again = rollout(vector, agent, group_specs(3, 1))
     vector.close()
     assert [told(t.turns) for t in again] == [told(t.turns) for t in whole], "the slot can be used again"
-
-
-class Unsaved(Counter):
-    """An environment that cannot save its state."""
-
-    def snapshot(self) -> bytes:
-        raise SnapshotUnsupported("a live web page cannot be saved")
-
-
-class DiesWhenRestored(Counter):
-    """An environment that takes its process along when the count is brought back to 1."""
-
-    def load_state(self, state: JSONValue) -> None:
-        if state["count"] == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        super().load_state(state)
 
 
 def test_an_environment_without_snapshots_is_told_by_its_error() -> None:

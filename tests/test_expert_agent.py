@@ -4,50 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 from small import agent_of, small_model
+from worker_envs import Fork
 
 from turngym.agents.backends.expert import GIVEN_UP, ExpertAgent
 from turngym.agents.rollout import rollout
 from turngym.agents.trajectory import EpisodeSpec
-from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.errors import ConfigError, ExpertLost
+from turngym.errors import ConfigError
 from turngym.trainers.sft import demonstrations
-from turngym.types import JSONValue
-
-
-class Fork(TextEnv[str]):
-    """Walk five steps; the solver of one episode in two loses its way after two."""
-
-    def __init__(self, **options: object) -> None:
-        super().__init__(env_id="Fork", max_turns=7)
-        self.instructions = "Walk."
-
-    def begin(self, task: str | int | None) -> str:
-        self.steps, self.is_marked = 0, bool(self.np_random.integers(2))
-        return "marked" if self.is_marked else "plain"
-
-    def apply_action(self, action: str) -> Outcome[str]:
-        if action != "walk":
-            return Outcome("No.", action_is_valid=False)
-        self.steps += 1
-        return Outcome("On.", float(self.steps == 5), self.steps == 5, self.steps == 5)
-
-    def progress(self) -> float:
-        return self.steps / 5
-
-    def anchor(self) -> str:
-        return str(self.steps)
-
-    def save_state(self) -> JSONValue:
-        return [self.steps, self.is_marked]
-
-    def load_state(self, state: JSONValue) -> None:
-        self.steps, self.is_marked = state
-
-    def expert_action(self) -> str:
-        if self.is_marked and self.steps == 2:
-            raise ExpertLost("the way is gone.")
-        return "walk"
 
 
 @pytest.fixture(params=["sync", "process"])

@@ -259,20 +259,6 @@ def test_hands_of_four_cards_are_held_out_by_their_values() -> None:
     assert len(hands["test"]) > 25
 
 
-def test_a_branch_from_a_snapshot_equals_the_original() -> None:
-    env, branch = EZPoints(**POINTS24), EZPoints(**POINTS24)
-    _, info = env.reset(seed=4)
-    for _ in range(4):
-        info = env.step(info["legal_actions"][-1])[4]
-    branch.restore(env.snapshot())
-    for _ in range(14):
-        action = env._info()["legal_actions"][0]
-        assert env.step(action) == branch.step(action)
-        assert env.snapshot() == branch.snapshot()
-        if not env._running:
-            break
-
-
 @pytest.mark.parametrize("state", [{"ranks": [4], "tokens": []}, {"ranks": [4, 14], "tokens": []}, {"ranks": [4, 8]}])
 def test_a_damaged_snapshot_is_refused(state: dict[str, Any]) -> None:
     env = holding(EZPoints(), 4, 8)

@@ -160,16 +160,6 @@ def test_splits_share_no_instance() -> None:
     assert sum(map(len, seen.values())) == len(set().union(*seen.values())) > 290
 
 
-def test_a_branch_from_a_snapshot_equals_the_original() -> None:
-    env, branch = FifteenPuzzle(), FifteenPuzzle()
-    env.reset(seed=4)
-    env.step("left")
-    assert branch.restore(env.snapshot()) == (env._observation, env._info())
-    for move in ("up", "up", "left", "what?", "down", "right"):
-        assert env.step(move) == branch.step(move)
-    assert env.snapshot() == branch.snapshot() and env.expert_action() == branch.expert_action()
-
-
 @pytest.mark.parametrize(
     "board", [[1, 2, 3, 4, 5, 6, 8, 7, 0], [1, 2, 3], [1, 1, 3, 4, 5, 6, 7, 8, 0], "board", None, [0.5] * 9]
 )

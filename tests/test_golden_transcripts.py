@@ -95,10 +95,10 @@ def test_golden_transcript_ends_its_episode_and_holds_an_invalid_action(env_id: 
     assert "action_is_valid: False" in text
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES[::10], ids=lambda path: path.stem)
 @pytest.mark.parametrize("change", ["reward: ", "| ", "progress: "])
 def test_a_changed_line_is_noticed(path: Path, change: str) -> None:
-    """Negative oracle: the comparison must see a change of reward, text or info."""
+    """Negative oracle: the comparison, one for all environments, must see a change of reward, text or info."""
     lines = path.read_text("utf8").split("\n")
     index = next(index for index, line in enumerate(lines) if line.startswith(change))
     lines[index] += "1"

@@ -163,16 +163,6 @@ def test_turn_limit_truncates() -> None:
     assert (terminated, truncated, info["success"]) == (False, True, 0)
 
 
-def test_a_branch_from_a_snapshot_equals_the_original() -> None:
-    env, branch = GuessTheNumber(), GuessTheNumber()
-    env.reset(seed=4)
-    env.step("50")
-    assert branch.restore(env.snapshot()) == (env._observation, env._info())
-    for action in ("25", "x", "75", env.expert_action()):
-        assert env.step(action) == branch.step(action)
-    assert env.snapshot() == branch.snapshot()
-
-
 def test_instructions_name_range_and_limit() -> None:
     text = GuessTheNumber(5, 20, max_turns=6).instructions
     assert "from 5 to 20 " in text.replace(".", " ") and "6 guesses" in text

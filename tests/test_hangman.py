@@ -219,17 +219,6 @@ def test_only_words_of_three_letters_are_too_few_for_splits() -> None:
     assert Hangman(3, 4).finite_instances is None
 
 
-def test_a_branch_from_a_snapshot_equals_the_original() -> None:
-    env, branch = Hangman(), Hangman()
-    env.reset(seed=4)
-    for guess in ("e", "q", "xxxxxx", "zzzzz"):
-        env.step(guess)
-    assert branch.restore(env.snapshot()) == (env._observation, env._info())
-    for action in ("t", "?", env.expert_action()):
-        assert env.step(action) == branch.step(action)
-    assert env.snapshot() == branch.snapshot()
-
-
 @pytest.mark.parametrize("state", [{"hidden": "zzzzz"}, {"guessed": "1"}, {"wrong": ["1"]}, {"wrong": 3}])
 def test_a_damaged_snapshot_is_refused(state: dict[str, Any]) -> None:
     env = Hangman()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from chat_servers import Reply, chat_server
 from small import small_model
+from worker_envs import Odd, Surrogate
 
 from turngym.agents.backends import AgentSettings, make_agent
 from turngym.agents.backends.transformers import transformers_agent
@@ -14,57 +15,14 @@ from turngym.agents.rollout import rollout
 from turngym.agents.self_play import LEARNER, GameSpec, SelfPlay
 from turngym.agents.styled_agent import styled
 from turngym.agents.trajectory import EpisodeSpec
-from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.tablegames.kuhn_poker import KuhnPoker
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.trainers.sft import DemonstrationAgent
 
-POISON = "poison"
 RAISING = (
     "{% for m in messages %}{% if 'poison' in m.content %}{{ raise_exception('this text is not for me') }}{% endif %}"
     "<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-
-
-class Odd(TextEnv[str]):
-    """Shows a text of its own from the second turn on, in episodes of an odd seed."""
-
-    shown = POISON
-    instructions = "Rules \udc00."
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(max_turns=3, **options)
-        self._is_odd = False
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        self._is_odd = bool((seed or 0) % 2)
-        return super().reset(seed=seed, options=options)
-
-    def begin(self, task: str | int | None) -> str:
-        self.instance = f"room \ud801 {self._is_odd}"
-        return "a wall"
-
-    def apply_action(self, action: str) -> Outcome[str]:
-        return Outcome(self.shown if self._is_odd else "a door")
-
-    def anchor(self) -> str:
-        return self.shown if self._is_odd else "a door"
-
-    def legal_actions(self) -> tuple[str, ...]:
-        return (f"up{self.shown[-1]}",)
-
-    def expert_action(self) -> str:
-        return "up"
-
-    def save_state(self) -> bool:
-        return self._is_odd
-
-    def load_state(self, state: Any) -> None:
-        self._is_odd = state
-
-
-class Surrogate(Odd):
-    shown = "an output \ud800"
 
 
 def vector_of(kind: type[Odd], slots: int = 3, **options: Any) -> TextVectorEnv:

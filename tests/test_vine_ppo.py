@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from small import small_model
-from test_branching import Unsaved
+from worker_envs import Unsaved
 
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.envs.vector import make_vec
