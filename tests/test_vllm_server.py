@@ -98,6 +98,14 @@ def lost(out: Path) -> dict[int, int]:
     return {row["seed"]: row["seats"]["player_0"]["lost"] for row in rows(out)}
 
 
+def test_a_prompt_that_the_server_refuses_as_too_long_ends_its_episode_only(server: Server, tmp_path: Path) -> None:
+    words = ["eval", LAKE, "--agent", server.agent, "--episodes", "2", "--prompt", f"system={'wall ' * 5000}"]
+    assert main([*words, "--max-new-tokens", "8", "--out", str(tmp_path / "out")]) == 0
+    found = rows(tmp_path / "out")
+    assert [(row["status"], row["length"], row["fault"]) for row in found] == [("context", 0, "")] * 2
+    assert "4096" in found[0]["truncation_detail"]
+
+
 def test_an_evaluation_is_played_and_repeats_by_its_seeds(server: Server, tmp_path: Path) -> None:
     for name in ("one", "two"):
         assert main(words_for(server, tmp_path / name, episodes=4)) == 0

@@ -8,6 +8,7 @@ import torch
 from small import small_model
 
 from turngym.agents.embedded import EmbeddedConfig
+from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig
 from turngym.trainers.job import train
@@ -60,16 +61,29 @@ def test_weights_that_are_not_handed_over_are_seen_in_the_gap(tmp_path: Path, mo
     assert gaps[0] < 1e-4 < 1e-2 < min(gaps[1:])
 
 
+def test_conversations_that_outgrow_vllms_length_are_truncated_and_trained_on(tmp_path: Path) -> None:
+    short = replace(
+        SMALL.rollout,
+        vllm=replace(ENGINE, max_model_len=160),
+        prompt=PromptConfig(mode="conversation", instructions=False),
+    )
+    longer = {**SMALL.env_options, "max_turns": 12}
+    assert train(replace(SMALL, rollout=short, env_options=longer), tmp_path / "run").finished
+    records = RunFolder(tmp_path / "run").metrics()
+    assert len(records) == 3 and any(record["rollout/context"] > 0 for record in records)
+    assert all(record["rollout/faults"] == record["rollout/context_first"] == 0 for record in records)
+
+
 def test_weights_are_handed_over_only_when_they_have_changed(tmp_path: Path) -> None:
     model = add_adapters(small_model(hidden=64), 2, 0)
     small_model(hidden=64).save(tmp_path)
     prompts, draws, sampling = [[5, 6]], [turn_uniforms(0, 0, 0, 0, 4)], Sampling(max_new_tokens=4)
     with vllm_rollouts(model, str(tmp_path), ENGINE) as follower:
-        assert model.generate == follower.generate
+        assert model.generate == follower.generate and model.context == 512
         first = follower.generate(prompts, draws, sampling)
         assert follower.generate(prompts, draws, sampling) == first and follower.loads == 1
         changed = next(p for name, p in model.network.named_parameters() if "lora_B" in name and "down_proj" in name)
         with torch.no_grad():
             changed.add_(1.0)
         assert follower.generate(prompts, draws, sampling) != first and follower.loads == 2
-    assert model.generate is None
+    assert model.generate is None and model.longest == 0
