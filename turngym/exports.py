@@ -5,7 +5,21 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
+
+
+class _Package(ModuleType):
+    """A package that keeps its public names.
+
+    Importing a module by its old path (see :mod:`turngym.moved`) makes it an attribute of its old package, where a
+    public name may be called like it.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType) and name in self.__all__ and value.__name__ != f"{self.__name__}.{name}":
+            return
+        super().__setattr__(name, value)
 
 
 def lazy_names(
@@ -28,6 +42,7 @@ def lazy_names(
     Traceback (most recent call last):
     AttributeError: module 'turngym' has no attribute 'make_vek'
     """
+    sys.modules[package].__class__ = _Package
     modules = {name: module for module, names in sources.items() for name in names}
 
     def get(name: str) -> Any:
