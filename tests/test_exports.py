@@ -4,13 +4,14 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+import types
 
 import pytest
 
 import turngym
 from turngym.exports import lazy_names
 
-PACKAGES = ["turngym", "turngym.envs"]  # joined by turngym.agents, .trainers and .benchmarks
+PACKAGES = ["turngym", "turngym.envs", "turngym.agents", "turngym.trainers"]
 MOST_NAMES = 20
 
 
@@ -56,3 +57,10 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'turngym' has no attribute 'make_vek'") as caught:
         get("make_vek")
     assert caught.value.name == "make_vek" and caught.value.obj is turngym
+
+
+def test_a_moved_module_does_not_take_the_place_of_a_public_name() -> None:
+    get, _ = lazy_names("turngym", {"turngym.envs.vector": ("make_vec",)})
+    moved = types.ModuleType("turngym.envs.make_vec")
+    turngym.make_vec = moved  # type: ignore[assignment]  (as the import system does after an import by the old path)
+    assert turngym.make_vec is get("make_vec")
