@@ -109,6 +109,8 @@ class SelfPlay:
         self.rules = game()
         """The rules with some game begun, to look at; no table uses this object."""
         self.rules.begin(stream("rules", 0), {})
+        self.cut_opponents = 0
+        """How often the prompt of an agent other than the learner's did not fit, so that its seat took defaults."""
         self._agents: Mapping[str, Agent] = {}
         self._playing: dict[int, _Game] = {}
         self._players: dict[tuple[int, int, str], Player] = {}
@@ -252,11 +254,13 @@ class SelfPlay:
         """End the episode of a seat whose prompt does not fit; the game goes on with its default actions."""
         game = self._playing[request.table]
         game.out.add(request.seat)
-        if request.policy == LEARNER:
-            writer = self._writer(game, request.seat, request.role)
-            writer.end_without_room(shown, why)
-            if self.final_prompts:
-                writer.keep_final_prompt(self._agents[LEARNER], shown)
+        if request.policy != LEARNER:
+            self.cut_opponents += 1
+            return
+        writer = self._writer(game, request.seat, request.role)
+        writer.end_without_room(shown, why)
+        if self.final_prompts:
+            writer.keep_final_prompt(self._agents[LEARNER], shown)
 
     def _end_with_fault(self, game: _Game, fault: str, roles: Sequence[str] = ()) -> list[Trajectory]:
         """Return the trajectories of a game that broke, or that a policy cannot go on with."""

@@ -1,5 +1,6 @@
 """Episodes that are masked because a prompt did not fit: nothing of them enters the loss, whatever surrounds them."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from small import small_model
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.trainers.algorithms import build
 from turngym.trainers.learner import Learner
+from turngym.trainers.prepared import prepare
+from turngym.trainers.scoring import Critic
 from turngym.trainers.turn_table import turn_table
 from turngym.trainers.update_config import UpdateConfig
 
@@ -64,3 +67,14 @@ def test_an_episode_without_turns_is_in_no_table_and_stops_nothing() -> None:
     without = [each for each in played if each.turns]
     for way in ("train", "mask", "drop"):
         assert torch.equal(trained("grpo", played, on_context=way), trained("grpo", without, on_context=way))
+
+
+def test_the_last_value_of_an_episode_that_ends_with_an_empty_turn_is_that_of_its_prompt() -> None:
+    model = small_model()
+    critic = Critic(model.network)
+    torch.nn.init.normal_(critic.head.weight)
+    played = [cut(0, 0.0, (5, 6), ()), episode(2, 1.0, (5,))]
+    table = prepare(played, model, build("turn_ppo"), critic=critic, reference=copy.deepcopy(model.network)).table
+    assert table.turn_value is not None and table.final_value is not None
+    assert table.final_value[0] == table.turn_value[1] != 0
+    assert table.final_value[1] == 0

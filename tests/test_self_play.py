@@ -115,6 +115,12 @@ def test_a_seat_whose_prompt_does_not_fit_is_truncated_and_its_game_goes_on() ->
     assert kuhn(final_prompts=False).play(specs(1), {LEARNER: Forgetful(LONG)})[0].final_prompt_ids == ()
 
 
+def test_an_opponent_whose_prompt_does_not_fit_takes_default_actions_and_is_counted() -> None:
+    play = kuhn()
+    found = play.play(specs(3, opponent="past", side=1), {LEARNER: Scripted(LONG), "past": Forgetful(LONG)})
+    assert [t.terminated for t in found] == [True] * 3 and play.cut_opponents == 3
+
+
 def test_a_seat_without_room_for_its_first_prompt_has_a_trajectory_without_turns() -> None:
     class Mute(Scripted):
         def act(self, requests: Sequence[Request]) -> list[Decision]:

@@ -152,6 +152,11 @@ class GameTask(Task):
             agents[name] = policy_agent(self.config, self.past.model(name), iteration)
         return self.tables.play(specs, agents)
 
+    def metrics(self) -> dict[str, float]:
+        """Return how many seats of opponents took default actions because their prompts did not fit."""
+        found, self.tables.cut_opponents = self.tables.cut_opponents, 0
+        return {"rollout/context_opponents": float(found)}
+
     def save(self, folder: RunFolder) -> None:
         """Write the past selves that a checkpoint needs."""
         kept = [int(path.name) for path in all_checkpoints(folder.checkpoints)]
