@@ -1,7 +1,7 @@
 """Random batches with awkward shapes in them, for every registered algorithm and for compositions of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -126,7 +126,8 @@ def valued(table: TurnTable, seed: int = 1) -> TurnTable:
     turn = torch.randn(table.num_turns, generator=generator, dtype=torch.float64)
     first = table.first_tokens()
     turn[table.token_turn[first]] = token[first]
-    return table.with_values(turn, token, torch.randn(table.num_episodes, generator=generator, dtype=torch.float64))
+    table = table.with_values(turn, token, torch.randn(table.num_episodes, generator=generator, dtype=torch.float64))
+    return replace(table, token_reference_logprob=table.token_logprob - 0.3)
 
 
 @dataclass

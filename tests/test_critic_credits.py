@@ -46,7 +46,7 @@ def table_of(
 
 
 def method(name: str, **config: Any) -> Any:
-    return build(name, {name: {"whiten": False, **config}})
+    return build(name, {name: {"whiten": False, "reward_kl_coef": 0.0, **config}})
 
 
 # Bi-level GAE

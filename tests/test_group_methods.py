@@ -13,7 +13,7 @@ from turngym.columns import as_columns
 from turngym.errors import ConfigError
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, LossInputs
-from turngym.trainers.algorithms import build
+from turngym.trainers.algorithms import ALGORITHMS, build
 from turngym.trainers.algorithms.gdpo import read_weights, reward_parts, turn_parts
 from turngym.trainers.algorithms.hgpo import history_keys
 from turngym.trainers.algorithms.stratified_grpo import strata
@@ -55,7 +55,8 @@ def episode(
 
 
 def of(name: str, table: TurnTable, **config: Any) -> Tensor:
-    return build(name, {name: config}).credit(table).advantages
+    off = {"reward_kl_coef": 0.0} if hasattr(ALGORITHMS[name].Config, "reward_kl_coef") else {}
+    return build(name, {name: {**off, **config}}).credit(table).advantages
 
 
 # Section 7: one group with returns 1, 0, 0, 1, and one with 1, 1, 0

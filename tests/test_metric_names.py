@@ -85,7 +85,7 @@ def test_every_method_logs_documented_names_and_the_same_ones(algorithm: str, tm
 
 
 def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) -> None:
-    with_reference = {"ppo": {"kl_coef": 0.1, "entropy_coef": 0.01}}
+    with_reference = {"ppo": {"kl_coef": 0.1, "entropy_coef": 0.01, "reward_kl_coef": 0.01}}
     evaluated = EvaluationConfig(episodes=0, every=1, curve_episodes=2)
     long = replace(TINY, env_options={"max_turns": 40, "highest": 30}, rollout=replace(TINY.rollout, groups=1))
     game = replace(TINY, env="turngym/KuhnPoker-v0", env_options={}, algorithm="grpo", evaluation=evaluated)

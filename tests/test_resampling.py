@@ -140,7 +140,7 @@ def test_remax_compares_with_the_greedy_episode_of_the_same_instance() -> None:
     def rollout(greedy_too: list[Trajectory] = greedy, greedy: bool = False) -> list[Trajectory]:
         return greedy_too if greedy else sampled
 
-    algorithm = build("remax")
+    algorithm = build("remax", {"remax": {"reward_kl_coef": 0.0}})
     credit = algorithm.credit(turn_table(algorithm.collect(rollout)))
     assert credit.advantages.tolist() == [0.75, -0.25, -0.5]
     assert credit.metrics == {"episodes_without_baseline": 0.0, "greedy_return": pytest.approx(0.5)}
@@ -149,7 +149,7 @@ def test_remax_compares_with_the_greedy_episode_of_the_same_instance() -> None:
 
 def test_an_instance_whose_greedy_episode_broke_teaches_nothing_and_is_counted() -> None:
     greedy = [*group_of(0, [0.25], faults=[0]), *group_of(1, [0.0])]
-    algorithm = build("remax")
+    algorithm = build("remax", {"remax": {"reward_kl_coef": 0.0}})
     chosen = algorithm.collect(
         lambda greedy=False, broken=greedy: broken if greedy else [*group_of(0, [1.0]), *group_of(1, [1.0])]
     )

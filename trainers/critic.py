@@ -9,7 +9,8 @@ from turngym.errors import ConfigError
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import LossInputs, LossOutput, Need, Term
-from turngym.trainers.clipped import ClippedConfig, ClippedMethod, required, sampled, within
+from turngym.trainers.clipped import required, sampled, within
+from turngym.trainers.reward_kl import RewardKLConfig, RewardKLMethod
 from turngym.trainers.turn_table import TurnTable
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CriticConfig(ClippedConfig):
+class CriticConfig(RewardKLConfig):
     """Settings of methods with a critic."""
 
     gamma: float = 1.0
@@ -44,7 +45,7 @@ class CriticConfig(ClippedConfig):
 CriticConfigT = TypeVar("CriticConfigT", bound=CriticConfig)
 
 
-class CriticMethod(ClippedMethod[CriticConfigT]):
+class CriticMethod(RewardKLMethod[CriticConfigT]):
     """Clipped policy loss and clipped value loss."""
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from turngym.agents.models import LanguageModel
@@ -64,7 +64,6 @@ class PreparedBatch:
     _batch: Batch
     _networks: Networks
     _weights: Mapping[str, Tensor]
-    _reference_logprobs: Tensor | None
     _with_entropy: bool
 
     @property
@@ -115,7 +114,7 @@ class PreparedBatch:
             turn_ids=torch.where(token >= 0, turn, -1).to(device),
             weights={name: column(flat * scale) for name, flat in self._weights.items()},
             entropy=None if scores.entropy is None else scores.entropy[sequence_of],
-            reference_logprobs=optional(self._reference_logprobs),
+            reference_logprobs=optional(self.table.token_reference_logprob),
             values=None if networks.critic is None else networks.critic(sequences)[sequence_of],
             old_values=optional(self.table.token_value),
             returns=optional(credit.returns, float("nan")),
@@ -167,14 +166,13 @@ def prepare(
     batch = build_batch(rows)
     if critic is not None and rows:
         table = with_values(batch, table, critic, networks.token_limit)
+    if reference is not None and rows:
+        table = with_reference(batch, table, networks)
     credit = algorithm.credit(table) if rows else Credit(torch.zeros(len(table.token_turn), dtype=torch.float64))
     check_advantages(credit.advantages, table, kept)
     check_token_columns(credit.columns, len(table.token_turn))
     weights = {name: loss_weights(table, name) for name in algorithm.normalisations} if rows else {}
-    behind = _reference_logprobs(batch, table, networks) if rows else None
-    return PreparedBatch(
-        kept, table, credit, len(rows), batch, networks, weights, behind, Need.ENTROPY in algorithm.needs
-    )
+    return PreparedBatch(kept, table, credit, len(rows), batch, networks, weights, Need.ENTROPY in algorithm.needs)
 
 
 def _require(algorithm: Algorithm[Any], need: Need, given: object, way_out: str) -> None:
@@ -209,11 +207,10 @@ def with_values(batch: Batch, table: TurnTable, critic: Critic, max_tokens: int)
     return table.with_values(turn_value, token_value, final_value)
 
 
-def _reference_logprobs(batch: Batch, table: TurnTable, networks: Networks) -> Tensor | None:
+def with_reference(batch: Batch, table: TurnTable, networks: Networks) -> TurnTable:
+    """Return the table with the log-probabilities of the reference policy filled in."""
     network: Any = networks.reference
-    if network is None:
-        return None
     laid_out = _map_reads(batch, lambda part: score(network, part, networks.temperature).logprobs, networks.token_limit)
     found = torch.zeros(len(table.token_turn), dtype=torch.float64)
     found[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
-    return found
+    return replace(table, token_reference_logprob=found)

@@ -88,6 +88,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("method.entropy_coef", 0.01, None, None, None, "A small model stops exploring early."),
     Setting("method.invalid_penalty", 0.1, None, None, None, "It learns the answer format from few demonstrations."),
     Setting("method.kl_coef", 0.0, None, None, None, "There is no pretraining that it should stay close to."),
+    Setting("method.reward_kl_coef", 0.0, None, None, None, "There is no pretraining that it should stay close to."),
     Setting(
         "method.dual_clip",
         3.0,

@@ -38,6 +38,7 @@ class TurnTable:
         token_logprob: The sampler's log-probability of each token.
         turn_value: Critic at the last prompt token of each turn; None without a critic.
         token_value: Critic at the position before each sampled token; None without a critic.
+        token_reference_logprob: Log-probability of each sampled token under the reference policy; None without one.
         final_value: Critic after the last turn of each episode: 0 if it terminated, and the value of its last turn if
             there is no prompt to read after it; None without a critic.
         role: Role of the seat that acted, an index of ``role_names``.
@@ -65,6 +66,7 @@ class TurnTable:
     token_logprob: Float[Tensor, "token"]
     turn_value: Float[Tensor, "turn"] | None = None
     token_value: Float[Tensor, "token"] | None = None
+    token_reference_logprob: Float[Tensor, "token"] | None = None
     final_value: Float[Tensor, "episode"] | None = None
     role: Int[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
     role_names: tuple[str, ...] = ()

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class BiLevelGAEConfig(CriticConfig):
     """Settings of bi-level GAE; ``gamma`` and ``lam`` are those inside of a turn, per token."""
 
+    reward_kl_coef: float = 0.001
+    """Weight of the divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
     turn_gamma: float = 0.95
     """Discount per turn."""
     turn_lam: float = 1.0
@@ -51,7 +53,7 @@ class BiLevelGAE(CriticMethod[BiLevelGAEConfig]):
         last = last_tokens(table.token_turn)
         values[table.token_turn[last]] = tokens[last]
         _, returns = F.turn_gae(
-            table.pad(self.penalised_rewards(table)),
+            table.pad(self.turn_rewards(table)),
             table.pad(values),
             table.turn_mask(),
             self.bootstrap(table),
@@ -71,5 +73,5 @@ class BiLevelGAE(CriticMethod[BiLevelGAEConfig]):
             layout.pad(rewards), layout.pad(values), layout.mask, gamma=config.gamma, lam=config.lam
         )
         advantages, returns = layout.unpad(padded), layout.unpad(padded_returns)
-        metrics = {"explained_variance": F.explained_variance(values, returns)}
+        metrics = {**self.kl_metrics(table), "explained_variance": F.explained_variance(values, returns)}
         return Credit(F.whiten(advantages) if config.whiten else advantages, returns, metrics)

@@ -81,8 +81,9 @@ class POAD(CriticMethod[POADConfig]):
         if config.discount_tokens:
             steps = steps.clamp_min(1)
         layout = F.TokenRows.of(table.episode[table.token_turn], table.num_episodes)
+        rewards = discounted_token_rewards(table, self.penalised_rewards(table), config.gamma)
         padded, padded_returns = F.token_gae(
-            layout.pad(discounted_token_rewards(table, self.penalised_rewards(table), config.gamma)),
+            layout.pad(rewards - self.token_costs(table)),
             layout.pad(values),
             layout.mask,
             self.bootstrap(table),
@@ -90,7 +91,7 @@ class POAD(CriticMethod[POADConfig]):
             lam=config.lam,
         )
         advantages, returns = layout.unpad(padded), layout.unpad(padded_returns)
-        metrics = {"explained_variance": F.explained_variance(values, returns)}
+        metrics = {**self.kl_metrics(table), "explained_variance": F.explained_variance(values, returns)}
         if config.whiten:
             advantages = F.standardise(advantages, ddof=0, epsilon=1e-8)
         return Credit(advantages, returns, metrics)

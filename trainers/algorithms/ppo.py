@@ -86,8 +86,13 @@ class PPO(CriticMethod[PPOConfig]):
             layout = F.TokenRows.of(table.episode[table.token_turn], table.num_episodes)
             bootstrap = self.bootstrap(table)
         padded, padded_returns = F.token_gae(
-            layout.pad(rewards), layout.pad(values), layout.mask, bootstrap, gamma=config.gamma, lam=config.lam
+            layout.pad(rewards - self.token_costs(table)),
+            layout.pad(values),
+            layout.mask,
+            bootstrap,
+            gamma=config.gamma,
+            lam=config.lam,
         )
         advantages, returns = layout.unpad(padded), layout.unpad(padded_returns)
-        metrics = {"explained_variance": F.explained_variance(values, returns)}
+        metrics = {**self.kl_metrics(table), "explained_variance": F.explained_variance(values, returns)}
         return Credit(F.whiten(advantages) if config.whiten else advantages, returns, metrics)

@@ -14,14 +14,17 @@ from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.ppo import token_rewards
-from turngym.trainers.clipped import ClippedConfig, ClippedMethod, within
+from turngym.trainers.clipped import within
+from turngym.trainers.reward_kl import RewardKLConfig, RewardKLMethod
 from turngym.trainers.turn_table import TurnTable
 
 
 @dataclass(frozen=True)
-class ReinforcePPConfig(ClippedConfig):
+class ReinforcePPConfig(RewardKLConfig):
     """Settings of REINFORCE++."""
 
+    reward_kl_coef: float = 0.01
+    """Weight of the divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
     gamma: float = 1.0
     """Discount per sampled token."""
 
@@ -31,15 +34,15 @@ class ReinforcePPConfig(ClippedConfig):
 
 
 @ALGORITHMS.register("reinforce_pp")
-class ReinforcePP(ClippedMethod[ReinforcePPConfig]):
+class ReinforcePP(RewardKLMethod[ReinforcePPConfig]):
     """REINFORCE with returns of tokens, whitened over the batch."""
 
     Config: ClassVar[type[ReinforcePPConfig]] = ReinforcePPConfig
 
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its return, shifted and scaled to mean 0 and variance 1 over the tokens of the batch."""
-        rewards = token_rewards(table, self.penalised_rewards(table))
+        rewards = token_rewards(table, self.penalised_rewards(table)) - self.token_costs(table)
         layout = F.TokenRows.of(table.episode[table.token_turn], table.num_episodes)
         padded = layout.pad(rewards)
         returns, _ = F.token_gae(padded, torch.zeros_like(padded), layout.mask, gamma=self.config.gamma, lam=1.0)
-        return Credit(F.whiten(layout.unpad(returns)))
+        return Credit(F.whiten(layout.unpad(returns)), metrics=self.kl_metrics(table))

@@ -11,20 +11,25 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from turngym.agents.trajectory import Trajectory
+from turngym.lazy import torch
+from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit, Rollout
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.clipped import ClippedConfig, ClippedMethod
 from turngym.trainers.columns import with_columns
+from turngym.trainers.reward_kl import RewardKLConfig, RewardKLMethod
 from turngym.trainers.turn_table import TurnTable
 
 
 @dataclass(frozen=True)
-class ReMaxConfig(ClippedConfig):
+class ReMaxConfig(RewardKLConfig):
     """Settings of ReMax."""
+
+    reward_kl_coef: float = 0.05
+    """Weight of the divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
 
 
 @ALGORITHMS.register("remax")
-class ReMax(ClippedMethod[ReMaxConfig]):
+class ReMax(RewardKLMethod[ReMaxConfig]):
     """Policy gradient with the greedy policy's return as baseline."""
 
     Config: ClassVar[type[ReMaxConfig]] = ReMaxConfig
@@ -36,16 +41,24 @@ class ReMax(ClippedMethod[ReMaxConfig]):
         return [with_columns(episode, {"greedy_return": baselines.get(_who(episode), math.nan)}) for episode in sampled]
 
     def credit(self, table: TurnTable) -> Credit:
-        """Assign each token its episode's return less the greedy one; 0, and counted, where that is not known."""
+        """Assign each token its episode's return less the greedy one and the divergence to come.
+
+        It is 0, and counted, where the greedy return is not known.
+        """
         baselines = table.numbers("episode", "greedy_return").to(table.reward.dtype)
         unknown = baselines.isnan()
         compared = (table.episode_return() - baselines.nan_to_num())[table.episode]
-        advantages = compared - table.invalid_penalties(self.config.invalid_penalty)
+        advantages = table.to_tokens(compared - table.invalid_penalties(self.config.invalid_penalty))
+        layout = F.TokenRows.of(table.episode[table.token_turn], table.num_episodes)
+        costs = layout.pad(self.token_costs(table))
+        to_come, _ = F.token_gae(costs, torch.zeros_like(costs), layout.mask, gamma=1.0, lam=1.0)
         metrics = {
+            **self.kl_metrics(table),
             "episodes_without_baseline": float(unknown.sum()),
             "greedy_return": float(baselines[~unknown].mean()) if not bool(unknown.all()) else 0.0,
         }
-        return Credit(table.to_tokens(advantages.masked_fill(unknown[table.episode], 0.0)), metrics=metrics)
+        advantages = advantages - layout.unpad(to_come)
+        return Credit(advantages.masked_fill(table.to_tokens(unknown[table.episode]), 0.0), metrics=metrics)
 
 
 def _who(episode: Trajectory) -> tuple[int, int, str]:

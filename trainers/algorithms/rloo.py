@@ -6,29 +6,34 @@ the group times ``n / (n - 1)``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from turngym.trainers import functional as F
 from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
+from turngym.trainers.reward_kl import RewardKLConfig, RewardKLMethod
 from turngym.trainers.turn_table import TurnTable
 
 
 @dataclass(frozen=True)
-class RLOOConfig(OutcomeConfig):
+class RLOOConfig(RewardKLConfig, OutcomeConfig):
     """Settings of RLOO."""
+
+    reward_kl_coef: float = 0.05
+    """Weight of the divergence that is subtracted from the reward; above 0 a frozen copy of the policy is kept."""
 
 
 @ALGORITHMS.register("rloo")
-class RLOO(OutcomeMethod[RLOOConfig]):
+class RLOO(RewardKLMethod[RLOOConfig], OutcomeMethod[RLOOConfig]):
     """Policy gradient with a leave-one-out baseline."""
 
     Config: ClassVar[type[RLOOConfig]] = RLOOConfig
 
     def credit(self, table: TurnTable) -> Credit:
         """Assign each token its episode's return less the mean of the others', and what the turn's action costs."""
-        returns = table.episode_return()
+        returns = table.episode_return() - table.episode_sum(self.turn_costs(table))
         baselines = F.leave_one_out_baselines(returns, table.episode_group, singleton=self.config.singleton)
-        return group_credit(table, (returns - baselines)[table.episode], self.config)
+        credit = group_credit(table, (returns - baselines)[table.episode], self.config)
+        return replace(credit, metrics={**credit.metrics, **self.kl_metrics(table)})

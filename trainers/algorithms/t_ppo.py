@@ -59,7 +59,10 @@ class TPPO(CriticMethod[TPPOConfig]):
         config = self.config
         values = critic_column(table.token_value, "token_value").to(table.reward.dtype)
         layout = F.TokenRows.of(table.episode[table.token_turn], table.num_episodes)
-        rewards, padded_values = layout.pad(token_rewards(table, self.penalised_rewards(table))), layout.pad(values)
+        rewards, padded_values = (
+            layout.pad(token_rewards(table, self.penalised_rewards(table)) - self.token_costs(table)),
+            layout.pad(values),
+        )
         after = self.extended(table, values)
         padded, _ = F.token_gae(rewards, padded_values, layout.mask, after, gamma=config.gamma, lam=config.lam)
         _, padded_returns = F.token_gae(rewards, padded_values, layout.mask, gamma=config.gamma, lam=1.0)
@@ -67,6 +70,7 @@ class TPPO(CriticMethod[TPPOConfig]):
         cut = self._cut_off(table)
         unfinished = cut[table.episode[table.token_turn]]
         metrics = {
+            **self.kl_metrics(table),
             "explained_variance": F.explained_variance(values[~unfinished], returns[~unfinished]),
             "episodes_cut_off": float(cut.to(torch.float64).mean()) if len(cut) else 0.0,
         }

@@ -77,7 +77,7 @@ class TurnPPO(CriticMethod[TurnPPOConfig]):
         config = self.config
         values = self._turn_values(table).to(table.reward.dtype)
         padded, padded_returns = F.turn_gae(
-            table.pad(self.penalised_rewards(table)),
+            table.pad(self.turn_rewards(table)),
             table.pad(values),
             table.turn_mask(),
             self.bootstrap(table),
@@ -86,7 +86,8 @@ class TurnPPO(CriticMethod[TurnPPOConfig]):
         )
         advantages, returns = table.unpad(padded), table.unpad(padded_returns)
         with_tokens = torch.bincount(table.token_turn, minlength=table.num_turns) > 0
-        metrics = {"explained_variance": F.explained_variance(values[with_tokens], returns[with_tokens])}
+        explained = F.explained_variance(values[with_tokens], returns[with_tokens])
+        metrics = {**self.kl_metrics(table), "explained_variance": explained}
         if config.whiten:
             advantages = F.whiten(advantages, with_tokens)
         targets = table.to_tokens(returns).masked_fill(~self._positions(table), float("nan"))

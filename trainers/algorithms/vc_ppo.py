@@ -69,14 +69,17 @@ class VCPPO(CriticMethod[VCPPOConfig]):
         config = self.config
         values = critic_column(table.token_value, "token_value").to(table.reward.dtype)
         layout = F.TokenRows.of(table.episode[table.token_turn], table.num_episodes)
-        rewards, bootstrap = layout.pad(token_rewards(table, self.penalised_rewards(table))), self.bootstrap(table)
+        rewards, bootstrap = (
+            layout.pad(token_rewards(table, self.penalised_rewards(table)) - self.token_costs(table)),
+            self.bootstrap(table),
+        )
         padded_values = layout.pad(values)
 
         def estimated(lam: float | Tensor) -> tuple[Tensor, Tensor]:
             return F.token_gae(rewards, padded_values, layout.mask, bootstrap, gamma=config.gamma, lam=lam)
 
         decay: float | Tensor = config.lam
-        metrics = {}
+        metrics = self.kl_metrics(table)
         if config.alpha:
             lengths = layout.mask.sum(1)
             decays = adaptive_decay(lengths.to(values.dtype), config.alpha)
