@@ -11,7 +11,7 @@ from turngym.agents.core import Agent, Decision, Request, build_each
 from turngym.agents.generate import Generate
 from turngym.agents.models import Vocabulary
 from turngym.agents.prompt_text import remembered_text, shown_text
-from turngym.agents.prompts import Memory, PromptBuilder, PromptConfig
+from turngym.agents.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import Turn
 from turngym.agents.usage import Usage
@@ -72,7 +72,7 @@ class ModelAgent(Agent, ChatModel):
             completion = next(completions)
             text = self.text_of(completion.ids)
             action = self.format.action_of(text)
-            self.remember(request, action, text, prompt + completion.ids)
+            self.remember(request, action, text, prompt, completion.ids)
             tokens = prompt, completion.ids, completion.logprobs
             decisions.append(Decision(action, text, *tokens, entropies=completion.entropies))
         return decisions
@@ -137,19 +137,37 @@ class ModelAgent(Agent, ChatModel):
     def _chat_ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
         return self.builder.chat([(message.role, message.text) for message in messages])
 
-    def remember(self, request: Request, action: str, completion: str, ids: tuple[int, ...]) -> None:
-        """Note what was seen, what was answered, and the token sequence up to the end of the completion."""
+    def remember(
+        self, request: Request, action: str, completion: str, prompt: tuple[int, ...], answer: tuple[int, ...]
+    ) -> None:
+        """Note what was seen and what was answered.
+
+        Args:
+            request: What was answered.
+            action: The action in the answer.
+            completion: The answer.
+            prompt: The prompt's tokens.
+            answer: The answer's tokens, its end token included.
+        """
         memory = self._memories.setdefault(request.episode, Memory())
         seen = request.observation
         if self.prompt.mode == "conversation":
             seen = shown_text(self.prompt, seen, request.info)
-        memory.turns.append((seen, remembered_text(self.prompt, action, completion)))
-        memory.ids = ids
+        memory.turns.append(PastTurn(seen, remembered_text(self.prompt, action, completion), action, answer))
+        memory.ids = prompt + answer
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
         """Remember the turns that came before an episode that begins in the middle of another one."""
-        seen = [(turn.observation, remembered_text(self.prompt, turn.action, turn.completion)) for turn in turns]
-        self._memories[episode] = Memory(seen, turns[-1].prompt_ids + turns[-1].completion_ids if turns else ())
+        past = [
+            PastTurn(
+                turn.observation,
+                remembered_text(self.prompt, turn.action, turn.completion),
+                turn.action,
+                turn.completion_ids,
+            )
+            for turn in turns
+        ]
+        self._memories[episode] = Memory(past, turns[-1].prompt_ids + turns[-1].completion_ids if turns else ())
 
     def forget(self, episode: int) -> None:
         """Drop the memory of an episode."""

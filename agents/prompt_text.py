@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 from turngym.errors import ConfigError
 
+Fit: TypeAlias = Literal["auto", "none", "drop_oldest", "drop_middle", "summary"]
+"""What happens to a prompt that is too long: which of the earlier turns it leaves out."""
 _THINKING = re.compile(r"<think>.*?(?:</think>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)", re.DOTALL)
 
 
@@ -21,9 +23,14 @@ class PromptConfig:
         history: In window mode, how many earlier turns are shown.
         instructions: Whether the rules and the answer format are told.
         legal_actions: Whether the legal actions are listed with each observation.
-        max_prompt_tokens: A longer prompt is an error; lower it to what the model and the memory can hold. A server
-            knows its own limit: there this setting does nothing. Styles other than ``plain`` keep to it, for servers
-            by a guess: they leave the oldest turns out, or have them summarised.
+        max_prompt_tokens: Longest prompt; lower it to what the memory can hold. The model's context is a limit by
+            itself. For models behind servers tokens are guessed from the length of the text, and only styles and
+            ``fit`` keep to the limit: the server knows its own.
+        fit: What happens to a longer prompt. ``none``: the episode ends truncated, with the reason ``context``.
+            ``drop_oldest`` leaves the oldest turns out, ``drop_middle`` keeps the first turn as well, ``summary`` says
+            how often each action was taken in those left out; a note in the prompt says how many they are. ``auto`` is
+            ``drop_oldest`` in styles other than ``plain``, else ``none``: in a conversation a shortened prompt begins
+            a new sequence to train on.
         system: A system text instead of the rules and the answer format; ``{rules}`` and ``{format}`` in it stand for
             these.
         thinking: What earlier answers show of the model's thinking (``<think>...</think>``): ``keep`` shows the answers
@@ -38,6 +45,7 @@ class PromptConfig:
     instructions: bool = True
     legal_actions: bool = False
     max_prompt_tokens: int = 4096
+    fit: Fit = "auto"
     system: str = ""
     thinking: Literal["auto", "keep", "strip"] = "auto"
     template: Mapping[str, Any] = field(default_factory=dict)
@@ -50,7 +58,14 @@ class PromptConfig:
             raise ConfigError(f"prompt history must be 0 or more turns, got {self.history}.")
         if self.thinking not in ("auto", "keep", "strip"):
             raise ConfigError(f"thinking of prompts must be 'auto', 'keep' or 'strip', got {self.thinking!r}.")
+        if self.fit not in get_args(Fit):
+            raise ConfigError(f"fit of prompts must be one of {', '.join(get_args(Fit))}; got {self.fit!r}.")
         _check_template(self.template, self.chat_template)
+
+    @property
+    def is_shortened(self) -> bool:
+        """Whether a plain prompt that is too long leaves turns out."""
+        return self.fit not in ("auto", "none")
 
 
 def _check_template(variables: Mapping[str, Any], text: str) -> None:
@@ -106,12 +121,14 @@ def shown_text(config: PromptConfig, observation: str, info: Mapping[str, Any]) 
     return f"{observation}\nLegal actions: {', '.join(info['legal_actions'])}"
 
 
-def window_text(recent: Sequence[tuple[str, str]], shown: str) -> str:
+def window_text(recent: Sequence[tuple[str, str]], shown: str, note: str = "", at: int = 0) -> str:
     """Return the last turns and what is shown now.
 
     Args:
         recent: Observation and action of each earlier turn that is shown.
         shown: The current observation.
+        note: Says that turns are left out.
+        at: How many of the turns stand before the note.
 
     >>> print(window_text([("a wall ahead", "left")], "a door ahead"))
     Earlier:
@@ -121,7 +138,8 @@ def window_text(recent: Sequence[tuple[str, str]], shown: str) -> str:
     Now:
     a door ahead
     """
-    if not recent:
-        return shown
-    earlier = "\n".join(f"{observation}\nYour action: {action}" for observation, action in recent)
-    return f"Earlier:\n{earlier}\n\nNow:\n{shown}"
+    parts = [f"{observation}\nYour action: {action}" for observation, action in recent]
+    if note:
+        parts.insert(at, note)
+    earlier = "\n".join(parts)
+    return f"Earlier:\n{earlier}\n\nNow:\n{shown}" if parts else shown

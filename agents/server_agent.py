@@ -8,11 +8,10 @@ that answers nobody for many turns, ends the playing with :class:`turngym.errors
 
 from __future__ import annotations
 
-import base64
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -21,30 +20,20 @@ from turngym.agents.chat import ACTION, Ask, ChatModel, Reply, guessed_tokens
 from turngym.agents.chat import Message as ChatMessage
 from turngym.agents.chat_server import CONTEXT, CallFailed, ChatServer
 from turngym.agents.core import Decision, EagerAgent, Request
-from turngym.agents.png import png
-from turngym.agents.prompt_text import PromptConfig, remembered_text, shown_text, system_text, window_text
+from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
 from turngym.agents.server_check import check_server, explained, is_of_server, is_unreachable
 from turngym.agents.server_config import Prices, ServerConfig
+from turngym.agents.server_prompts import Message, ServerPrompts, as_json
 from turngym.agents.usage import Usage
 from turngym.errors import ServerDown
 from turngym.seeding import stream, stream_seed
-from turngym.text import valid_text, without_control_tokens
 from turngym.wrappers.action_format import action_format
 
 _TOKENS_OF_A_CHECK = 16
 _MOST_LOST = 8  # turns without an answer, one after another, after which a server that can be reached counts as down
-Message = dict[str, Any]
 _Key = tuple[int | str, ...]
 """What fixes the seed of a request: episode, turn, and the purpose where it is not the action."""
-
-
-@dataclass
-class _Memory:
-    """What is remembered of one episode: observations with actions, and in conversation mode all messages."""
-
-    turns: list[tuple[str, str]] = field(default_factory=list)
-    messages: list[Message] = field(default_factory=list)
 
 
 class ServerAgent(EagerAgent, ChatModel):
@@ -87,9 +76,8 @@ class ServerAgent(EagerAgent, ChatModel):
         self.on_failure: Callable[[str], None] = lambda kind: None
         """Called with the kind of each failure, from several threads."""
         self._lost_in_a_row = 0
-        self._memories: dict[int, _Memory] = {}
-        self._background: Background[tuple[list[Message], str, Usage]]
-        self._background = Background(config.concurrency, "server-agent")
+        self.prompts = ServerPrompts(prompt, f"Answer format: {self.format.instruction}", config.escape)
+        self._background: Background[tuple[str, Usage]] = Background(config.concurrency, "server-agent")
 
     def prepare(self) -> None:
         """Make sure that the server is there and has the model.
@@ -115,12 +103,12 @@ class ServerAgent(EagerAgent, ChatModel):
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
         """Return the requests that have their completion, the action in it parsed."""
         found = []
-        for request, (prompt, completion, usage) in self._background.finished(wait):
+        for request, (completion, usage) in self._background.finished(wait):
             if why := self._too_long(usage):
                 found.append((request, Decision("", usage=usage, too_long=why)))
                 continue
             action = self.format.action_of(completion)
-            self._remember(request, prompt, completion, action)
+            self.prompts.remember(request, completion, action)
             found.append((request, Decision(action, completion, usage=usage)))
         return found
 
@@ -141,7 +129,7 @@ class ServerAgent(EagerAgent, ChatModel):
         """Return the answer to each call, one after another; safe to be called from several threads."""
         found = []
         for ask in asks:
-            messages = [_as_json(message, self.config.escape) for message in ask.messages]
+            messages = [as_json(message, self.config.escape) for message in ask.messages]
             text, usage = self._answer(_key(ask), messages)
             found.append(Reply(text, usage, too_long=self._too_long(usage)))
         return found
@@ -150,35 +138,16 @@ class ServerAgent(EagerAgent, ChatModel):
         """Return a guess: which tokenizer the server has is not known."""
         return guessed_tokens(messages)
 
-    def _reply(self, request: Request, prompt: list[Message]) -> tuple[list[Message], str, Usage]:
-        return prompt, *self._answer((request.episode, request.turn), prompt)
+    def _reply(self, request: Request, prompt: list[Message]) -> tuple[str, Usage]:
+        return self._answer((request.episode, request.turn), prompt)
 
     def messages(self, request: Request) -> list[Message]:
         """Return the messages that ``request`` is answered from, pictures included."""
-        memory = self._memories.get(request.episode) or _Memory()
-        shown = shown_text(self.prompt, request.observation, request.info)
-        if self.prompt.mode == "conversation":
-            earlier = memory.messages or self._system(request)
-            return [*earlier, _user(shown, request, self.config.escape)]
-        recent = memory.turns[-self.prompt.history :] if self.prompt.history else []
-        return [*self._system(request), _user(window_text(recent, shown), request, self.config.escape)]
-
-    def _system(self, request: Request) -> list[Message]:
-        text = system_text(self.prompt, request.instructions, f"Answer format: {self.format.instruction}")
-        return [{"role": "system", "content": text}] if text else []
-
-    def _remember(self, request: Request, prompt: list[Message], completion: str, action: str) -> None:
-        memory = self._memories.setdefault(request.episode, _Memory())
-        if self.prompt.mode == "conversation":
-            said = remembered_text(self.prompt, action, completion)
-            memory.messages = [*prompt, {"role": "assistant", "content": said}]
-        elif self.prompt.history:
-            said = remembered_text(self.prompt, action, completion)
-            memory.turns = [*memory.turns, (request.observation, said)][-self.prompt.history :]
+        return self.prompts.messages(request)
 
     def forget(self, episode: int) -> None:
         """Drop the memory of an episode."""
-        self._memories.pop(episode, None)
+        self.prompts.forget(episode)
 
     def details(self) -> dict[str, Any]:
         """Return model, address, settings and prices; the key is no part of it."""
@@ -289,18 +258,3 @@ def backoff(attempt: int, draw: float, first: float, longest: float) -> float:
 
 def _key(ask: Ask) -> _Key:
     return (ask.episode, ask.turn) if ask.purpose == ACTION else (ask.episode, ask.turn, ask.purpose)
-
-
-def _user(text: str, request: Request, escape: bool) -> Message:
-    return _as_json(ChatMessage("user", text, request.image), escape)
-
-
-def _as_json(message: ChatMessage, escape: bool) -> Message:
-    text = valid_text(message.text)
-    if escape and message.role == "user":
-        text = without_control_tokens(text)
-    if message.image is None:
-        return {"role": message.role, "content": text}
-    data = base64.b64encode(png(message.image)).decode()
-    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
-    return {"role": message.role, "content": [{"type": "text", "text": text}, picture]}

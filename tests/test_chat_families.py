@@ -8,7 +8,7 @@ from chat_model_folders import FAMILIES, family_folder, family_model
 
 from turngym.__main__ import main
 from turngym.agents.chat_template import ChatTemplate
-from turngym.agents.prompts import Memory, PromptBuilder, PromptConfig
+from turngym.agents.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
 from turngym.errors import ConfigError, PromptWarning
 
 each_family = pytest.mark.parametrize("name", FAMILIES)
@@ -82,7 +82,7 @@ def test_thinking_is_kept_as_sampled_or_stripped() -> None:
     kept = builder("qwen", mode="conversation", thinking="keep")
     first = kept.prompt(Memory(), "a wall", {}, "")
     ids = first + tuple(kept.encoder.tokenizer.encode(said, add_special_tokens=False))
-    assert said in text_of(kept, kept.prompt(Memory([("a wall", said)], ids), "a door", {}, ""))
+    assert said in text_of(kept, kept.prompt(Memory([PastTurn("a wall", said)], ids), "a door", {}, ""))
     model = family_model("qwen")
     from turngym.agents.core import Request
     from turngym.agents.model_agent import ModelAgent
@@ -94,7 +94,7 @@ def test_thinking_is_kept_as_sampled_or_stripped() -> None:
         ({"mode": "window", "history": 1, "thinking": "strip"}, "Your action: up\n"),
     ):
         agent = ModelAgent(model, lambda *_: [], PromptConfig(**config))
-        agent.remember(Request(0, 0, 0, "a wall", {}, ""), "up", said, ids)
+        agent.remember(Request(0, 0, 0, "a wall", {}, ""), "up", said, (), ids)
         text = text_of(kept, agent.final_prompt(Request(0, 0, 1, "a door", {}, "")))
         assert shown in text and "a wall" in text and "a door" in text
         assert ("above" in text) == (config.get("thinking") == "keep")

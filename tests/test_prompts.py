@@ -3,7 +3,7 @@
 import pytest
 from small import TEXTS, small_model
 
-from turngym.agents.prompts import Memory, PromptBuilder, PromptConfig
+from turngym.agents.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
 from turngym.errors import ConfigError
 
 REWRITING = (
@@ -24,7 +24,7 @@ def text_of(ids: tuple[int, ...]) -> str:
 
 
 def test_a_window_shows_rules_last_turns_and_the_observation() -> None:
-    memory = Memory(turns=[("old", "left"), ("newer", "right")])
+    memory = Memory(turns=[PastTurn("old", "left"), PastTurn("newer", "right")])
     text = text_of(builder(history=1).prompt(memory, "now", INFO, "Rules."))
     assert (
         text == "<|system|>Rules.\nSay it.<|end|>"
@@ -33,7 +33,7 @@ def test_a_window_shows_rules_last_turns_and_the_observation() -> None:
 
 
 def test_without_history_and_instructions_only_the_observation_is_shown() -> None:
-    text = text_of(builder(instructions=False).prompt(Memory(turns=[("old", "left")]), "now", INFO, "Rules."))
+    text = text_of(builder(instructions=False).prompt(Memory(turns=[PastTurn("old", "left")]), "now", INFO, "Rules."))
     assert text == "<|user|>now<|end|><|assistant|>"
 
 

@@ -47,7 +47,7 @@ class Interrupted(ServerAgent):
         config = ServerConfig(concurrency=2)
         super().__init__(ChatServer(read_address(reached.url)), "model", config, PromptConfig(), Sampling())
         self.reached = reached
-        self.kept: list[Future[tuple[list[dict[str, Any]], str, Usage]]] = []
+        self.kept: list[Future[tuple[str, Usage]]] = []
 
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
         while len(self.reached.requests) < 2:
@@ -66,7 +66,7 @@ def test_an_interrupt_does_not_wait_for_the_server(schedule: Any) -> None:
             else:
                 evaluate("turngym/FrozenLake-v0", agent, episodes=3, schedule=schedule)
         assert [future.cancelled() for future in agent.kept] == [False, False, True]
-        assert [future.result()[2].failures for future in agent.kept[:2]] == [{"connection": 1}] * 2, "cut, not retried"
+        assert [future.result()[1].failures for future in agent.kept[:2]] == [{"connection": 1}] * 2, "cut, not retried"
         agent.abandon()  # with nothing begun it does nothing
 
 

@@ -14,6 +14,7 @@ from turngym.agents.backends import AgentSettings, make_agent
 from turngym.agents.backends.transformers import transformers_agent
 from turngym.agents.chat import Message, guessed_tokens
 from turngym.agents.core import Agent, Decision
+from turngym.agents.prompt_fitting import note_of
 from turngym.agents.server_agent import ServerAgent
 from turngym.agents.styled_agent import StyledAgent, StyledServerAgent, styled
 from turngym.agents.styles import STYLES, Story, Told, Try, conversation, make_style, prompt_hash
@@ -281,6 +282,6 @@ def test_plain_as_a_style_shows_the_conversation_and_adds_nothing() -> None:
 
 
 def test_a_conversation_without_answers_says_so() -> None:
-    messages = conversation([Told("wall", "", "")], 1, Message("user", "door"))
+    messages = conversation([Told("wall", "", "")], Message("user", "door"), note_of("auto", ["up"]))
     assert messages[1].text == "(no answer)" and messages[0].text.startswith("(1 earlier turn is left out.)")
     assert Story().turns == [] and Usage() == Usage()

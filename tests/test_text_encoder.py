@@ -9,7 +9,7 @@ from small import small_model
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 from transformers import ByT5Tokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from turngym.agents.prompts import Memory, PromptBuilder, PromptConfig
+from turngym.agents.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
 from turngym.agents.text_encoder import TextEncoder, any_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::turngym.errors.PromptWarning")
@@ -74,7 +74,7 @@ def controls(name: str, ids: Sequence[int]) -> list[int]:
 def prompts(made: PromptBuilder, text: str, action: str) -> list[tuple[int, ...]]:
     """Every way in which what an environment shows, and what was done, gets into a prompt."""
     info = {"legal_actions": (action, "up")}
-    past = Memory(turns=[(text, action)])
+    past = Memory(turns=[PastTurn(text, action)])
     ids = made.prompt(Memory(), text, info, "Rules.")
     found = [
         ids,

@@ -64,6 +64,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("rollout.prompt.instructions", False, True, True, True, "The warm-up teaches the embedded one the rules."),
     Setting("rollout.prompt.history", 0, 4, 4, 4, "Earlier turns help a model that can read them."),
     Setting("rollout.prompt.max_prompt_tokens", 4096, 4096, 8192, 8192, "Bounds the memory of a rollout."),
+    Setting(
+        "rollout.prompt.fit",
+        "auto",
+        "drop_oldest",
+        "drop_oldest",
+        "drop_oldest",
+        "A window with a long page gets shorter; auto ends the episode.",
+    ),
     Setting("rollout.groups", 32, 16, 16, 16, "128 episodes an iteration, the batch of most papers."),
     Setting("rollout.num_envs", 0, 64, 64, 32, "Bounds the key-value cache of a rollout; 0 plays all at once."),
     Setting(

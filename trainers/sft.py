@@ -47,7 +47,7 @@ class DemonstrationAgent(Agent):
                 continue
             text = self.student.format.write(decision.action)
             ids = (*self.student.builder.answer(text), end)
-            self.student.remember(request, decision.action, text, prompt + ids)
+            self.student.remember(request, decision.action, text, prompt, ids)
             decisions.append(Decision(decision.action, text, prompt, ids, (0.0,) * len(ids)))
         return decisions
 

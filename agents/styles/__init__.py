@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from turngym.agents.chat import ACTION, Ask, ChatModel, Message
 from turngym.agents.core import Request
+from turngym.agents.prompt_fitting import note_of, with_note
 from turngym.agents.prompt_text import shown_text, system_text
 from turngym.errors import ConfigError, PromptTooLong, nearest
 from turngym.registry import Registry
@@ -65,14 +66,16 @@ class Story:
 
     Args:
         turns: The turns that can still be shown.
-        left_out: Turns that no prompt shows any more and no summary holds.
+        left_out: Actions of the turns that no prompt shows any more and no summary holds.
+        gap: How many of ``turns`` come before those.
         summary: What the model wrote about turns that are not in ``turns``.
         lessons: What it wrote about earlier tries.
         tries: Earlier tries at the same task, the first first.
     """
 
     turns: list[Told] = field(default_factory=list)
-    left_out: int = 0
+    left_out: tuple[str, ...] = ()
+    gap: int = 0
     summary: str = ""
     lessons: tuple[str, ...] = ()
     tries: tuple[Try, ...] = ()
@@ -122,8 +125,9 @@ class Scene:
         """
         if not self.fits(messages):
             tokens, limit = self.model.count(messages), self.model.prompt_limit
+            left_out = "" if self.model.prompt.fit == "none" else " with all earlier turns left out"
             raise PromptTooLong(
-                f"a prompt for the {purpose} has {tokens} tokens with all earlier turns left out, more than the "
+                f"a prompt for the {purpose} has {tokens} tokens{left_out}, more than the "
                 f"{limit} that fit: raise that with --prompt max_prompt_tokens=N, up to the model's context.",
                 tokens,
                 limit,
@@ -191,38 +195,46 @@ def prompt_hash(format: Any, prompt: Any, style: Mapping[str, Any] | None = None
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def conversation(told: Sequence[Told], left_out: int, now: Message) -> list[Message]:
-    r"""Return turns as messages, then the current observation; a note says how many turns are not shown.
+def conversation(told: Sequence[Told], now: Message, note: str = "", at: int = 0) -> list[Message]:
+    r"""Return turns as messages, then the current observation; a note stands where turns are not shown.
 
-    >>> said = conversation([Told("a wall", "I turn. <action>left</action>", "left")], 3, Message("user", "a door"))
+    >>> said = conversation([Told("a wall", "I turn.", "left")], Message("user", "a door"), "(...)")
     >>> [message.role for message in said], said[0].text
-    (['user', 'assistant', 'user'], '(3 earlier turns are left out.)\n\na wall')
+    (['user', 'assistant', 'user'], '(...)\n\na wall')
     """
     messages: list[Message] = []
     for turn in told:
         messages += [Message("user", turn.observation), Message("assistant", turn.completion or "(no answer)")]
     messages.append(now)
-    if left_out:
-        first = messages[0]
-        note = f"({left_out} earlier turn{'s are' if left_out > 1 else ' is'} left out.)"
-        messages[0] = Message(first.role, f"{note}\n\n{first.text}", first.image)
+    after = messages[2 * at]
+    messages[2 * at] = Message(after.role, with_note(note, after.text), after.image)
     return messages
 
 
+def story_so_far(story: Story, scene: Scene, now: Message | None = None) -> list[Message]:
+    """Return the turns that can be shown as messages, then the current observation."""
+    note = note_of(scene.model.prompt.fit, story.left_out, story.gap == 0) if story.left_out else ""
+    return conversation(story.turns, now or scene.now(), note, story.gap)
+
+
 def fitted(story: Story, scene: Scene, system: Sequence[Message], now: Message | None = None) -> list[Message]:
-    """Return the longest conversation that keeps to the token limit: the oldest turns are left out, rules never.
+    """Return the longest conversation that keeps to the token limit: turns are left out, rules never.
 
-    ``story`` forgets the turns that are left out, so that a turn that was dropped does not come back.
+    ``fit`` of the prompt's settings says which turns. ``story`` forgets them, so that a turn that was dropped does not
+    come back.
     """
-    if scene.model.prompt.history:
-        _drop(story, max(0, len(story.turns) - scene.model.prompt.history))
+    prompt = scene.model.prompt
+    if prompt.history:
+        _drop(story, max(0, len(story.turns) - prompt.history))
     while True:
-        messages = [*system, *conversation(story.turns, story.left_out, now or scene.now())]
-        if not story.turns or scene.fits(messages):
+        messages = [*system, *story_so_far(story, scene, now)]
+        if prompt.fit == "none" or not story.turns or scene.fits(messages):
             return messages
-        _drop(story, 1)
+        _drop(story, 1, at=1 if prompt.fit == "drop_middle" and len(story.turns) > 1 else 0)
 
 
-def _drop(story: Story, count: int) -> None:
-    story.turns = story.turns[count:]
-    story.left_out += count
+def _drop(story: Story, count: int, at: int = 0) -> None:
+    if count:
+        story.left_out += tuple(turn.action for turn in story.turns[at : at + count])
+        story.turns = [*story.turns[:at], *story.turns[at + count :]]
+        story.gap = at

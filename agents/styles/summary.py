@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from turngym.agents.chat import Message
-from turngym.agents.styles import STYLES, Scene, Script, Story, Style, Told, conversation, fitted
+from turngym.agents.styles import STYLES, Scene, Script, Story, Style, Told, fitted, story_so_far
 from turngym.errors import ConfigError
 
 PURPOSE = "summary"
@@ -57,14 +57,14 @@ class Summary(Style):
         old, story.turns = story.turns[:count], story.turns[count:]
         task = _TASK.format(words=self.words)
         first = next((i for i in range(len(old)) if scene.fits(_to_summarise(old[i:], story, scene, task))), len(old))
-        story.left_out += first
+        story.left_out += tuple(turn.action for turn in old[:first])
         if first == len(old):
             return ""
         summary = (yield scene.ask(_to_summarise(old[first:], story, scene, task), PURPOSE)).strip()
         if summary:
-            story.summary, story.left_out = summary, 0
+            story.summary, story.left_out, story.gap = summary, (), 0
         else:
-            story.left_out += len(old) - first
+            story.left_out += tuple(turn.action for turn in old[first:])
         return summary
 
 
@@ -73,7 +73,7 @@ def _known(story: Story) -> str:
 
 
 def _prompt(story: Story, scene: Scene) -> list[Message]:
-    return [*scene.system(_known(story)), *conversation(story.turns, story.left_out, scene.now())]
+    return [*scene.system(_known(story)), *story_so_far(story, scene)]
 
 
 def _to_summarise(told: Sequence[Told], story: Story, scene: Scene, task: str) -> list[Message]:

@@ -1,0 +1,105 @@
+"""Shortening prompts that do not fit: which earlier turns are left out, and the note that says so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from turngym.agents.prompt_text import Fit
+
+_MOST_ACTIONS = 4
+_LONGEST_ACTION = 24
+
+
+class PastTurn(NamedTuple):
+    """One turn that is over, as later prompts show it.
+
+    Args:
+        observation: What was seen.
+        answer: What is shown of the answer.
+        action: The action in it.
+        ids: The answer's tokens exactly as sampled, where they are known.
+    """
+
+    observation: str
+    answer: str
+    action: str = ""
+    ids: tuple[int, ...] = ()
+
+
+class Gap(NamedTuple):
+    """The earlier turns that a prompt leaves out: those from ``start`` up to ``stop``."""
+
+    start: int = 0
+    stop: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return self.stop - self.start
+
+
+def gap_for(fit: Fit, total: int, kept: int) -> Gap:
+    """Return what is left out so that some of the earlier turns are kept.
+
+    Args:
+        fit: How prompts are shortened.
+        total: Number of earlier turns.
+        kept: How many of them stay.
+
+    >>> gap_for("drop_oldest", 10, 3), gap_for("drop_middle", 10, 3)
+    (Gap(start=0, stop=7), Gap(start=1, stop=8))
+    """
+    start = min(kept, 1) if fit == "drop_middle" else 0
+    return Gap(start, total - kept + start)
+
+
+def most_that_fit(most: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number in [0, most] that fits, or 0 if none does; what is larger takes more room.
+
+    >>> most_that_fit(100, lambda count: count <= 37)
+    37
+    """
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def note_of(fit: Fit, actions: Sequence[str], at_beginning: bool = True) -> str:
+    """Return what a prompt says in the place of turns that are left out.
+
+    Args:
+        fit: How prompts are shortened.
+        actions: Their actions.
+        at_beginning: Whether no turn is shown before them.
+
+    >>> note_of("drop_oldest", ["up"])
+    '(1 earlier turn is left out.)'
+    >>> note_of("summary", ["up", "left", "up", "up"])
+    '(4 earlier turns are left out. Actions in them: up 3 times, left. The last ones: up, left, up, up.)'
+    """
+    count = len(actions)
+    earlier = "earlier " if at_beginning else ""
+    text = f"{count} {earlier}turn{'s are' if count > 1 else ' is'} left out{'' if at_beginning else ' here'}."
+    if fit != "summary":
+        return f"({text})"
+    short = [_shortened(action) for action in actions]
+    counted = [f"{action} {number} times" if number > 1 else action for action, number in Counter(short).most_common()]
+    more = f", {len(counted) - _MOST_ACTIONS} more" if len(counted) > _MOST_ACTIONS else ""
+    return (
+        f"({text} Actions in them: {', '.join(counted[:_MOST_ACTIONS])}{more}. "
+        f"The last ones: {', '.join(short[-_MOST_ACTIONS:])}.)"
+    )
+
+
+def _shortened(action: str) -> str:
+    words = " ".join(action.split()) or "(none)"
+    return words if len(words) <= _LONGEST_ACTION else words[: _LONGEST_ACTION - 3] + "..."
+
+
+def with_note(note: str, text: str) -> str:
+    """Return a text with a note above it, where there is one."""
+    return f"{note}\n\n{text}" if note else text
