@@ -20,8 +20,6 @@ from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.errors import MissingExtra
 from turngym.seeding import stream
 
-EPISODES = 200
-
 
 def usable(env_id: str) -> bool:
     """Return whether what the environment needs, such as Java, is on this machine."""
@@ -152,20 +150,20 @@ def play(vector: TextVectorEnv, first_seed: int) -> list[str]:
 
 
 def test_backends_and_worker_counts_give_byte_equal_transcripts() -> None:
-    """200 episodes over all environments; the single environment gives the same text too."""
-    ids = [IDS[slot % len(IDS)] for slot in range(40)]
+    """Two episodes of every environment; the single environment gives the same text too, for some of them."""
+    ids = IDS
     vectors = [
         make_vec(ids, backend=backend, num_workers=workers, autoreset_mode=AutoresetMode.DISABLED)
         for backend, workers in (("sync", None), ("process", 1), ("process", 3))
     ]
-    for start in range(0, EPISODES, len(ids)):
+    for start in range(0, 2 * len(ids), len(ids)):
         one, *others = [play(vector, 1000 + start) for vector in vectors]
         assert all(other == one for other in others)
-        slot = start // len(ids)
-        generator = stream("conformance", 1000 + start + slot)
-        policy = partial(chosen, generator)
-        single = transcript(gymnasium.make(ids[slot]), 1000 + start + slot, policy)
-        assert single.endswith(one[slot])
+        for slot in range(start // len(ids), len(ids), 10):
+            generator = stream("conformance", 1000 + start + slot)
+            policy = partial(chosen, generator)
+            single = transcript(gymnasium.make(ids[slot]), 1000 + start + slot, policy)
+            assert single.endswith(one[slot])
     for vector in vectors:
         assert vector.stats()["faults"] == {}
         vector.close()
