@@ -259,7 +259,9 @@ def test_a_run_from_the_command_line_says_where_its_report_lies(
     assert main(["train", "--resume", "--run-dir", str(folder)]) == 0, "a finished run finishes again"
 
 
-def test_a_second_resume_in_a_run_folder_is_turned_away_and_writes_nothing(tmp_path: Path) -> None:
+def test_a_second_resume_in_a_run_folder_is_turned_away_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A run that another process trains in: exit status 2, one sentence, not a byte changed; after kill -9 it goes."""
     run, words = tmp_path / "run", [sys.executable, "-m", "turngym", "train", *TINY]
     first = subprocess.Popen([*words, "--iterations", "100000", "--run-dir", str(run)], stderr=subprocess.DEVNULL)
@@ -269,13 +271,13 @@ def test_a_second_resume_in_a_run_folder_is_turned_away_and_writes_nothing(tmp_p
             time.sleep(0.05)
         os.kill(first.pid, signal.SIGSTOP)
         before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-        resume = [sys.executable, "-m", "turngym", "train", "--resume", "--run-dir", str(run)]
-        second = subprocess.run(resume, capture_output=True, text=True, timeout=240)
+        assert main(["train", "--resume", "--run-dir", str(run)]) == 2
         assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     finally:
         first.kill()
         first.wait()
-    assert second.returncode == 2 and len(second.stderr.splitlines()) == 1
-    assert f"is being written by another training run, process {first.pid} on" in second.stderr
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1
+    assert f"is being written by another training run, process {first.pid} on" in told
     with FolderLock(run, "test"):
         pass
