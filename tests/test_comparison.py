@@ -11,7 +11,7 @@ import pytest
 from turngym.__main__ import main
 from turngym.agents.intervals import cluster_bootstrap, wilson
 from turngym.benchmarks.evaluation.comparison import METRICS, compare, verdict
-from turngym.benchmarks.evaluation.submission import Submission, sound_submission
+from turngym.benchmarks.evaluation.submission import Submission, load_submission
 from turngym.errors import ConfigError
 
 LAKE, GUESS = "turngym/FrozenLake-v0", "turngym/GuessTheNumber-v0"
@@ -56,7 +56,7 @@ def joined(*parts: Submission) -> Submission:
 
 
 def test_differences_are_those_of_each_task(folders: dict[str, Path]) -> None:
-    first, second = sound_submission(folders["random"]), sound_submission(folders["expert"])
+    first, second = load_submission(folders["random"]), load_submission(folders["expert"])
     found = compare(first, second).environments[LAKE]
     for metric, field in METRICS.items():
         theirs = {row["seed"]: row[field] for row in second.episodes}
@@ -70,7 +70,7 @@ def test_differences_are_those_of_each_task(folders: dict[str, Path]) -> None:
 
 
 def test_the_other_order_gives_the_other_sign(folders: dict[str, Path]) -> None:
-    first, second = sound_submission(folders["random"]), sound_submission(folders["expert"])
+    first, second = load_submission(folders["random"]), load_submission(folders["expert"])
     one, other = compare(first, second).overall, compare(second, first).overall
     for metric in METRICS:
         assert one.metrics[metric].value == -other.metrics[metric].value
@@ -79,14 +79,14 @@ def test_the_other_order_gives_the_other_sign(folders: dict[str, Path]) -> None:
 
 
 def test_attempts_at_a_task_count_together(folders: dict[str, Path]) -> None:
-    once, thrice = sound_submission(folders["random"]), sound_submission(folders["again"])
+    once, thrice = load_submission(folders["random"]), load_submission(folders["again"])
     found = compare(once, thrice).environments[LAKE]
     assert found.metrics["success"].count == found.metrics["success"].blocks == 10, "tasks, not attempts"
     assert found.second["success"] == pytest.approx(np.mean([row["success"] for row in thrice.episodes]))
 
 
 def test_pairing_sees_what_two_separate_intervals_hide(folders: dict[str, Path]) -> None:
-    base = sound_submission(folders["random"])
+    base = load_submission(folders["random"])
     ease = np.random.default_rng(0).random(100)
     weaker = synthetic(base, "a", [int(x > 0.5) for x in ease])
     better = synthetic(base, "a", [int(x > 0.4) for x in ease])
@@ -96,7 +96,7 @@ def test_pairing_sees_what_two_separate_intervals_hide(folders: dict[str, Path])
 
 
 def test_tasks_of_one_block_are_drawn_together(folders: dict[str, Path]) -> None:
-    base = sound_submission(folders["random"])
+    base = load_submission(folders["random"])
     blocks = [str(task // 10) for task in range(100)]
     won = [int(task // 10 < 3) for task in range(100)]
     sides = [[0] * 100, won]
@@ -106,7 +106,7 @@ def test_tasks_of_one_block_are_drawn_together(folders: dict[str, Path]) -> None
 
 
 def test_every_environment_weighs_the_same(folders: dict[str, Path]) -> None:
-    base = sound_submission(folders["random"])
+    base = load_submission(folders["random"])
     first = joined(synthetic(base, "a", [0] * 10), synthetic(base, "b", [0] * 40))
     second = joined(synthetic(base, "a", [1] * 5 + [0] * 5), synthetic(base, "b", [1] * 4 + [0] * 36))
     found = compare(first, second)
@@ -120,7 +120,7 @@ def test_every_environment_weighs_the_same(folders: dict[str, Path]) -> None:
 
 def test_where_all_tasks_agree_the_interval_still_has_a_width(folders: dict[str, Path]) -> None:
     """Resampling equal differences gives no spread, which 25 tasks do not justify."""
-    base = sound_submission(folders["random"])
+    base = load_submission(folders["random"])
     never, always = synthetic(base, "a", [0] * 25), synthetic(base, "a", [1] * 25)
     unseen = 1 - wilson(25, 25)[0]
     for sides, low, high in (((never, never), -unseen, unseen), ((never, always), 1 - unseen, 1.0)):
@@ -129,11 +129,11 @@ def test_where_all_tasks_agree_the_interval_still_has_a_width(folders: dict[str,
 
 
 def test_a_verdict_is_only_given_where_the_interval_allows_it(folders: dict[str, Path]) -> None:
-    base = sound_submission(folders["random"])
+    base = load_submission(folders["random"])
     none, half, full = (synthetic(base, "a", [0] * (30 - n) + [1] * n) for n in (0, 15, 16))
     assert "did better than" in verdict(compare(none, half)) and "did worse than" in verdict(compare(half, none))
     assert "No difference" in verdict(compare(half, full)) and "says little" not in verdict(compare(half, full))
-    few = verdict(compare(*(sound_submission(folders[name]) for name in ("random", "expert"))))
+    few = verdict(compare(*(load_submission(folders[name]) for name in ("random", "expert"))))
     assert few.endswith("With 10 tasks this says little.")
 
 
@@ -162,7 +162,7 @@ def test_other_rules_are_refused(folders: dict[str, Path], tmp_path: Path) -> No
     config["environments"][0]["ruleset_hash"] = "0" * 64
     (path / "config.json").write_text(json.dumps(config), "utf8")
     with pytest.raises(ConfigError, match="had other rules"):
-        compare(sound_submission(folders["random"]), sound_submission(path))
+        compare(load_submission(folders["random"]), load_submission(path))
 
 
 def test_a_damaged_folder_is_refused_with_the_way_to_see_more(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_damaged_folder_is_refused_with_the_way_to_see_more(folders: dict[str,
         (path / file.name).write_bytes(file.read_bytes())
     (path / "results.json").unlink()
     with pytest.raises(ConfigError, match=r"results\.json: the file is missing\): `turngym verify"):
-        sound_submission(path)
+        load_submission(path)
 
 
 def test_the_command_shows_the_table_or_json(folders: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:

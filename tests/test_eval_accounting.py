@@ -17,7 +17,7 @@ from turngym.agents.trajectory import EpisodeSpec
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.cli.terminal.evaluation import LiveTable, usage_text
 from turngym.benchmarks.evaluation.plan import Execution, Plan
-from turngym.benchmarks.evaluation.records import Played, results
+from turngym.benchmarks.evaluation.records import Evaluation, results
 from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
 from turngym.benchmarks.suites import Suite, SuiteEntry
 from turngym.envs.vector import make_vec
@@ -37,7 +37,7 @@ def small_plan(repeats: int = 1) -> Plan:
     return Plan(suite, tuple(entry.find_seeds() for entry in entries), repeats)
 
 
-def played(plan: Plan, agent: str = "random", **options: Any) -> Played:
+def played(plan: Plan, agent: str = "random", **options: Any) -> Evaluation:
     return EvaluationRun(plan, make_agent(agent), agent, **options).run()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from turngym.__main__ import main
-from turngym.benchmarks.evaluation.submission import sound_submission
+from turngym.benchmarks.evaluation.submission import load_submission
 from turngym.benchmarks.exports import EXPORTS, digest, export, plain
 from turngym.errors import ConfigError, UnknownName
 
@@ -121,7 +121,7 @@ def test_without_transcripts_the_actions_are_exported(folder: Path, tmp_path: Pa
 
 
 def test_an_unfinished_evaluation_and_broken_episodes_are_marked(folder: Path, tmp_path: Path) -> None:
-    submission = sound_submission(folder)
+    submission = load_submission(folder)
     from turngym.benchmarks.exports.inspect import header, map_samples
 
     broken = {**submission.episodes[0], "status": "env_error", "fault": "it broke \ud800"}

@@ -11,7 +11,7 @@ import pytest
 import turngym
 from turngym.exports import lazy_names
 
-PACKAGES = ["turngym", "turngym.envs", "turngym.agents", "turngym.trainers"]
+PACKAGES = ["turngym", "turngym.envs", "turngym.agents", "turngym.trainers", "turngym.benchmarks"]
 MOST_NAMES = 20
 
 
@@ -64,3 +64,12 @@ def test_a_moved_module_does_not_take_the_place_of_a_public_name() -> None:
     moved = types.ModuleType("turngym.envs.make_vec")
     setattr(turngym, "make_vec", moved)  # noqa: B010  (as the import system does after an import by the old path)
     assert turngym.make_vec is get("make_vec")
+
+
+def test_a_renamed_name_works_with_a_warning() -> None:
+    from turngym.benchmarks.leaderboard import entries
+
+    with pytest.warns(DeprecationWarning, match=r"entries\.Row is now Entry"):
+        assert entries.Row is entries.Entry
+    with pytest.raises(AttributeError, match="no attribute 'Rows'"):
+        entries.Rows  # noqa: B018

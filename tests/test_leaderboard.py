@@ -15,8 +15,8 @@ from submissions import ENV, HOSTILE, changed, play, rows_of, write_rows
 
 from turngym.agents.intervals import Estimate
 from turngym.agents.verifiers import Verdict
-from turngym.benchmarks.leaderboard.entries import Row, expand, read_rows
-from turngym.benchmarks.leaderboard.table import interquartile_mean, leaderboard, rank_ranges
+from turngym.benchmarks.leaderboard.entries import Entry, expand, read_entries
+from turngym.benchmarks.leaderboard.table import build_leaderboard, interquartile_mean, rank_ranges
 from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.statistics.estimates import equal_weight_mean, mean_of_few
 from turngym.benchmarks.suites import Suite, SuiteEntry
@@ -99,17 +99,17 @@ def test_where_all_is_lost_the_mean_of_few_keeps_a_width() -> None:
 
 
 def test_submissions_on_the_same_tasks_share_a_table_the_best_first(played: Path) -> None:
-    board = leaderboard(*read_rows([played]))
+    board = build_leaderboard(*read_entries([played]))
     (group,) = board.groups
-    assert {row.name for row in group.rows} == {"random", "expert", "scripted:left,left,left"}
-    assert group.rows[0].name == "expert"
-    assert [row.mean.value for row in group.rows] == sorted((row.mean.value for row in group.rows), reverse=True)
+    assert {row.name for row in group.entries} == {"random", "expert", "scripted:left,left,left"}
+    assert group.entries[0].name == "expert"
+    assert [row.mean.value for row in group.entries] == sorted((row.mean.value for row in group.entries), reverse=True)
     assert group.suite == ENV and group.tasks == 6 and group.families == {} and board.left_out == ()
-    assert {row.status for row in group.rows} == {"not checked"}
+    assert {row.status for row in group.entries} == {"not checked"}
 
 
 def test_the_numbers_are_those_of_the_results_file(played: Path) -> None:
-    rows, _ = read_rows([played])
+    rows, _ = read_entries([played])
     for row in rows:
         told = row.submission.results
         assert row.mean.value == told["mean"]["value"] and row.mean.low == told["mean"]["ci_low"]
@@ -119,12 +119,12 @@ def test_the_numbers_are_those_of_the_results_file(played: Path) -> None:
 
 
 def test_the_scale_comes_from_baselines_and_makes_random_0_and_the_expert_100(played: Path) -> None:
-    (group,) = leaderboard(*read_rows([played])).groups
-    means = {row.name: group.normalised_mean(row) for row in group.rows}
+    (group,) = build_leaderboard(*read_entries([played])).groups
+    means = {row.name: group.normalised_mean(row) for row in group.entries}
     assert means["random"] is not None and means["random"].value == pytest.approx(0)
     assert means["expert"] is not None and means["expert"].value == pytest.approx(100)
-    (alone,) = leaderboard(*read_rows([played / "left"])).groups
-    assert alone.scale == {} and alone.normalised_mean(alone.rows[0]) is None
+    (alone,) = build_leaderboard(*read_entries([played / "left"])).groups
+    assert alone.scale == {} and alone.normalised_mean(alone.entries[0]) is None
 
 
 def test_other_tasks_versions_options_and_rules_get_tables_of_their_own(played: Path, tmp_path: Path) -> None:
@@ -138,20 +138,20 @@ def test_other_tasks_versions_options_and_rules_get_tables_of_their_own(played: 
         changed(played / "random", tmp_path / "protocol", config=lambda c: c["suite"].update(protocol="cheat")),
         changed(played / "random", tmp_path / "metric", config=lambda c: c["suite"].update(metric="score")),
     ]
-    board = leaderboard(*read_rows([played, *others]))
-    assert sorted(len(group.rows) for group in board.groups) == [1] * len(others) + [3]
+    board = build_leaderboard(*read_entries([played, *others]))
+    assert sorted(len(group.entries) for group in board.groups) == [1] * len(others) + [3]
     for group in board.groups:
-        assert len({json.dumps(row.submission.config["environments"]) for row in group.rows}) == 1
+        assert len({json.dumps(row.submission.config["environments"]) for row in group.entries}) == 1
     versions = [(group.suite, group.version) for group in board.groups]
     assert versions == sorted(versions, key=lambda each: (each[0], -each[1])), "the newest version first"
 
 
 def test_families_are_those_of_the_suite_and_a_suite_names_only_what_it_has(tmp_path: Path) -> None:
     core = play(tmp_path / "core", "random", target="turngym-core", episodes=1)
-    (group,) = leaderboard(*read_rows([core])).groups
+    (group,) = build_leaderboard(*read_entries([core])).groups
     assert len(group.families) == 6 and sorted(sum(group.families.values(), ())) == sorted(group.labels)
-    grids = [group.rows[0].results[f"turngym/{name}"].success for name in ("FrozenLake-v0", "Maze-v0", "Sokoban-v0")]
-    assert group.rows[0].mean_of("success", group.families["grids"]) == mean_of_few(grids)
+    grids = [group.entries[0].results[f"turngym/{name}"].success for name in ("FrozenLake-v0", "Maze-v0", "Sokoban-v0")]
+    assert group.entries[0].mean_of("success", group.families["grids"]) == mean_of_few(grids)
     with pytest.raises(ConfigError, match="families"):
         Suite("s", 0, "", (SuiteEntry(ENV),), families={"f": ("turngym/Absent-v0",)})
 
@@ -161,8 +161,8 @@ def test_who_played_not_all_has_no_rank_and_stands_last(played: Path, tmp_path: 
     write_rows(half, rows_of(half)[:3])
     twice = changed(played / "expert", tmp_path / "twice")
     write_rows(twice, rows_of(twice) * 2)
-    (group,) = leaderboard(*read_rows([half, twice, played])).groups
-    assert [row.is_complete for row in group.rows] == [True] * 3 + [False] * 2
+    (group,) = build_leaderboard(*read_entries([half, twice, played])).groups
+    assert [row.is_complete for row in group.entries] == [True] * 3 + [False] * 2
     assert group.ranks[3:] == (None, None) and None not in group.ranks[:3]
 
 
@@ -186,8 +186,8 @@ def test_a_folder_that_cannot_be_shown_is_named_and_stops_nothing(played: Path, 
     unplayed = changed(played / "left", tmp_path / "unplayed")
     write_rows(unplayed, [])
     paths = [played, empty, tmp_path / "file", tmp_path / "nowhere", torn, odd, unplayed]
-    board = leaderboard(*read_rows(paths))
-    assert len(board.groups) == 1 and len(board.groups[0].rows) == 3
+    board = build_leaderboard(*read_entries(paths))
+    assert len(board.groups) == 1 and len(board.groups[0].entries) == 3
     reasons = {each.folder.name: each.reason for each in board.left_out}
     assert list(reasons) == ["empty", "file", "nowhere", "torn", "odd", "unplayed"]
     assert "no JSON" in reasons["torn"] and "not finished" in reasons["unplayed"] and "cannot be read" in reasons["odd"]
@@ -195,7 +195,7 @@ def test_a_folder_that_cannot_be_shown_is_named_and_stops_nothing(played: Path, 
 
 def test_a_rejected_submission_is_left_out_with_the_names_of_what_is_wrong(played: Path, tmp_path: Path) -> None:
     forged = changed(played / "left", tmp_path / "forged", results=lambda r: r["mean"].update(value=0.99))
-    rows, left_out = read_rows([played / "left", forged], lambda path: verify(path, seed=0))
+    rows, left_out = read_entries([played / "left", forged], lambda path: verify(path, seed=0))
     assert [row.status for row in rows] == ["replayed"]
     assert [(each.folder.name, each.findings) for each in left_out] == [("forged", ("aggregate",))]
 
@@ -204,17 +204,17 @@ def test_a_check_that_breaks_is_no_end_of_the_page(played: Path) -> None:
     def broken(path: Path) -> Verification:
         raise ZeroDivisionError("the check itself")
 
-    rows, left_out = read_rows([played], broken)
+    rows, left_out = read_entries([played], broken)
     assert rows == [] and len(left_out) == 3 and "the check itself" in left_out[0].reason
 
 
 def test_as_json_holds_what_the_page_shows_and_no_number_that_json_lacks(played: Path) -> None:
-    found = json.loads(json.dumps(leaderboard(*read_rows([played])).as_json(), allow_nan=False))
+    found = json.loads(json.dumps(build_leaderboard(*read_entries([played])).as_json(), allow_nan=False))
     (table,) = found["tables"]
     first = table["rows"][0]
     assert first["name"] == "expert" and first["ranks"][0] == 1 and first["environments"].keys() == {ENV}
     assert found["version"] == 1 and table["scale"][ENV]["expert"] > table["scale"][ENV]["random"]
-    assert leaderboard([]).as_json() == {"version": 1, "tables": [], "left_out": []}
+    assert build_leaderboard([]).as_json() == {"version": 1, "tables": [], "left_out": []}
 
 
 def test_what_a_verifier_chose_is_told_and_a_verdict_of_another_shape_stops_nothing(
@@ -225,10 +225,10 @@ def test_what_a_verifier_chose_is_told_and_a_verdict_of_another_shape_stops_noth
     write_rows(tmp_path / "tries", [{**row, "verifier": Verdict(row["success"]).as_json()} for row in rows])
     broken = changed(tmp_path / "tries", tmp_path / "broken")
     write_rows(broken, [{**row, "verifier": [HOSTILE]} for row in rows])
-    (row, *others), left_out = read_rows([tmp_path / "tries", broken, played])
+    (row, *others), left_out = read_entries([tmp_path / "tries", broken, played])
     solved = {(each["task"]) for each in rows if each["success"]}
     assert row.repeated["chosen_of_3"].value == row.repeated["pass@3"].value == pytest.approx(len(solved) / 6)
-    assert "best of 3 %" in leaderboard_page(leaderboard([row]))
+    assert "best of 3 %" in leaderboard_page(build_leaderboard([row]))
     assert len(others) == 3 and [each.folder.name for each in left_out] == ["broken"]
 
 
@@ -236,9 +236,9 @@ def test_times_that_cannot_be_read_are_unknown(played: Path, tmp_path: Path) -> 
     def spoil(metadata: dict[str, str]) -> None:
         metadata["played"] = "yesterday"
 
-    ((row,), _) = read_rows([changed(played / "left", tmp_path / "late", metadata=spoil)])
-    assert isinstance(row, Row) and math.isnan(row.seconds)
-    ((sound,), _) = read_rows([played / "left"])
+    ((row,), _) = read_entries([changed(played / "left", tmp_path / "late", metadata=spoil)])
+    assert isinstance(row, Entry) and math.isnan(row.seconds)
+    ((sound,), _) = read_entries([played / "left"])
     assert sound.seconds >= 0
 
 
@@ -252,7 +252,7 @@ def test_the_time_of_an_entry_leaves_out_its_baselines(played: Path, tmp_path: P
         if is_old:
             del metadata["played"]
 
-    ((row,), _) = read_rows([changed(played / "left", tmp_path / "timed", metadata=dated)])
-    assert isinstance(row, Row) and row.seconds == 4
+    ((row,), _) = read_entries([changed(played / "left", tmp_path / "timed", metadata=dated)])
+    assert isinstance(row, Entry) and row.seconds == 4
     old = changed(played / "left", tmp_path / "old", metadata=lambda metadata: dated(metadata, is_old=True))
-    assert read_rows([old])[0][0].seconds == 43
+    assert read_entries([old])[0][0].seconds == 43

@@ -12,8 +12,8 @@ from submissions import ENV, HOSTILE, changed, play, rows_of, write_rows
 
 from turngym.__main__ import main
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.leaderboard.entries import LeftOut, read_rows
-from turngym.benchmarks.leaderboard.table import leaderboard
+from turngym.benchmarks.leaderboard.entries import LeftOut, read_entries
+from turngym.benchmarks.leaderboard.table import build_leaderboard
 from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.pages.submission import duration
 from turngym.benchmarks.pages.tables import Axis, Cell, Column, Line, bar, estimate_cell, figure, sortable_table
@@ -30,7 +30,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown(*paths: Path) -> Reading:
-    return Reading(leaderboard_page(leaderboard(*read_rows(paths))))
+    return Reading(leaderboard_page(build_leaderboard(*read_entries(paths))))
 
 
 def percent(content: Any) -> list[str]:
@@ -88,10 +88,12 @@ def test_what_files_say_cannot_become_part_of_the_page(played: Path, tmp_path: P
 
     hostile = changed(played / "expert", tmp_path / "<script>name", metadata=spoil, config=spoil_config)
     write_rows(hostile, [{**row, "label": HOSTILE} for row in rows_of(hostile)])
-    board = leaderboard(*read_rows([played, hostile]))
+    board = build_leaderboard(*read_entries([played, hostile]))
     assert len(board.groups) == 2
     left_out = LeftOut(Path(f"/{HOSTILE}"), HOSTILE, (HOSTILE,))
-    text = leaderboard_page(leaderboard([row for group in board.groups for row in group.rows], [left_out]), HOSTILE)
+    text = leaderboard_page(
+        build_leaderboard([row for group in board.groups for row in group.entries], [left_out]), HOSTILE
+    )
     content = Reading(text)
     assert_harmless(content, scripts=2)
     assert "img" not in content.tags and "\x07" not in text and "\u202e" not in text
@@ -113,7 +115,7 @@ def test_a_suite_of_scores_shows_scores_and_success_beside(tmp_path: Path) -> No
 
 
 def test_an_empty_list_is_a_page_that_says_so() -> None:
-    content = Reading(leaderboard_page(leaderboard([])))
+    content = Reading(leaderboard_page(build_leaderboard([])))
     assert "There is no submission to show." in content.text and content.tags.count("table") == 0
     assert_harmless(content, scripts=2)
 

@@ -11,7 +11,7 @@ from synthetic_runs import run_folder
 
 from turngym.__main__ import main
 from turngym.benchmarks.pages.tournament import sound_tournament, tournament_page
-from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.errors import ConfigError
 
@@ -94,7 +94,7 @@ def test_without_ratings_there_is_a_page_that_says_so(played: Path, tmp_path: Pa
 
 
 def test_a_game_of_roles_is_told_by_side_and_by_role(tmp_path: Path) -> None:
-    plan = Plan("turngym/Werewolf-v0", {"random": "random", "first_legal": "first_legal"}, blocks=2)
+    plan = TournamentPlan("turngym/Werewolf-v0", {"random": "random", "first_legal": "first_legal"}, blocks=2)
     found, _ = play_tournament(plan, folder=tmp_path / "t")
     content = shown(tmp_path / "t")
     for role, numbers in found["players"]["random"]["by_role"].items():

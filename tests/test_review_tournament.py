@@ -15,7 +15,7 @@ from turngym.agents.core import Agent, Decision, Request
 from turngym.benchmarks.statistics.bradley_terry import Comparison, strengths
 from turngym.benchmarks.statistics.ratings import rate
 from turngym.benchmarks.tournaments.pairings import Match
-from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.results import comparisons, results
 from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.benchmarks.tournaments.tables import remarks
@@ -56,7 +56,9 @@ def last(settings: AgentSettings) -> Strange:
 def against_random(agent: Strange, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     MADE.append(agent)
     monkeypatch.setitem(sys.modules, "strange_agents", sys.modules[__name__])
-    return play_tournament(Plan(HIGH_DIGITS, {"random": "random", "agent": "module:strange_agents.last"}, blocks=3))
+    return play_tournament(
+        TournamentPlan(HIGH_DIGITS, {"random": "random", "agent": "module:strange_agents.last"}, blocks=3)
+    )
 
 
 @pytest.mark.parametrize("answer", [None, "9", Decision(None, ""), Decision(9, "9")])  # type: ignore[arg-type]
@@ -81,7 +83,9 @@ def test_an_agent_that_cannot_forget_a_game_ends_no_tournament(monkeypatch: pyte
 
 
 def test_a_player_that_cannot_be_made_again_is_its_own_fault() -> None:
-    found, records = play_tournament(Plan(HIGH_DIGITS, {"random": "random", "unmade": f"{__name__}:Unmade"}, blocks=2))
+    found, records = play_tournament(
+        TournamentPlan(HIGH_DIGITS, {"random": "random", "unmade": f"{__name__}:Unmade"}, blocks=2)
+    )
     own = [record for record in records if "unmade" in record["seat_map"].values()]
     assert found["env_errors"] == 0 and found["agent_errors"] == len(own)
     assert "no memory left" in own[0]["fault"]
@@ -90,12 +94,14 @@ def test_a_player_that_cannot_be_made_again_is_its_own_fault() -> None:
 def test_commas_in_names_make_no_two_games_one() -> None:
     names = ["a", "b,c", "a,b", "c", "a\\", "b\\,c", ""]
     assert len({Match(0, 0, pair).key for pair in itertools.permutations(names, 2)}) == 42
-    found, records = play_tournament(Plan(HIGH_DIGITS, dict.fromkeys(names, "random"), blocks=1, pairing="sides"))
+    found, records = play_tournament(
+        TournamentPlan(HIGH_DIGITS, dict.fromkeys(names, "random"), blocks=1, pairing="sides")
+    )
     assert len({record["match"] for record in records}) == len(records) == found["n_games"] == 49
 
 
 def test_one_player_under_two_names_is_two_players() -> None:
-    found, _ = play_tournament(Plan(HIGH_DIGITS, {"one": "random", "two": "random"}, blocks=20))
+    found, _ = play_tournament(TournamentPlan(HIGH_DIGITS, {"one": "random", "two": "random"}, blocks=20))
     one, two = (found["ratings"]["players"][name]["elo"] for name in ("one", "two"))
     assert one["value"] != two["value"] and one["ci_low"] < two["value"] < one["ci_high"]
 

@@ -11,7 +11,7 @@ from turngym.agents.backends.scripted import ScriptedAgent
 from turngym.agents.backends.transformers import transformers_agent
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.seat_player import SeatPlayer, act_together
-from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.envs.multiagent import Table, make_game
 from turngym.envs.multiagent.hosted import begin_game
@@ -116,7 +116,7 @@ def test_the_number_of_episode_and_turn_can_be_saved() -> None:
 def test_a_language_model_plays_alike_whatever_shares_its_batch(mode: str) -> None:
     model = small_model()
     settings = AgentSettings(max_new_tokens=3, format="plain", prompt={"mode": mode, "max_prompt_tokens": 20_000})
-    plan = Plan("turngym/TicTacToe-v0", {"model": "module:unused", "random": "random"}, 2, agents=settings)
+    plan = TournamentPlan("turngym/TicTacToe-v0", {"model": "module:unused", "random": "random"}, 2, agents=settings)
     found = []
     for tables in (1, 64):
         agent = transformers_agent(model, settings)

@@ -13,7 +13,7 @@ import pytest
 import tournament_games
 from tournament_games import of, plan, same
 
-from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.envs.multiagent import Table
 from turngym.envs.multiagent.hosted import begin_game
@@ -74,9 +74,10 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from turngym.benchmarks.tournaments.run import play_tournament
-from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.folder import TournamentFolder
-plan = Plan("tournament_games:HighDigits", {{"random": "random", "ace": "ace", "first_legal": "first_legal"}}, 20)
+players = {{"random": "random", "ace": "ace", "first_legal": "first_legal"}}
+plan = TournamentPlan("tournament_games:HighDigits", players, 20)
 add = TournamentFolder.add
 def counted(self, record):
     add(self, record)
@@ -157,7 +158,7 @@ def test_a_player_that_cannot_lose_is_rated_above_one_that_cannot_win() -> None:
 
 
 def test_wrong_plans_are_explained(tmp_path: Path) -> None:
-    def refused(kind: type[Exception], message: str, tournament: Plan, **settings: Any) -> None:
+    def refused(kind: type[Exception], message: str, tournament: TournamentPlan, **settings: Any) -> None:
         with pytest.raises(kind, match=re.escape(message)):
             play_tournament(tournament, **settings)
 

@@ -11,7 +11,7 @@ from tournament_games import HIGH_DIGITS, of, plan, same
 
 from turngym.agents.backends import AgentSettings
 from turngym.agents.core import Agent, Decision, Request
-from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.run import play_matches, play_tournament
 from turngym.benchmarks.tournaments.seats import Roster
 
@@ -109,8 +109,8 @@ def make_moody(monkeypatch: pytest.MonkeyPatch) -> MakeAgent:
     return make
 
 
-def against_random() -> Plan:
-    return Plan(HIGH_DIGITS, {"random": "random", "model": MODEL}, blocks=8)
+def against_random() -> TournamentPlan:
+    return TournamentPlan(HIGH_DIGITS, {"random": "random", "model": MODEL}, blocks=8)
 
 
 def test_one_agent_answers_for_all_its_seats_at_all_tables_in_one_batch(make_moody: MakeAgent) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from turngym.agents.intervals import share, wilson
 from turngym.benchmarks.statistics.bradley_terry import Comparison
-from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.results import comparisons, differences, player_numbers, results, win_matrix
 from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.benchmarks.tournaments.seats import Usage
@@ -145,7 +145,7 @@ def test_differences_are_paired_by_block() -> None:
 
 
 def test_everything_can_be_computed_again_from_the_stored_records() -> None:
-    plan = Plan("turngym/KuhnPoker-v0", {"random": "random", "first_legal": "first_legal"}, 10)
+    plan = TournamentPlan("turngym/KuhnPoker-v0", {"random": "random", "first_legal": "first_legal"}, 10)
     found, records = play_tournament(plan)
     content = plan.settled().content()
     assert results(content, records, anchor="random") == found

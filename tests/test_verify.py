@@ -12,7 +12,7 @@ import pytest
 from tampering import CAREFUL, CARELESS, ENV, Files
 
 from turngym.__main__ import main
-from turngym.benchmarks.evaluation.submission import sound_submission
+from turngym.benchmarks.evaluation.submission import load_submission
 from turngym.benchmarks.verification.findings import FINDINGS
 from turngym.benchmarks.verification.verify import verify
 from turngym.errors import ConfigError
@@ -268,7 +268,7 @@ def test_what_is_no_submission_is_refused(tmp_path: Path, capsys: pytest.Capture
         verify(tmp_path)
     (tmp_path / "config.json").write_text('{"pairing": "sides"}')
     with pytest.raises(ConfigError, match="is the folder of a tournament"):
-        sound_submission(tmp_path)
+        load_submission(tmp_path)
     assert not verify(tmp_path).is_accepted, "a tournament can be checked, this one lacks its files"
     assert main(["verify", str(tmp_path), "--replay", "5"]) == 2
     assert "--replay must lie in [0, 1], got 5.0." in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 from submissions import changed, play, rows_of, write_rows
 from tampering import CAREFUL, ENV, Files
 
-from turngym.benchmarks.evaluation.submission import sound_submission
+from turngym.benchmarks.evaluation.submission import load_submission
 from turngym.benchmarks.verification.replay import replay_sample
 from turngym.benchmarks.verification.verify import checked, verify
 from turngym.storage.bounded import LARGEST_LINES, LONGEST_LINE, MOST_EPISODES
@@ -34,7 +34,7 @@ def test_one_forged_success_of_twenty_is_always_found(true: Path, tmp_path: Path
 
 
 def test_where_time_is_short_the_label_tells_the_share(true: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    submission = sound_submission(true)
+    submission = load_submission(true)
     solved = sum(row["success"] for row in submission.episodes)
     assert solved > 1
     again = replay_sample(submission, 0.05, 0, seconds=0.0)

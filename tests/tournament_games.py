@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.envs.multiagent import Game, InvalidAction, Player, SeatView
 from turngym.types import JSONValue
 
@@ -181,9 +181,9 @@ HIGH_DIGITS = f"{__name__}:HighDigits"
 _TIMED = ("started", "latency")
 
 
-def plan(*players: str, game: str = HIGH_DIGITS, blocks: int = 6, **settings: Any) -> Plan:
+def plan(*players: str, game: str = HIGH_DIGITS, blocks: int = 6, **settings: Any) -> TournamentPlan:
     """Return a plan whose players are called by the last part of their description, in lower case."""
-    return Plan(game, {name.rpartition(":")[2].lower(): name for name in players}, blocks, **settings)
+    return TournamentPlan(game, {name.rpartition(":")[2].lower(): name for name in players}, blocks, **settings)
 
 
 def of(name: str) -> str:

@@ -11,7 +11,7 @@ from turngym.agents.backends import make_agent
 from turngym.benchmarks.evaluation.plan import Plan
 from turngym.benchmarks.evaluation.run import EvaluationRun
 from turngym.benchmarks.suites import Suite, SuiteEntry
-from turngym.benchmarks.tournaments.plan import Plan as Tournament
+from turngym.benchmarks.tournaments.plan import TournamentPlan as Tournament
 from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.wrappers import wrap
 

@@ -1,9 +1,10 @@
-"""The public names of a package, each imported from its module on first use."""
+"""The public names of a package, each imported from its module on first use, and names that have been renamed."""
 
 from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -54,3 +55,24 @@ def lazy_names(
         return sorted(sys.modules[package].__all__)
 
     return get, public
+
+
+def renamed_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the function ``__getattr__`` of a module whose old names work for one more version, with a warning.
+
+    Args:
+        module: ``__name__`` of the module.
+        names: Old name -> new name.
+    """
+
+    def get(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
+        warnings.warn(
+            f"{module}.{name} is now {names[name]}; the old name goes with the next version.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(sys.modules[module], names[name])
+
+    return get

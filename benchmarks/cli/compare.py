@@ -14,7 +14,7 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.evaluation.comparison import Comparison, Difference, compare, verdict
-from turngym.benchmarks.evaluation.submission import sound_submission
+from turngym.benchmarks.evaluation.submission import load_submission
 from turngym.terminal.output import print_json
 from turngym.terminal.printable import printable
 
@@ -43,7 +43,7 @@ class Arguments:
 def main(argv: Sequence[str]) -> int:
     """Compare and print."""
     arguments = parse(Arguments, argv, "compare")
-    found = compare(sound_submission(arguments.first), sound_submission(arguments.second))
+    found = compare(load_submission(arguments.first), load_submission(arguments.second))
     if arguments.json:
         print_json({"version": SCHEMA, **found.as_json()})
         return 0

@@ -24,17 +24,16 @@ from turngym.benchmarks.cli.options.prompts import prompt_settings
 from turngym.benchmarks.cli.options.trained_models import environment_as_trained, tell
 from turngym.benchmarks.cli.terminal.evaluation import LiveTable, remarks, require_answers, results_tables, show_retries
 from turngym.benchmarks.evaluation.folder import require_free
-from turngym.benchmarks.evaluation.plan import Execution, Plan
+from turngym.benchmarks.evaluation.plan import Execution, Plan, make_plan
 from turngym.benchmarks.evaluation.records import results
 from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
-from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
+from turngym.benchmarks.suites import SUITES, Suite, single_suite
 from turngym.errors import ConfigError, ServerDown
 from turngym.terminal.failures import resumable
 from turngym.terminal.output import print_json
 from turngym.wrappers.action_format import action_format
 from turngym.wrappers.wrapping import wrap
 
-_DEFAULT_EPISODES = 100
 USES_OWN_MODULES = True
 
 
@@ -146,23 +145,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def chosen_plan(suite: Suite, arguments: Arguments) -> Plan:
-    """Return which episodes are played; of an environment with a single instance, that one as often as asked for.
-
-    Raises:
-        ConfigError: There are fewer instances than episodes asked for, and more than one.
-    """
-    repeats = arguments.best_of or arguments.repeats
-    try:
-        seeds = tuple(entry.find_seeds(arguments.episodes, arguments.backend) for entry in suite.entries)
-    except ConfigError:
-        if repeats > 1 or arguments.episodes is None:
-            raise
-        seeds = tuple(entry.find_seeds(1, arguments.backend) for entry in suite.entries)
-        if any(entry.has_more_than(1, arguments.backend) for entry in suite.entries):
-            raise
-        repeats = arguments.episodes
-        print(f"{arguments.target} has a single instance, which is played {repeats} times.", file=sys.stderr)
-    return Plan(suite, seeds, repeats)
+    """Return which episodes are played, and say so where a single instance is played several times."""
+    asked = arguments.best_of or arguments.repeats
+    plan = make_plan(suite, arguments.episodes, asked, arguments.backend)
+    if plan.repeats != asked:
+        print(f"{arguments.target} has a single instance, which is played {plan.repeats} times.", file=sys.stderr)
+    return plan
 
 
 def _evaluation(
@@ -245,16 +233,7 @@ def chosen_suite(arguments: Arguments) -> Suite:
     made = wrap(make_text_env(env_id, options), *arguments.wrapper)  # what is wrong is told before anything is played
     with suppress(Exception):  # the boundary: the vector counts what breaks from here on
         made.close()
-    wanted = arguments.episodes
-    entry = SuiteEntry(
-        env_id,
-        options,
-        wanted or _DEFAULT_EPISODES,
-        arguments.seed,
-        takes_fewer=wanted is None,
-        wrappers=arguments.wrapper,
-    )
-    return Suite(env_id, 0, "One environment.", (entry,))
+    return single_suite(env_id, options, arguments.wrapper, arguments.episodes, arguments.seed)
 
 
 def agent_settings(arguments: Arguments) -> AgentSettings:

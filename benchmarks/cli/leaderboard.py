@@ -14,10 +14,10 @@ from rich.markup import escape
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
-from turngym.benchmarks.leaderboard.entries import read_rows
-from turngym.benchmarks.leaderboard.table import Leaderboard, leaderboard
+from turngym.benchmarks.leaderboard.entries import read_entries
+from turngym.benchmarks.leaderboard.table import Leaderboard, build_leaderboard
 from turngym.benchmarks.pages.leaderboard import leaderboard_page
-from turngym.benchmarks.verification.verify import Verification, checked
+from turngym.benchmarks.verification.verify import Verification, verify_submission
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 from turngym.storage.folders import require_file
@@ -75,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
         def tell(folder: Path) -> None:
             status.update(escape(printable(f"checking {folder}")))
 
-        board = leaderboard(*read_rows(arguments.folder, checker, tell))
+        board = build_leaderboard(*read_entries(arguments.folder, checker, tell))
     for each in board.left_out:
         names = f" ({', '.join(each.findings)})" if each.findings else ""
         print(printable(f"left out: {each.folder}: {each.reason}{names}"), file=sys.stderr)
@@ -93,14 +93,14 @@ def main(argv: Sequence[str]) -> int:
 def _checker(arguments: Arguments, process: LimitedProcess) -> Callable[[Path], Verification] | None:
     if not arguments.verify:
         return None
-    return lambda folder: checked(folder, replay=arguments.replay, seed=arguments.seed, process=process)
+    return lambda folder: verify_submission(folder, replay=arguments.replay, seed=arguments.seed, process=process)
 
 
 def summary(board: Leaderboard, target: Path | None) -> str:
     """Return what was written, in a sentence.
 
-    >>> summary(leaderboard([]), Path("page.html"))
+    >>> summary(build_leaderboard([]), Path("page.html"))
     '0 submissions in 0 tables: page.html'
     """
-    count = sum(len(group.rows) for group in board.groups)
+    count = sum(len(group.entries) for group in board.groups)
     return f"{counted(count, 'submission')} in {counted(len(board.groups), 'table')}: {target}"

@@ -18,7 +18,7 @@ from turngym.benchmarks.cli import eval as evaluation
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.benchmarks.cli.options.trained_models import tell
 from turngym.benchmarks.pages.tournament import write_tournament_page
-from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.benchmarks.tournaments.tables import remarks, tables_of
 from turngym.envs.multiagent.registration import make_game
@@ -131,7 +131,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def plan_of(arguments: Arguments) -> Plan:
+def plan_of(arguments: Arguments) -> TournamentPlan:
     """Return what is to be played.
 
     Raises:
@@ -149,7 +149,7 @@ def plan_of(arguments: Arguments) -> Plan:
     own = {name: _agent_settings(arguments, player) for name, player in players.items()}
     for name, player in players.items():
         tell(player, arguments.game, options, (), own[name])
-    return Plan(
+    return TournamentPlan(
         arguments.game,
         players,
         arguments.blocks,

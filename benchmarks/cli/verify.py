@@ -12,7 +12,7 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.verification.findings import MEANINGS
-from turngym.benchmarks.verification.verify import Verification, checked
+from turngym.benchmarks.verification.verify import Verification, verify_submission
 from turngym.errors import ConfigError
 from turngym.terminal.output import print_json
 from turngym.terminal.printable import printable
@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError(f"--seed must be 0 or more, got {arguments.seed}.")
     if not 0 < arguments.seconds <= _MOST_SECONDS:
         raise ConfigError(f"--seconds must lie in 0 to {_MOST_SECONDS:,}, got {arguments.seconds:g}.")
-    found = checked(
+    found = verify_submission(
         arguments.folder,
         replay=arguments.replay,
         seed=arguments.seed,

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from turngym.benchmarks.evaluation.comparison import Comparison, compare
     from turngym.benchmarks.evaluation.plan import Execution, Plan, play_plan, result_of
     from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
-    from turngym.benchmarks.evaluation.submission import Submission, read_submission
+    from turngym.benchmarks.evaluation.submission import Submission, load_submission
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -16,7 +16,7 @@ else:
             "turngym.benchmarks.evaluation.comparison": ("Comparison", "compare"),
             "turngym.benchmarks.evaluation.plan": ("Execution", "Plan", "play_plan", "result_of"),
             "turngym.benchmarks.evaluation.run": ("EvaluationRun", "Watcher"),
-            "turngym.benchmarks.evaluation.submission": ("Submission", "read_submission"),
+            "turngym.benchmarks.evaluation.submission": ("Submission", "load_submission"),
         },
     )
 
@@ -28,7 +28,7 @@ __all__ = [
     "Submission",
     "Watcher",
     "compare",
+    "load_submission",
     "play_plan",
-    "read_submission",
     "result_of",
 ]

@@ -74,6 +74,31 @@ class Execution:
     schedule: Schedule = "lockstep"
 
 
+def make_plan(suite: Suite, episodes: int | None = None, repeats: int = 1, backend: str = "sync") -> Plan:
+    """Return which episodes of a suite are played.
+
+    An environment with a single instance is played as often as episodes were asked for.
+
+    Args:
+        suite: The suite.
+        episodes: Episodes of each environment; the suite's number unless given.
+        repeats: Attempts at each task.
+        backend: Backend of the vector that looks for the tasks.
+
+    Raises:
+        ConfigError: There are fewer instances than episodes asked for, and more than one.
+    """
+    try:
+        return Plan(suite, tuple(entry.find_seeds(episodes, backend) for entry in suite.entries), repeats)
+    except ConfigError:
+        if repeats > 1 or episodes is None:
+            raise
+        seeds = tuple(entry.find_seeds(1, backend) for entry in suite.entries)
+        if any(entry.has_more_than(1, backend) for entry in suite.entries):
+            raise
+        return Plan(suite, seeds, episodes)
+
+
 def play_plan(
     plan: Plan,
     agent: Agent,

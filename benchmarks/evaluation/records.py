@@ -33,13 +33,14 @@ from turngym.benchmarks.evaluation.scoring import verifier_usage
 from turngym.benchmarks.statistics.estimates import as_json
 from turngym.benchmarks.statistics.normalised import normalised_mean
 from turngym.benchmarks.suites import SuiteEntry, SuiteResult
+from turngym.exports import renamed_names
 
 _PACKAGES = ("turngym", "gymnasium", "numpy", "torch", "transformers")
 _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Played:
+class Evaluation:
     """An evaluation with what is needed to write it down.
 
     Args:
@@ -71,6 +72,15 @@ class Played:
     usage: Usage = field(default_factory=Usage)
     unplayed: Mapping[str, Sequence[Mapping[str, int]]] = field(default_factory=dict)
     verifier: str = ""
+
+    @property
+    def mean(self) -> Estimate:
+        """The suite's number: the mean of its metric with equal weight for each environment."""
+        return self.result.mean
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the content of ``results.json``."""
+        return results(self)
 
 
 def metadata(agent_name: str, agent: Agent, started: str) -> dict[str, Any]:
@@ -226,7 +236,7 @@ def transcript(trajectory: Trajectory, key: Key) -> dict[str, Any]:
     }
 
 
-def results(played: Played) -> dict[str, Any]:
+def results(played: Evaluation) -> dict[str, Any]:
     """Return the numbers, those of the baselines beside them."""
     suite = played.result.suite
     content = {**_numbers(played.result), "suite": suite.name, "version": suite.version, "metric": suite.metric}
@@ -287,7 +297,7 @@ def _estimate(estimate: Estimate, higher_is_better: bool) -> dict[str, Any]:
     }
 
 
-def normalised(played: Played) -> dict[str, float]:
+def normalised(played: Evaluation) -> dict[str, float]:
     """Return for each entry ``100 * (x - random) / (expert - random)``, where both baselines exist and differ."""
     if not {"random", "expert"} <= played.baselines.keys():
         return {}
@@ -300,3 +310,6 @@ def normalised(played: Played) -> dict[str, float]:
         if top != floor:
             found[entry.label] = 100 * (getattr(mine, metric).value - floor) / (top - floor)
     return found
+
+
+__getattr__ = renamed_names(__name__, {"Played": "Evaluation"})

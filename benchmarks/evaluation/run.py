@@ -16,7 +16,7 @@ from turngym.agents.trajectory import Trajectory
 from turngym.agents.verifiers import Verdict, Verifier
 from turngym.benchmarks.evaluation.folder import EvaluationFolder, Key
 from turngym.benchmarks.evaluation.plan import Execution, Plan, play_plan, result_of, unplayed, usage_of_rows
-from turngym.benchmarks.evaluation.records import Played, configuration, episode_row, metadata, results, transcript
+from turngym.benchmarks.evaluation.records import Evaluation, configuration, episode_row, metadata, results, transcript
 from turngym.benchmarks.evaluation.rulesets import ruleset_hash
 from turngym.benchmarks.evaluation.scoring import Scoring
 from turngym.benchmarks.evaluation.tries import require_tries
@@ -71,7 +71,7 @@ class EvaluationRun:
     verifier: Verifier | None = None
     verifier_name: str = ""
 
-    def run(self) -> Played:
+    def run(self) -> Evaluation:
         """Play what is missing, write the folder if there is one, and return what was found.
 
         Raises:
@@ -154,9 +154,9 @@ class EvaluationRun:
 
     def _played(
         self, folder: EvaluationFolder, left_out: Mapping[str, Any], baselines: Mapping[str, SuiteResult]
-    ) -> Played:
+    ) -> Evaluation:
         rows = folder.of("")
-        return Played(
+        return Evaluation(
             result_of(self.plan, rows),
             self.plan.seeds,
             self.agent_name,

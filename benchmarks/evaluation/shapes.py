@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from turngym.exports import renamed_names
 from turngym.storage.bounded import LARGEST
 
 Kinds = Mapping[str, "type | tuple[type, ...]"]
@@ -14,7 +15,7 @@ NUMBER = (int, float)
 
 
 @dataclass(frozen=True)
-class Misshapen:
+class MalformedData:
     """Something that has not the right shape.
 
     Args:
@@ -26,17 +27,17 @@ class Misshapen:
     message: str
 
 
-def shape(value: Any, kinds: Kinds, place: str) -> Iterator[Misshapen]:
+def shape(value: Any, kinds: Kinds, place: str) -> Iterator[MalformedData]:
     """Yield the keys that a table lacks, or that hold values of another kind."""
     if not isinstance(value, dict):
-        yield Misshapen(place, f"expected a table of names and values, got {type(value).__name__}")
+        yield MalformedData(place, f"expected a table of names and values, got {type(value).__name__}")
         return
     for key, kind in kinds.items():
         if key not in value:
-            yield Misshapen(place, f"it has no {key!r}")
+            yield MalformedData(place, f"it has no {key!r}")
         elif not is_kind(value[key], kind):
             names = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
-            yield Misshapen(place, f"{key} must be {names}, got {str(value[key])[:60]!r}")
+            yield MalformedData(place, f"{key} must be {names}, got {str(value[key])[:60]!r}")
 
 
 def is_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
@@ -44,3 +45,6 @@ def is_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
     if isinstance(value, bool):
         return kind is bool
     return isinstance(value, kind) and not (isinstance(value, float) and not abs(value) < LARGEST)
+
+
+__getattr__ = renamed_names(__name__, {"Misshapen": "MalformedData"})

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, Misshapen, is_kind, shape
+from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, MalformedData, is_kind, shape
 from turngym.errors import ConfigError
+from turngym.exports import renamed_names
 from turngym.storage.bounded import MOST_EPISODES, read_json, read_lines
 from turngym.storage.folders import is_folder
 
@@ -131,23 +132,23 @@ def key_of(row: Mapping[str, Any]) -> tuple[str, int, int]:
     return row["label"], row["task"], row["attempt"]
 
 
-def read_submission(path: Path) -> tuple[Submission | None, list[Misshapen]]:
+def read_submission(path: Path) -> tuple[Submission | None, list[MalformedData]]:
     """Return the folder's content, or None with all that is wrong with its shape.
 
     Raises:
         ConfigError: There is no such folder, or it is one of another kind.
     """
     _require_submission(path)
-    problems: list[Misshapen] = []
+    problems: list[MalformedData] = []
     found: dict[str, Any] = {}
     for name in (*REQUIRED, TRANSCRIPTS, BASELINES):
         try:
             found[name] = read_lines(path / name) if name.endswith(".jsonl") else read_json(path / name)
         except FileNotFoundError:
             if name in REQUIRED:
-                problems.append(Misshapen(name, "the file is missing"))
+                problems.append(MalformedData(name, "the file is missing"))
         except (OSError, ValueError, RecursionError) as error:
-            problems.append(Misshapen(name, f"the file is no JSON that can be read: {error}"))
+            problems.append(MalformedData(name, f"the file is no JSON that can be read: {error}"))
     if not problems:
         problems = list(_problems(found))
     if problems:
@@ -160,7 +161,7 @@ def read_submission(path: Path) -> tuple[Submission | None, list[Misshapen]]:
     return Submission(path, metadata, config, results, tuple(episodes), transcripts, baselines), []
 
 
-def sound_submission(path: Path) -> Submission:
+def load_submission(path: Path) -> Submission:
     """Return the folder's content.
 
     Raises:
@@ -188,7 +189,7 @@ def _require_submission(path: Path) -> None:
         raise ConfigError(f"{path} is the folder of a tournament; only those of `turngym eval` are submissions.")
 
 
-def _problems(found: Mapping[str, Any]) -> Iterator[Misshapen]:
+def _problems(found: Mapping[str, Any]) -> Iterator[MalformedData]:
     """Yield what has not the right shape, outer things first."""
     metadata, config, results, episodes = (found[name] for name in REQUIRED)
     yield from shape(metadata, _METADATA, "metadata.json")
@@ -197,15 +198,15 @@ def _problems(found: Mapping[str, Any]) -> Iterator[Misshapen]:
     if not bad:
         yield from shape(config["suite"], _SUITE, "config.json, suite")
         if config["suite"].get("metric") not in METRICS:
-            yield Misshapen("config.json, suite", f"metric must be one of {', '.join(METRICS)}")
+            yield MalformedData("config.json, suite", f"metric must be one of {', '.join(METRICS)}")
         if not config["environments"] or config["repeats"] < 1:
-            yield Misshapen("config.json", "it needs at least one environment, and repeats of at least 1")
+            yield MalformedData("config.json", "it needs at least one environment, and repeats of at least 1")
         for number, each in enumerate(config["environments"]):
             place = f"config.json, environment {number}"
             wrong = list(shape(each, _ENVIRONMENT, place))
             yield from wrong
             if not wrong and not all(is_kind(seed, int) and seed >= 0 for seed in each["seeds"]):
-                yield Misshapen(place, "seeds must be whole numbers of at least 0")
+                yield MalformedData(place, "seeds must be whole numbers of at least 0")
         yield from _size_problems(config)
     yield from shape(results, _RESULTS, "results.json")
     for number, row in enumerate(episodes, 1):
@@ -219,33 +220,35 @@ def _problems(found: Mapping[str, Any]) -> Iterator[Misshapen]:
         yield from _transcript_problems(row, f"{TRANSCRIPTS}, line {number}")
 
 
-def _size_problems(config: Mapping[str, Any]) -> Iterator[Misshapen]:
+def _size_problems(config: Mapping[str, Any]) -> Iterator[MalformedData]:
     tables = [each for each in config["environments"] if isinstance(each, dict) and isinstance(each.get("seeds"), list)]
     asked, environments = sum(len(each["seeds"]) for each in tables) * config["repeats"], len(config["environments"])
     if asked > MOST_EPISODES or environments > _MOST_ENVIRONMENTS:
         message = f"it asks for {asked:,} episodes of {environments:,} environments"
-        yield Misshapen("config.json", f"{message}, more than the {MOST_EPISODES:,} and {_MOST_ENVIRONMENTS:,} allowed")
+        yield MalformedData(
+            "config.json", f"{message}, more than the {MOST_EPISODES:,} and {_MOST_ENVIRONMENTS:,} allowed"
+        )
 
 
-def _episode_problems(row: Any, place: str) -> Iterator[Misshapen]:
+def _episode_problems(row: Any, place: str) -> Iterator[MalformedData]:
     wrong = list(shape(row, _EPISODE, place))
     yield from wrong
     if wrong:
         return
     if row["success"] not in (0, 1):
-        yield Misshapen(place, f"success must be 0 or 1, got {row['success']}")
+        yield MalformedData(place, f"success must be 0 or 1, got {row['success']}")
     if row["seed"] < 0:
-        yield Misshapen(place, f"seed must be at least 0, got {row['seed']}")
+        yield MalformedData(place, f"seed must be at least 0, got {row['seed']}")
     if not all(isinstance(seat, dict) for seat in row["seats"].values()):
-        yield Misshapen(place, "seats must be tables of names and values")
+        yield MalformedData(place, "seats must be tables of names and values")
     if row["status"] not in EPISODE_STATUSES:
-        yield Misshapen(place, f"status must be one of {', '.join(EPISODE_STATUSES)}, got {row['status']!r}")
+        yield MalformedData(place, f"status must be one of {', '.join(EPISODE_STATUSES)}, got {row['status']!r}")
     if "verifier" in row and not _is_verdict(row["verifier"]):
-        yield Misshapen(place, "verifier must have a score, a number or null, and what was used")
+        yield MalformedData(place, "verifier must have a score, a number or null, and what was used")
     if not isinstance(row.get("in_order", True), bool):
-        yield Misshapen(place, f"in_order must be true or false, got {str(row['in_order'])[:60]!r}")
+        yield MalformedData(place, f"in_order must be true or false, got {str(row['in_order'])[:60]!r}")
     if not all(isinstance(action, str) for action in row["actions"]):
-        yield Misshapen(place, "actions must be texts")
+        yield MalformedData(place, "actions must be texts")
 
 
 def _is_verdict(told: Any) -> bool:
@@ -253,13 +256,16 @@ def _is_verdict(told: Any) -> bool:
     return is_table and (told.get("score") is None or is_kind(told["score"], NUMBER))
 
 
-def _transcript_problems(row: Any, place: str) -> Iterator[Misshapen]:
+def _transcript_problems(row: Any, place: str) -> Iterator[MalformedData]:
     wrong = list(shape(row, _TRANSCRIPT, place))
     yield from wrong
     for number, turn in enumerate([] if wrong else row["turns"], 1):
         yield from shape(turn, _TURN, f"{place}, turn {number}")
         notes = turn.get("notes", []) if isinstance(turn, dict) else []
         if not isinstance(notes, list) or any(list(shape(note, _NOTE, "")) for note in notes):
-            yield Misshapen(f"{place}, turn {number}", "notes must have a purpose and a text each")
+            yield MalformedData(f"{place}, turn {number}", "notes must have a purpose and a text each")
         if isinstance(turn, dict) and "observation" not in turn:
-            yield Misshapen(f"{place}, turn {number}", "it has no 'observation'")
+            yield MalformedData(f"{place}, turn {number}", "it has no 'observation'")
+
+
+__getattr__ = renamed_names(__name__, {"sound_submission": "load_submission"})

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from turngym.benchmarks.evaluation.submission import Submission, key_of, sound_submission
+from turngym.benchmarks.evaluation.submission import Submission, key_of, load_submission
 from turngym.errors import ConfigError, TurngymError
 from turngym.registry import Registry
 
@@ -49,7 +49,7 @@ def export(folder: Path, format: str, out: Path) -> list[Path]:
     """
     write = EXPORTS[format]
     try:
-        return write(sound_submission(folder), out)
+        return write(load_submission(folder), out)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, TurngymError):
             raise

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 from turngym.exports import lazy_names
 
 if TYPE_CHECKING:
-    from turngym.benchmarks.leaderboard.entries import Row, read_rows
-    from turngym.benchmarks.leaderboard.table import Group, Leaderboard, leaderboard
+    from turngym.benchmarks.leaderboard.entries import Entry, read_entries
+    from turngym.benchmarks.leaderboard.table import Group, Leaderboard, build_leaderboard
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "turngym.benchmarks.leaderboard.entries": ("Row", "read_rows"),
-            "turngym.benchmarks.leaderboard.table": ("Group", "Leaderboard", "leaderboard"),
+            "turngym.benchmarks.leaderboard.entries": ("Entry", "read_entries"),
+            "turngym.benchmarks.leaderboard.table": ("Group", "Leaderboard", "build_leaderboard"),
         },
     )
 
-__all__ = ["Group", "Leaderboard", "Row", "leaderboard", "read_rows"]
+__all__ = ["Entry", "Group", "Leaderboard", "build_leaderboard", "read_entries"]

@@ -19,17 +19,18 @@ from turngym.agents.evaluate import EvaluationResult, summarise_records
 from turngym.agents.intervals import Estimate
 from turngym.agents.pass_k import repeated_attempts
 from turngym.agents.usage import Usage, total
-from turngym.benchmarks.evaluation.submission import REQUIRED, Submission, in_order, key_of, sound_submission
+from turngym.benchmarks.evaluation.submission import REQUIRED, Submission, in_order, key_of, load_submission
 from turngym.benchmarks.statistics.estimates import equal_weight_mean, mean_of_few
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.benchmarks.verification.verify import Verification
 from turngym.errors import TurngymError
+from turngym.exports import renamed_names
 
 _DIGITS = 8
 
 
 @dataclass(frozen=True)
-class Row:
+class Entry:
     """A submission.
 
     Args:
@@ -128,11 +129,11 @@ class LeftOut:
     findings: tuple[str, ...] = ()
 
 
-def read_rows(
+def read_entries(
     paths: Iterable[Path],
     check: Callable[[Path], Verification] | None = None,
     on_folder: Callable[[Path], None] | None = None,
-) -> tuple[list[Row], list[LeftOut]]:
+) -> tuple[list[Entry], list[LeftOut]]:
     """Return the submissions, and the folders that hold none that can be shown.
 
     Args:
@@ -140,21 +141,21 @@ def read_rows(
         check: Checks a submission; those that it rejects are left out. None checks nothing.
         on_folder: Called with each folder before it is read.
     """
-    rows, left_out = [], []
+    entries, left_out = [], []
     for folder in expand(paths):
         if on_folder is not None:
             on_folder(folder)
         try:
-            found = read_row(folder, check)
+            found = read_entry(folder, check)
         except TurngymError as error:
             found = LeftOut(folder, str(error))
-        except Exception as error:  # the boundary to folders of strangers: one of them never stops the page
+        except Exception as error:  # the boundary to folders of others: one of them never stops the page
             found = LeftOut(folder, f"it cannot be read: {error!r}"[:500])
-        if isinstance(found, Row):
-            rows.append(found)
+        if isinstance(found, Entry):
+            entries.append(found)
         else:
             left_out.append(found)
-    return rows, left_out
+    return entries, left_out
 
 
 def expand(paths: Iterable[Path]) -> Iterator[Path]:
@@ -175,13 +176,13 @@ def _is_like_one(path: Path) -> bool:
     return any((path / name).is_file() for name in REQUIRED)
 
 
-def read_row(folder: Path, check: Callable[[Path], Verification] | None = None) -> Row | LeftOut:
+def read_entry(folder: Path, check: Callable[[Path], Verification] | None = None) -> Entry | LeftOut:
     """Return a submission, or why it is left out.
 
     Raises:
         TurngymError: There is no such folder, it has not the right shape, or it is one of another kind.
     """
-    submission = sound_submission(folder)
+    submission = load_submission(folder)
     rows = {each["label"]: submission.of(each["label"]) for each in submission.config["environments"]}
     empty = [label for label, found in rows.items() if not found]
     if empty:
@@ -192,7 +193,7 @@ def read_row(folder: Path, check: Callable[[Path], Verification] | None = None) 
         return LeftOut(folder, f"it was rejected: `turngym verify {folder}` tells why.", names)
     environments = {each["label"]: each["env"] for each in submission.config["environments"]}
     results = {label: summarise_records(environments[label], found) for label, found in rows.items()}
-    return Row(
+    return Entry(
         folder,
         submission,
         results,
@@ -222,32 +223,34 @@ def is_complete(submission: Submission, episodes: Iterable[Mapping[str, Any]]) -
     return sorted(map(key_of, episodes)) == sorted(wanted)
 
 
-def baseline(row: Row, player: str) -> dict[str, float] | None:
+def baseline(entry: Entry, player: str) -> dict[str, float] | None:
     """Return label -> mean of the suite's metric of a baseline on the same tasks; None where there is none.
 
     Args:
-        row: The submission.
+        entry: The submission.
         player: ``random`` or ``expert``; a submission of that agent is its own baseline.
     """
-    if row.submission.config["agent"] == player and row.is_complete:
-        return {label: estimate.value for label, estimate in row.estimates(row.metric).items()}
-    episodes = row.submission.baselines.get(player, ())
-    if not episodes or not is_complete(row.submission, episodes):
+    if entry.submission.config["agent"] == player and entry.is_complete:
+        return {label: estimate.value for label, estimate in entry.estimates(entry.metric).items()}
+    episodes = entry.submission.baselines.get(player, ())
+    if not episodes or not is_complete(entry.submission, episodes):
         return None
-    means = {label: [float(each[row.metric]) for each in in_order(episodes, label)] for label in row.results}
+    means = {label: [float(each[entry.metric]) for each in in_order(episodes, label)] for label in entry.results}
     return {label: sum(values) / len(values) for label, values in means.items()}
 
 
-def scale(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
+def scale(entries: Sequence[Entry]) -> dict[str, tuple[float, float]]:
     """Return label -> what counts as 0 and as 100: the means of random play and of the expert over all submissions.
 
     Environments in which the expert is no better than random play have no scale.
     """
-    floors, tops = ([found for row in rows if (found := baseline(row, player)) is not None] for player in (LOW, HIGH))
+    floors, tops = (
+        [found for entry in entries if (found := baseline(entry, player)) is not None] for player in (LOW, HIGH)
+    )
     if not floors or not tops:
         return {}
     ends: dict[str, tuple[float, float]] = {}
-    for label in rows[0].results:
+    for label in entries[0].results:
         low, high = (sum(each[label] for each in found) / len(found) for found in (floors, tops))
         if high > low:
             ends[label] = low, high
@@ -260,3 +263,6 @@ def tasks_digest(submission: Submission) -> str:
     content = [[each[key] for key in keys] for each in submission.config["environments"]]
     content.append(submission.config["suite"]["protocol"])
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:_DIGITS]
+
+
+__getattr__ = renamed_names(__name__, {"Row": "Entry", "read_row": "read_entry", "read_rows": "read_entries"})

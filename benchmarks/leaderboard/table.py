@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.leaderboard.entries import LeftOut, Row, scale, tasks_digest
+from turngym.benchmarks.leaderboard.entries import Entry, LeftOut, scale, tasks_digest
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.benchmarks.statistics.normalised import normalised
 from turngym.benchmarks.suites import SUITES
@@ -41,7 +41,7 @@ class Group:
     suite: str
     version: int
     digest: str
-    rows: tuple[Row, ...]
+    entries: tuple[Entry, ...]
     ranks: tuple[Ranks | None, ...]
     scale: Mapping[str, tuple[float, float]]
     families: Mapping[str, tuple[str, ...]]
@@ -49,37 +49,37 @@ class Group:
     @property
     def metric(self) -> str:
         """What counts."""
-        return self.rows[0].metric
+        return self.entries[0].metric
 
     @property
     def protocol(self) -> str:
         """What else an agent had to keep to."""
-        return str(self.rows[0].submission.config["suite"]["protocol"])
+        return str(self.entries[0].submission.config["suite"]["protocol"])
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The environments."""
-        return tuple(self.rows[0].results)
+        return tuple(self.entries[0].results)
 
     @property
     def tasks(self) -> int:
         """Number of tasks."""
-        return sum(len(each["seeds"]) for each in self.rows[0].submission.config["environments"])
+        return sum(len(each["seeds"]) for each in self.entries[0].submission.config["environments"])
 
-    def normalised(self, row: Row) -> dict[str, Estimate]:
+    def normalised(self, entry: Entry) -> dict[str, Estimate]:
         """Return label -> normalised number, for the environments that have a scale."""
         return {
-            label: normalised(getattr(row.results[label], self.metric), *ends) for label, ends in self.scale.items()
+            label: normalised(getattr(entry.results[label], self.metric), *ends) for label, ends in self.scale.items()
         }
 
-    def normalised_mean(self, row: Row) -> Estimate | None:
+    def normalised_mean(self, entry: Entry) -> Estimate | None:
         """Return the mean of the normalised numbers with equal weights; None without a scale."""
-        found = self.normalised(row)
+        found = self.normalised(entry)
         return equal_weight_mean(list(found.values())) if found else None
 
-    def normalised_middle(self, row: Row) -> float | None:
+    def normalised_middle(self, entry: Entry) -> float | None:
         """Return the interquartile mean of the normalised numbers; None for ten environments or fewer."""
-        values = [estimate.value for estimate in self.normalised(row).values()]
+        values = [estimate.value for estimate in self.normalised(entry).values()]
         return interquartile_mean(values) if len(values) > _MANY else None
 
 
@@ -104,23 +104,25 @@ class Leaderboard:
         return {"version": SCHEMA, "tables": [_group_json(group) for group in self.groups], "left_out": left_out}
 
 
-def leaderboard(rows: Iterable[Row], left_out: Iterable[LeftOut] = ()) -> Leaderboard:
+def build_leaderboard(entries: Iterable[Entry], left_out: Iterable[LeftOut] = ()) -> Leaderboard:
     """Return the tables of all submissions: one for each suite, version and set of tasks and rules."""
-    parted: dict[tuple[str, int, str, str], list[Row]] = {}
-    for row in rows:
-        suite = row.submission.config["suite"]
-        key = suite["name"], -suite["version"], suite["metric"], tasks_digest(row.submission)
-        parted.setdefault(key, []).append(row)
+    parted: dict[tuple[str, int, str, str], list[Entry]] = {}
+    for entry in entries:
+        suite = entry.submission.config["suite"]
+        key = suite["name"], -suite["version"], suite["metric"], tasks_digest(entry.submission)
+        parted.setdefault(key, []).append(entry)
     ordered = sorted(parted.items(), key=lambda item: (item[0][:3], -len(item[1]), item[0][3]))
     return Leaderboard(tuple(group_of(members, key[3]) for key, members in ordered), tuple(left_out))
 
 
-def group_of(rows: Sequence[Row], digest: str) -> Group:
+def group_of(entries: Sequence[Entry], digest: str) -> Group:
     """Return a table of submissions that played the same tasks."""
-    ordered = sorted(rows, key=lambda row: (not row.is_complete, -row.mean.value, row.name, str(row.folder)))
+    ordered = sorted(
+        entries, key=lambda entry: (not entry.is_complete, -entry.mean.value, entry.name, str(entry.folder))
+    )
     suite = ordered[0].submission.config["suite"]
-    complete = [row for row in ordered if row.is_complete]
-    ranks = rank_ranges([(row.mean.low, row.mean.high) for row in complete])
+    complete = [entry for entry in ordered if entry.is_complete]
+    ranks = rank_ranges([(entry.mean.low, entry.mean.high) for entry in complete])
     return Group(
         suite["name"],
         suite["version"],
@@ -172,7 +174,7 @@ def interquartile_mean(values: Sequence[float]) -> float:
 
 
 def _group_json(group: Group) -> dict[str, Any]:
-    rows = [_row_json(group, row, ranks) for row, ranks in zip(group.rows, group.ranks, strict=True)]
+    entries = [_entry_json(group, entry, ranks) for entry, ranks in zip(group.entries, group.ranks, strict=True)]
     return {
         "suite": group.suite,
         "version": group.version,
@@ -181,34 +183,34 @@ def _group_json(group: Group) -> dict[str, Any]:
         "environments": list(group.labels),
         "families": {family: list(labels) for family, labels in group.families.items()},
         "scale": {label: {"random": low, "expert": high} for label, (low, high) in group.scale.items()},
-        "rows": rows,
+        "rows": entries,
     }
 
 
-def _row_json(group: Group, row: Row, ranks: Ranks | None) -> dict[str, Any]:
-    mean = group.normalised_mean(row)
-    families = {family: _json(row.mean_of(group.metric, labels)) for family, labels in group.families.items()}
+def _entry_json(group: Group, entry: Entry, ranks: Ranks | None) -> dict[str, Any]:
+    mean = group.normalised_mean(entry)
+    families = {family: _json(entry.mean_of(group.metric, labels)) for family, labels in group.families.items()}
     return {
-        "folder": str(row.folder),
-        "name": row.name,
+        "folder": str(entry.folder),
+        "name": entry.name,
         "ranks": None if ranks is None else list(ranks),
-        "status": row.status,
-        "complete": row.is_complete,
-        "episodes": row.episodes,
-        "metadata": dict(row.submission.metadata),
-        "mean": _json(row.mean),
+        "status": entry.status,
+        "complete": entry.is_complete,
+        "episodes": entry.episodes,
+        "metadata": dict(entry.submission.metadata),
+        "mean": _json(entry.mean),
         "normalised_mean": None if mean is None else _json(mean),
-        "normalised_interquartile_mean": group.normalised_middle(row),
-        "success": _json(row.mean_of("success")),
-        "turns": _json(row.mean_of("turns")),
-        **{name: _json(estimate) for name, estimate in row.repeated.items()},
-        "invalid_actions": _finite(row.invalid_actions),
-        "faults": row.faults,
-        "context": row.context,
-        "seconds": _finite(row.seconds),
-        "usage": row.usage.as_json(),
+        "normalised_interquartile_mean": group.normalised_middle(entry),
+        "success": _json(entry.mean_of("success")),
+        "turns": _json(entry.mean_of("turns")),
+        **{name: _json(estimate) for name, estimate in entry.repeated.items()},
+        "invalid_actions": _finite(entry.invalid_actions),
+        "faults": entry.faults,
+        "context": entry.context,
+        "seconds": _finite(entry.seconds),
+        "usage": entry.usage.as_json(),
         "families": families,
-        "environments": {label: _json(estimate) for label, estimate in row.estimates(group.metric).items()},
+        "environments": {label: _json(estimate) for label, estimate in entry.estimates(group.metric).items()},
     }
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.leaderboard.entries import LeftOut, Row
+from turngym.benchmarks.leaderboard.entries import Entry, LeftOut
 from turngym.benchmarks.leaderboard.table import Group, Leaderboard, Ranks
 from turngym.benchmarks.pages.shell import asset, page
 from turngym.benchmarks.pages.submission import about, duration, model_ids, values
@@ -47,10 +47,10 @@ def leaderboard_page(board: Leaderboard, title: str = "Leaderboard") -> str:
         board: The tables.
         title: Heading of the page.
     """
-    rows = [row for group in board.groups for row in group.rows]
-    subtitle = f"{counted(len(rows), 'submission')} in {counted(len(board.groups), 'table')}."
+    entries = [entry for group in board.groups for entry in group.entries]
+    subtitle = f"{counted(len(entries), 'submission')} in {counted(len(board.groups), 'table')}."
     sections = [_left_out_notice(board.left_out)]
-    if rows:
+    if entries:
         sections += [tag("p", HELP, class_="quiet"), filter_box("Filter: name, model, date …")]
     else:
         sections.append(tag("p", "There is no submission to show."))
@@ -58,13 +58,13 @@ def leaderboard_page(board: Leaderboard, title: str = "Leaderboard") -> str:
     for place, group in enumerate(board.groups):
         is_alone = names.count((group.suite, group.version)) == 1
         sections.append(_group_section(group, f"t{place}", is_alone))
-    sections += [_status_section(rows), _left_out_section(board.left_out)]
+    sections += [_status_section(entries), _left_out_section(board.left_out)]
     return page(title, *sections, script=asset("tables.js"), style=asset("tables.css"), subtitle=subtitle)
 
 
 def _group_section(group: Group, key: str, is_alone: bool) -> Html:
     """Return everything about the submissions that played the same tasks."""
-    keys = [f"{key}r{place}" for place in range(len(group.rows))]
+    keys = [f"{key}r{place}" for place in range(len(group.entries))]
     other = Html()
     if not is_alone:
         words = "Another table of this suite and version holds submissions with other tasks or rules."
@@ -77,7 +77,7 @@ def _group_section(group: Group, key: str, is_alone: bool) -> Html:
         board_table(group, keys),
         bars(group, keys),
         tag("h3", "The submissions"),
-        *(about(group, row, mine) for row, mine in zip(group.rows, keys, strict=True)),
+        *(about(group, entry, mine) for entry, mine in zip(group.entries, keys, strict=True)),
         id=key,
     )
 
@@ -92,9 +92,9 @@ def board_table(group: Group, keys: Sequence[str]) -> Html:
     columns = [column for column, _ in _columns(group)]
     makers = [make for _, make in _columns(group)]
     lines = []
-    for row, ranks, key in zip(group.rows, group.ranks, keys, strict=True):
-        cells = [_rank_cell(ranks), _name_cell(row, key), *(make(row) for make in makers)]
-        lines.append(Line(key, cells, " ".join([row.folder.name, *map(str, values(row.submission.metadata))])))
+    for entry, ranks, key in zip(group.entries, group.ranks, keys, strict=True):
+        cells = [_rank_cell(ranks), _name_cell(entry, key), *(make(entry) for make in makers)]
+        lines.append(Line(key, cells, " ".join([entry.folder.name, *map(str, values(entry.submission.metadata))])))
     first = [Column("rank", "ascending", is_number=False), Column("agent", "ascending", is_number=False)]
     what = [
         counted(len(lines), "submission"),
@@ -112,55 +112,58 @@ def _rank_cell(ranks: Ranks | None) -> Cell:
     return Cell(tag("span", str(best) if best == worst else f"{best}–{worst}", class_="ranks"), best + worst / 1e6)
 
 
-def _name_cell(row: Row, key: str) -> Cell:
-    name = tag("span", tag("a", row.name or "(no name)", href=f"#{key}"), class_="who")
-    models = "baseline" if row.submission.config["agent"] in (LOW, HIGH) else model_ids(row)
-    model = tag("span", models, class_="model") if models and models != row.name else Html()
-    return Cell(join([name, model]), row.name.lower())
+def _name_cell(entry: Entry, key: str) -> Cell:
+    name = tag("span", tag("a", entry.name or "(no name)", href=f"#{key}"), class_="who")
+    models = "baseline" if entry.submission.config["agent"] in (LOW, HIGH) else model_ids(entry)
+    model = tag("span", models, class_="model") if models and models != entry.name else Html()
+    return Cell(join([name, model]), entry.name.lower())
 
 
-def _columns(group: Group) -> Iterator[tuple[Column, Callable[[Row], Cell]]]:
+def _columns(group: Group) -> Iterator[tuple[Column, Callable[[Entry], Cell]]]:
     """Yield the columns behind rank and name; one that would be empty in every row is left out."""
     shares = group.metric == "success"
-    axis = Axis(0, 1) if shares else axis_around([row.mean for row in group.rows], 0, 0.001)
+    axis = Axis(0, 1) if shares else axis_around([entry.mean for entry in group.entries], 0, 0.001)
     scale = 100 if shares else 1
     yield (
         Column(metric_name(group.metric), is_number=False, title="Mean with equal weight for each environment"),
-        lambda row: estimate_cell(row.mean, axis, scale, 1 if shares else 3),
+        lambda entry: estimate_cell(entry.mean, axis, scale, 1 if shares else 3),
     )
     if not shares:
-        yield Column("success %", is_number=False), lambda row: estimate_cell(row.mean_of("success"), Axis(0, 1), 100)
+        yield (
+            Column("success %", is_number=False),
+            lambda entry: estimate_cell(entry.mean_of("success"), Axis(0, 1), 100),
+        )
     if group.scale:
-        means = [mean for row in group.rows if (mean := group.normalised_mean(row)) is not None]
+        means = [mean for entry in group.entries if (mean := group.normalised_mean(entry)) is not None]
         wide = axis_around(means, 0, 100)
         yield (
             Column("normalised", is_number=False, title="0 is random play, 100 the expert"),
-            lambda row: estimate_cell(group.normalised_mean(row), wide),
+            lambda entry: estimate_cell(group.normalised_mean(entry), wide),
         )
     for name in _repeated_names(group):
         head = f"{name.replace('chosen_of_', 'best of ')} %"
-        yield Column(head), lambda row, name=name: _share_cell(row.repeated.get(name))  # type: ignore[misc]
-    yield Column("turns", "ascending", title="Mean turns of an episode"), lambda row: _number_cell(_turns(row))
+        yield Column(head), lambda entry, name=name: _share_cell(entry.repeated.get(name))  # type: ignore[misc]
+    yield Column("turns", "ascending", title="Mean turns of an episode"), lambda entry: _number_cell(_turns(entry))
     yield (
         Column("invalid %", "ascending", title="Share of invalid actions"),
-        lambda row: _number_cell(100 * row.invalid_actions),
+        lambda entry: _number_cell(100 * entry.invalid_actions),
     )
-    if any(_tokens(row) for row in group.rows):
+    if any(_tokens(entry) for entry in group.entries):
         yield (
             Column("tokens", "ascending", title="Tokens read and written in an episode"),
-            lambda row: _number_cell(_tokens(row) / row.episodes if _tokens(row) else math.nan, 0),
+            lambda entry: _number_cell(_tokens(entry) / entry.episodes if _tokens(entry) else math.nan, 0),
         )
-    if any(row.usage.cost is not None for row in group.rows):
+    if any(entry.usage.cost is not None for entry in group.entries):
         yield (
             Column("cost", "ascending", title="In the currency of the submission's price table, of all episodes"),
-            lambda row: _number_cell(math.nan if row.usage.cost is None else row.usage.cost, 2),
+            lambda entry: _number_cell(math.nan if entry.usage.cost is None else entry.usage.cost, 2),
         )
     yield (
         Column("time", "ascending", title="From the first episode to the last, pauses included, baselines left out"),
-        lambda row: Cell(duration(row.seconds), row.seconds),
+        lambda entry: Cell(duration(entry.seconds), entry.seconds),
     )
     yield Column("date", is_number=False), _date_cell
-    yield Column("checked", "ascending", is_number=False), lambda row: Cell(badge(row.status), row.status)
+    yield Column("checked", "ascending", is_number=False), lambda entry: Cell(badge(entry.status), entry.status)
 
 
 def metric_name(metric: str) -> str:
@@ -170,7 +173,7 @@ def metric_name(metric: str) -> str:
 
 def _repeated_names(group: Group) -> list[str]:
     """Return the pass@k, pass^k and chosen_of_N with the largest number that any row has."""
-    names = [name for row in group.rows for name in row.repeated]
+    names = [name for entry in group.entries for name in entry.repeated]
     starts = ("pass@", "pass^", "chosen_of_")
     largest = {start: max((int(n[len(start) :]) for n in names if n.startswith(start)), default=0) for start in starts}
     return [f"{start}{k}" for start, k in largest.items() if k > 1]
@@ -184,17 +187,17 @@ def _number_cell(value: float, digits: int = 1) -> Cell:
     return Cell(figure(value, digits), value)
 
 
-def _date_cell(row: Row) -> Cell:
-    date = str(row.submission.metadata["date"])
+def _date_cell(entry: Entry) -> Cell:
+    date = str(entry.submission.metadata["date"])
     return Cell(tag("span", date[:10], class_="date"), date[:10] or None)
 
 
-def _turns(row: Row) -> float:
-    return row.mean_of("turns").value
+def _turns(entry: Entry) -> float:
+    return entry.mean_of("turns").value
 
 
-def _tokens(row: Row) -> int:
-    return row.usage.tokens_in + row.usage.tokens_out
+def _tokens(entry: Entry) -> int:
+    return entry.usage.tokens_in + entry.usage.tokens_out
 
 
 def bars(group: Group, keys: Sequence[str]) -> Html:
@@ -216,16 +219,16 @@ def bars(group: Group, keys: Sequence[str]) -> Html:
 def _facets(group: Group, keys: Sequence[str], parts: Mapping[str, Sequence[str]]) -> Html:
     found = []
     for title, labels in parts.items():
-        means = [row.mean_of(group.metric, labels) for row in group.rows]
+        means = [entry.mean_of(group.metric, labels) for entry in group.entries]
         axis = Axis(0, 1) if group.metric == "success" else axis_around(means, 0, 0.001)
-        rows = [(key, row.name, mean) for key, row, mean in zip(keys, group.rows, means, strict=True)]
+        entries = [(key, entry.name, mean) for key, entry, mean in zip(keys, group.entries, means, strict=True)]
         shares = group.metric == "success"
-        found.append(facet(title, rows, axis, 100 if shares else 1, 0 if shares else 2))
+        found.append(facet(title, entries, axis, 100 if shares else 1, 0 if shares else 2))
     return tag("div", *found, class_="facets")
 
 
-def _status_section(rows: Sequence[Row]) -> Html:
-    told = {row.status for row in rows}
+def _status_section(entries: Sequence[Entry]) -> Html:
+    told = {entry.status for entry in entries}
     items = [join([tag("dt", badge(name)), tag("dd", words)]) for name, words in STATUS.items() if name in told]
     if not items:
         return Html()

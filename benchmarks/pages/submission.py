@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from turngym.agents.intervals import Estimate
-from turngym.benchmarks.leaderboard.entries import Row
+from turngym.benchmarks.leaderboard.entries import Entry
 from turngym.benchmarks.leaderboard.table import Group
 from turngym.benchmarks.pages.tables import badge, facts, figure, interval_text
 from turngym.trainers.wording import UNKNOWN, counted, number
@@ -17,14 +17,14 @@ from turngym.web.html import Html, tag
 SECONDS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
-def about(group: Group, row: Row, key: str) -> Html:
+def about(group: Group, entry: Entry, key: str) -> Html:
     """Return what is known of a submission besides its numbers."""
-    metadata, config = row.submission.metadata, row.submission.config
-    checked = row.verification
-    middle = group.normalised_middle(row)
-    usage = row.usage
+    metadata, config = entry.submission.metadata, entry.submission.config
+    checked = entry.verification
+    middle = group.normalised_middle(entry)
+    usage = entry.usage
     pairs = [
-        ("Models", model_ids(row)),
+        ("Models", model_ids(entry)),
         ("Parameters", _said(metadata.get("parameters"))),
         ("Open weights", _said(metadata.get("open_weights"))),
         ("Training data", _said(metadata.get("training_data"))),
@@ -33,26 +33,26 @@ def about(group: Group, row: Row, key: str) -> Html:
         ("Opponents", _said(metadata.get("opponents"))),
         ("Agent", config["agent"]),
         ("Played", f"{metadata['started']} to {metadata['finished']}"),
-        ("Episodes", f"{row.episodes:,}, {counted(config['repeats'], 'attempt')} at each task"),
-        ("Success", _with_interval(row.mean_of("success"), 100, " %")),
+        ("Episodes", f"{entry.episodes:,}, {counted(config['repeats'], 'attempt')} at each task"),
+        ("Success", _with_interval(entry.mean_of("success"), 100, " %")),
         ("Normalised, interquartile mean", UNKNOWN if middle is None else figure(middle)),
-        ("Turns", _with_interval(row.mean_of("turns"), 1)),
+        ("Turns", _with_interval(entry.mean_of("turns"), 1)),
         ("Tokens in / out", f"{number(usage.tokens_in)} / {number(usage.tokens_out)}"),
         ("Calls, retried, lost", f"{number(usage.calls)}, {number(usage.retries)}, {number(usage.lost)}"),
-        ("Episodes with a fault", str(row.faults)),
-        *([("Episodes whose prompt did not fit", str(row.context))] if row.context else []),
+        ("Episodes with a fault", str(entry.faults)),
+        *([("Episodes whose prompt did not fit", str(entry.context))] if entry.context else []),
         ("Style of prompting", _said(_name_of(config.get("style")))),
-        ("Verifier", _said(_name_of(row.submission.results.get("verifier")))),
+        ("Verifier", _said(_name_of(entry.submission.results.get("verifier")))),
         ("Sampling", _settings(config["sampling"])),
         ("Packages", _settings(config["packages"])),
         ("Hardware", _settings(config["hardware"])),
-        ("Folder", str(row.folder)),
+        ("Folder", str(entry.folder)),
     ]
     if checked is not None:
         pairs.append(("Played again", f"{checked.replayed:,} of {checked.episodes:,} episodes, seed {checked.seed}"))
         pairs += [("Note", note) for note in checked.notes]
     shown = [(name, value) for name, value in pairs if value != UNKNOWN]
-    summary = Html(tag("summary", tag("b", row.name or "(no name)"), " ", badge(row.status)))
+    summary = Html(tag("summary", tag("b", entry.name or "(no name)"), " ", badge(entry.status)))
     return tag("details", summary, facts(shown), id=key, data_row=key)
 
 
@@ -70,9 +70,9 @@ def _settings(content: Any) -> str:
     return ", ".join(f"{key} {_said(value)}" for key, value in content.items() if value not in ({}, [], None, ""))
 
 
-def model_ids(row: Row) -> str:
+def model_ids(entry: Entry) -> str:
     """Return the models of a submission, each once."""
-    models = row.submission.metadata["models"].values()
+    models = entry.submission.metadata["models"].values()
     ids = [_model_id(each) for each in models]
     return ", ".join(dict.fromkeys(each for each in ids if each))
 

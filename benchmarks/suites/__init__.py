@@ -112,6 +112,27 @@ class Suite:
             raise ConfigError(f"the metric of a suite is success or score, got {self.metric!r}.")
 
 
+def single_suite(
+    env_id: str,
+    options: Mapping[str, Any],
+    wrappers: tuple[str, ...] = (),
+    episodes: int | None = None,
+    seed: int = 0,
+) -> Suite:
+    """Return a suite of one environment.
+
+    Args:
+        env_id: The environment.
+        options: Its options.
+        wrappers: Put around it, the first innermost.
+        episodes: Distinct instances to draw; up to 100 unless given.
+        seed: Which run of seeds they are drawn from.
+    """
+    takes_fewer = episodes is None
+    entry = SuiteEntry(env_id, options, episodes or 100, seed, takes_fewer=takes_fewer, wrappers=wrappers)
+    return Suite(env_id, 0, "One environment.", (entry,))
+
+
 SUITES: Registry[Suite] = Registry("suite", "turngym.benchmarks.suites")
 
 

@@ -14,12 +14,13 @@ from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.registration import make_game
 from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError, UnknownName, nearest
+from turngym.exports import renamed_names
 
 _SIDES = ("auto", "apart", "alike")
 
 
 @dataclass(frozen=True)
-class Plan:
+class TournamentPlan:
     """Everything that a tournament's result depends on.
 
     Args:
@@ -61,7 +62,7 @@ class Plan:
         """Return what the agent of a player is made with."""
         return replace(self.agents, **self.trained.get(name, {}))
 
-    def settled(self) -> Plan:
+    def settled(self) -> TournamentPlan:
         """Return the plan with ``"auto"`` replaced by what it stands for."""
         game = self.make_game()
         sides, pairing = self.sides, self.pairing
@@ -82,3 +83,6 @@ class Plan:
         order = list(self.players)  # it decides who meets whom where, and a file sorts its keys
         told = {name: value for name, value in asdict(self).items() if name != "trained" or value}
         return {**told, "player_order": order, "ruleset_hash": game_ruleset_hash(self.game, self.make_game())}
+
+
+__getattr__ = renamed_names(__name__, {"Plan": "TournamentPlan"})

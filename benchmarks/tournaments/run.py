@@ -17,7 +17,7 @@ from turngym.agents.core import Decision, Request
 from turngym.agents.seat_player import PlayerFault, SeatPlayer, act_together
 from turngym.benchmarks.tournaments.folder import TournamentFolder
 from turngym.benchmarks.tournaments.pairings import Match, teams_of
-from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.results import results
 from turngym.benchmarks.tournaments.seats import LiveGame, Roster
 from turngym.envs.multiagent.table import Table
@@ -27,7 +27,7 @@ _TRIES = 2
 
 
 def play_tournament(
-    plan: Plan,
+    plan: TournamentPlan,
     *,
     folder: Path | None = None,
     resume: bool = False,
@@ -83,7 +83,7 @@ def play_tournament(
 
 
 def play_matches(
-    plan: Plan, roster: Roster, matches: Iterable[Match], tables: int, ruleset: str = ""
+    plan: TournamentPlan, roster: Roster, matches: Iterable[Match], tables: int, ruleset: str = ""
 ) -> Iterator[dict[str, Any]]:
     """Play games side by side and yield the record of each as it ends.
 
@@ -110,7 +110,9 @@ class _Hall:
     A game whose rules raise begins anew once at a fresh table; if they raise again, it is over.
     """
 
-    def __init__(self, plan: Plan, roster: Roster, matches: Iterator[Match], tables: int, ruleset: str) -> None:
+    def __init__(
+        self, plan: TournamentPlan, roster: Roster, matches: Iterator[Match], tables: int, ruleset: str
+    ) -> None:
         self._plan, self._roster, self._matches, self._ruleset = plan, roster, matches, ruleset
         self._free = tables
         self._spare: list[Table] = []
@@ -235,7 +237,7 @@ def _answer(decision: Decision) -> Decision | Exception:
     return PlayerFault(decision.fault) if decision.fault else decision
 
 
-def _nothing(match: Match, plan: Plan) -> dict[str, Any]:
+def _nothing(match: Match, plan: TournamentPlan) -> dict[str, Any]:
     """Return the content of a game of which only the teams are known, if even they are: nobody has won."""
     names = [f"player_{seat}" for seat in range(len(match.players))]
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, Misshapen, is_kind, shape
+from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, MalformedData, is_kind, shape
 from turngym.benchmarks.evaluation.submission import STATUSES
 from turngym.storage.bounded import read_json, read_lines
 
@@ -73,17 +73,17 @@ def is_tournament(path: Path) -> bool:
     return isinstance(config, dict) and "pairing" in config
 
 
-def read_tournament(path: Path) -> tuple[PlayedTournament | None, list[Misshapen]]:
+def read_tournament(path: Path) -> tuple[PlayedTournament | None, list[MalformedData]]:
     """Return the folder's content, or None with all that is wrong with its shape."""
     found: dict[str, Any] = {}
-    problems: list[Misshapen] = []
+    problems: list[MalformedData] = []
     for name in FILES:
         try:
             found[name] = read_lines(path / name) if name.endswith(".jsonl") else read_json(path / name)
         except FileNotFoundError:
-            problems.append(Misshapen(name, "the file is missing"))
+            problems.append(MalformedData(name, "the file is missing"))
         except (OSError, ValueError, RecursionError) as error:
-            problems.append(Misshapen(name, f"the file is no JSON that can be read: {error}"))
+            problems.append(MalformedData(name, f"the file is no JSON that can be read: {error}"))
     problems = problems or list(_problems(found))
     if problems:
         return None, problems
@@ -93,18 +93,18 @@ def read_tournament(path: Path) -> tuple[PlayedTournament | None, list[Misshapen
     return PlayedTournament(path, plan, results, tuple(games)), []
 
 
-def _problems(found: Mapping[str, Any]) -> Iterator[Misshapen]:
+def _problems(found: Mapping[str, Any]) -> Iterator[MalformedData]:
     plan, results, games = (found[name] for name in FILES)
     bad = list(shape(plan, _PLAN, "config.json"))
     yield from bad
     if not bad and not all(isinstance(text, str) for text in plan["players"].values()):
-        yield Misshapen("config.json, players", "every player must be a text")
+        yield MalformedData("config.json, players", "every player must be a text")
     if not bad and not _is_order(plan.get("player_order", list(plan["players"])), plan["players"]):
-        yield Misshapen("config.json, player_order", "it must name every player once")
+        yield MalformedData("config.json, player_order", "it must name every player once")
     if not bad and (len(plan["players"]) > _MOST_PLAYERS or not 0 <= plan["retries"] <= _MOST_RETRIES):
-        yield Misshapen("config.json", f"it may have {_MOST_PLAYERS} players and {_MOST_RETRIES} retries")
+        yield MalformedData("config.json", f"it may have {_MOST_PLAYERS} players and {_MOST_RETRIES} retries")
     if not isinstance(results, dict):
-        yield Misshapen("results.json", f"expected a table of names and values, got {type(results).__name__}")
+        yield MalformedData("results.json", f"expected a table of names and values, got {type(results).__name__}")
     for number, game in enumerate(games, 1):
         yield from _game_problems(game, f"episodes.jsonl, line {number}")
 
@@ -114,25 +114,25 @@ def _is_order(order: Any, players: Mapping[str, Any]) -> bool:
     return is_texts and len(order) == len(players) and set(order) == players.keys()
 
 
-def _game_problems(game: Any, place: str) -> Iterator[Misshapen]:
+def _game_problems(game: Any, place: str) -> Iterator[MalformedData]:
     wrong = list(shape(game, _GAME, place))
     yield from wrong
     if wrong:
         return
     if game["status"] not in STATUSES:
-        yield Misshapen(place, f"status must be one of {', '.join(STATUSES)}, got {game['status']!r}")
+        yield MalformedData(place, f"status must be one of {', '.join(STATUSES)}, got {game['status']!r}")
     seats = game["seat_map"].keys()
     if len(seats) > _MOST_SEATS or not all(isinstance(name, str) for name in game["seat_map"].values()):
-        yield Misshapen(place, f"seat_map must give at most {_MOST_SEATS} seats a player each")
+        yield MalformedData(place, f"seat_map must give at most {_MOST_SEATS} seats a player each")
     for key in ("returns", "scores", "seats", "teams"):
         is_whole = game[key].keys() == seats or (game["status"] == "env_error" and not game[key])
         kinds = {"teams": str, "seats": dict}.get(key, NUMBER)
         if not is_whole or not all(is_kind(value, kinds) for value in game[key].values()):
-            yield Misshapen(place, f"{key} must have a value for each of {', '.join(seats)}")
+            yield MalformedData(place, f"{key} must have a value for each of {', '.join(seats)}")
     if not all(isinstance(name, str) and name in seats for name in game["winners"]):
-        yield Misshapen(place, f"winners must be seats, got {game['winners']}")
+        yield MalformedData(place, f"winners must be seats, got {game['winners']}")
     for action in game["actions"]:
         is_pair = isinstance(action, list) and len(action) == 2
         if not is_pair or type(action[0]) is not int or not isinstance(action[1], str):
-            yield Misshapen(place, "actions must be pairs of a seat's number and a text")
+            yield MalformedData(place, "actions must be pairs of a seat's number and a text")
             break

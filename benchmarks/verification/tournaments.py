@@ -12,7 +12,7 @@ from typing import Any
 from turngym.benchmarks.evaluation.remade import CANNOT_BE_MADE
 from turngym.benchmarks.evaluation.rulesets import game_ruleset_hash
 from turngym.benchmarks.tournaments.pairings import Match, schedule
-from turngym.benchmarks.tournaments.plan import Plan
+from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.results import results
 from turngym.benchmarks.tournaments.submission import PlayedTournament
 from turngym.benchmarks.verification.findings import Finding, differs
@@ -27,14 +27,14 @@ _MOST_ERRORS, _MOST_MISSING = 0.01, 1_000
 _SHOWN = 60
 
 
-def plan_of(tournament: PlayedTournament) -> tuple[Plan | None, str]:
+def plan_of(tournament: PlayedTournament) -> tuple[TournamentPlan | None, str]:
     """Return the plan, or None and why its game must not or cannot be made here."""
     told = tournament.plan
     if reason := game_refusal(told["game"], told["options"]):
         return None, reason
     names = ("game", "players", "blocks", "seed", "options", "pairing", "sides", "retries")
     try:
-        plan = Plan(**{name: told[name] for name in names})
+        plan = TournamentPlan(**{name: told[name] for name in names})
         Table(plan.make_game(), retries=plan.retries)
         next(schedule(plan.make_game(), list(plan.players), plan.pairing, 1, plan.seed))
     except (*CANNOT_BE_MADE, StopIteration) as error:
@@ -42,7 +42,7 @@ def plan_of(tournament: PlayedTournament) -> tuple[Plan | None, str]:
     return plan, ""
 
 
-def schedule_findings(tournament: PlayedTournament, plan: Plan) -> Iterator[Finding]:
+def schedule_findings(tournament: PlayedTournament, plan: TournamentPlan) -> Iterator[Finding]:
     """Yield games that are missing, twice, or foreign, and those with other seeds or players than were drawn."""
     most = len(tournament.games) + _MOST_MISSING  # however many there are: a long schedule is not even written out
     scheduled = schedule(plan.make_game(), list(plan.players), plan.pairing, plan.blocks, plan.seed)
@@ -82,7 +82,7 @@ def _match_findings(game: Mapping[str, Any], match: Match, plan: Mapping[str, An
         yield Finding("winner", place, "it broke, but has winners")
 
 
-def ruleset_finding(tournament: PlayedTournament, plan: Plan) -> Iterator[Finding]:
+def ruleset_finding(tournament: PlayedTournament, plan: TournamentPlan) -> Iterator[Finding]:
     """Yield a hash of the game's behaviour that is not the one found here."""
     found, told = game_ruleset_hash(plan.game, plan.make_game()), tournament.plan["ruleset_hash"]
     if found != told:
@@ -130,7 +130,7 @@ def _equal(told: Any, expected: Any) -> bool:
 
 
 def replay_games(
-    tournament: PlayedTournament, plan: Plan, share: float, seed: int, seconds: float = 60.0
+    tournament: PlayedTournament, plan: TournamentPlan, share: float, seed: int, seconds: float = 60.0
 ) -> tuple[int, int, list[Finding]]:
     """Play games again, from their seeds and actions: all of them as far as time allows, in a drawn order.
 
@@ -156,7 +156,7 @@ def replay_games(
     return len(sound), played, findings
 
 
-def _replayed(game: Mapping[str, Any], plan: Plan) -> Iterator[Finding]:
+def _replayed(game: Mapping[str, Any], plan: TournamentPlan) -> Iterator[Finding]:
     place = place_of(game)
     table = Table(plan.make_game(), retries=0)  # what is recorded are the actions that were taken
     begin_game(table, game["seed"])

@@ -40,6 +40,7 @@ from turngym.benchmarks.verification.tournaments import (
 )
 from turngym.envs.multiagent.registration import GAMES
 from turngym.errors import ConfigError
+from turngym.exports import renamed_names
 from turngym.system.limited import CallLimits, LimitedProcess, LimitReached
 
 Label = Literal["rejected", "self-reported", "partly replayed", "replayed"]
@@ -177,7 +178,7 @@ def _unnoticed(label: str, claims: int, played: int) -> str:
     )
 
 
-def checked(
+def verify_submission(
     path: str | Path,
     *,
     replay: float = 0.05,
@@ -260,3 +261,6 @@ def _notes(submission: Submission) -> Iterator[str]:
         yield f"in {cut} episodes the next prompt did not fit the model's context, which counts as failed"
     if submission.metadata.get("trained_on_suite") is None:
         yield "metadata.json does not say whether the agent was trained on the suite"
+
+
+__getattr__ = renamed_names(__name__, {"checked": "verify_submission"})

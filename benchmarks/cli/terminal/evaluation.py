@@ -27,7 +27,7 @@ from turngym.agents.pass_k import repeated_attempts
 from turngym.agents.server_agent import ServerAgent
 from turngym.agents.styled_agent import StyledServerAgent
 from turngym.agents.usage import Usage
-from turngym.benchmarks.evaluation.records import Played, normalised, results
+from turngym.benchmarks.evaluation.records import Evaluation, normalised, results
 from turngym.benchmarks.evaluation.run import Watcher
 from turngym.benchmarks.evaluation.scoring import verifier_usage
 from turngym.benchmarks.statistics.normalised import normalised_mean
@@ -129,7 +129,7 @@ def show_retries(agent: Agent) -> None:
     server.on_failure = tell
 
 
-def require_answers(played: Played) -> None:
+def require_answers(played: Evaluation) -> None:
     """Refuse an evaluation in which no call of the model was answered: 0 would be no score.
 
     Raises:
@@ -162,7 +162,7 @@ def usage_text(usage: Usage) -> str:
     return ", ".join(parts)
 
 
-def remarks(played: Played, out: Path | None) -> Iterator[str]:
+def remarks(played: Evaluation, out: Path | None) -> Iterator[str]:
     """Yield what a person should know beside the tables: what was used, what failed, what is missing, where it lies."""
     if _is_counted(played.usage):
         yield usage_text(played.usage)
@@ -216,7 +216,7 @@ def cut_episodes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"{env}: in {count} a prompt did not fit, which counts as a failure: {why[:300]}"
 
 
-def results_tables(played: Played) -> Iterator[Table]:
+def results_tables(played: Evaluation) -> Iterator[Table]:
     """Yield one table an environment, and one for the mean of a suite; the baselines have columns of their own."""
     suite, others = played.result.suite, played.baselines
     shares = normalised(played)
@@ -243,7 +243,7 @@ def results_tables(played: Played) -> Iterator[Table]:
         yield table
 
 
-def _empty_table(title: str, played: Played) -> Table:
+def _empty_table(title: str, played: Evaluation) -> Table:
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("metric", min_width=17)
     for name in (played.agent_name, "95 % interval", *played.baselines):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from turngym.benchmarks.evaluation.submission import sound_submission
+from turngym.benchmarks.evaluation.submission import load_submission
 from turngym.benchmarks.machine import machine
 from turngym.benchmarks.verification.verify import verify
 from turngym.storage.files import write_json
@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
         print(__doc__)
         return 2
     found = verify(folders[0], baselines=is_full)
-    submission = sound_submission(Path(folders[0]))
+    submission = load_submission(Path(folders[0]))
     results, config = submission.results, submission.config
     if not found.is_accepted or results.get("baselines", {}).keys() != {"random", "expert"}:
         print(f"{folders[0]} is no sound evaluation with --baselines; see turngym verify {folders[0]}")

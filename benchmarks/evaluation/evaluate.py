@@ -1,0 +1,97 @@
+"""An evaluation in one call: what ``turngym eval`` does, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from turngym.agents.backends import AgentSettings, make_agent, settings_for
+from turngym.agents.backends.expert import ExpertAgent
+from turngym.agents.backends.random import RandomAgent
+from turngym.agents.core import Agent, EagerAgent
+from turngym.agents.rollout import Schedule
+from turngym.benchmarks.evaluation.plan import Execution, make_plan
+from turngym.benchmarks.evaluation.records import Evaluation
+from turngym.benchmarks.evaluation.run import EvaluationRun
+from turngym.benchmarks.suites import SUITES, Suite, single_suite
+from turngym.envs.own import find_spec
+from turngym.errors import ConfigError
+
+
+def evaluate(
+    target: str | Suite,
+    agent: str | Agent,
+    *,
+    episodes: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    wrappers: Sequence[str] = (),
+    repeats: int = 1,
+    seed: int = 0,
+    num_envs: int = 32,
+    backend: str = "sync",
+    schedule: Schedule | None = None,
+    baselines: bool = False,
+    out: str | Path | None = None,
+    resume: bool = False,
+    **settings: Any,
+) -> Evaluation:
+    """Evaluate an agent on a suite or an environment.
+
+    Args:
+        target: A suite or its name, or an environment: its id, ``"module:id"``, ``"module:Class"`` or
+            ``"path/to/file.py:Class"``.
+        agent: The agent, or what ``turngym eval --agent`` takes: ``"random"``, ``"hf:PATH"``, ``"openai:MODEL@URL"``.
+        episodes: Episodes of each environment, on distinct tasks; the suite's number, or up to 100, unless given.
+        options: Options of the environment; the split is ``"test"`` unless given. A suite has its own.
+        wrappers: Wrappers around the environment, the first innermost. A suite has its own.
+        repeats: Attempts at each task.
+        seed: Seed of what the agent draws and, outside of a suite, of the choice of tasks.
+        num_envs: Environments that are played side by side.
+        backend: Backend of the vector.
+        schedule: ``"lockstep"`` or ``"continuous"``; what fits the agent unless given.
+        baselines: Also play the random and the expert agent on the same tasks.
+        out: A folder for metadata, configuration, results, episodes and transcripts; nothing is written unless given.
+        resume: Continue the evaluation in that folder.
+        **settings: Fields of :class:`~turngym.agents.backends.AgentSettings` for an agent that is given by name, such as
+            ``temperature`` (0 unless given), ``max_new_tokens``, ``format`` and ``prompt``.
+
+    Raises:
+        ConfigError: An option is wrong, or the environment has fewer tasks than episodes asked for.
+        UnknownName: There is no such suite, environment or agent.
+        RunFolderExists: The folder is not empty, and ``resume`` was not given.
+
+    >>> evaluate("turngym/GuessTheNumber-v0", "expert", episodes=4).mean.value
+    1.0
+    """
+    suite = _suite(target, episodes, options, wrappers, seed)
+    if isinstance(agent, str):
+        name, made_with = agent, settings_for(agent, **{"seed": seed, "temperature": 0.0, **settings})
+        player = make_agent(agent, made_with)
+    elif settings:
+        raise ConfigError(f"{', '.join(sorted(settings))}: an agent that has been made takes no settings.")
+    else:
+        name, made_with, player = type(agent).__name__, AgentSettings(seed=seed), agent
+    fitting: Schedule = "continuous" if isinstance(player, EagerAgent) else "lockstep"
+    return EvaluationRun(
+        make_plan(suite, episodes, repeats, backend),
+        player,
+        name,
+        made_with,
+        Execution(num_envs, backend, schedule or fitting),
+        {"random": RandomAgent(seed), "expert": ExpertAgent()} if baselines else {},
+        None if out is None else Path(out),
+        resume,
+    ).run()
+
+
+def _suite(
+    target: str | Suite, episodes: int | None, options: Mapping[str, Any] | None, wrappers: Sequence[str], seed: int
+) -> Suite:
+    suite = SUITES[target] if isinstance(target, str) and target in SUITES else target
+    if isinstance(suite, str):
+        env_id = find_spec(suite, SUITES, "suite or environment").id
+        return single_suite(env_id, {"split": "test", **(options or {})}, tuple(wrappers), episodes, seed)
+    if options or wrappers:
+        raise ConfigError(f"the suite {suite.name!r} has its own options and wrappers: leave yours out.")
+    return suite
