@@ -53,7 +53,7 @@ def evaluate(
         baselines: Also play the random and the expert agent on the same tasks.
         out: A folder for metadata, configuration, results, episodes and transcripts; nothing is written unless given.
         resume: Continue the evaluation in that folder.
-        **settings: Fields of :class:`~turngym.agents.backends.AgentSettings` for an agent that is given by name, such as
+        **settings: Fields of :class:`~turngym.agents.backends.AgentSettings` for an agent given by name, such as
             ``temperature`` (0 unless given), ``max_new_tokens``, ``format`` and ``prompt``.
 
     Raises:
