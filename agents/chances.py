@@ -12,7 +12,7 @@ from turngym.agents.generate import sampling_logprobs
 from turngym.agents.models import LanguageModel
 from turngym.agents.text_encoder import TextEncoder
 from turngym.agents.trajectory import Trajectory
-from turngym.wrappers.action_format import action_format
+from turngym.wrappers.actions.action_format import action_format
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.usage import Usage
-from turngym.wrappers.action_format import ActionFormat
+from turngym.wrappers.actions.action_format import ActionFormat
 
 Role = Literal["system", "user", "assistant"]
 ACTION = "action"

@@ -18,10 +18,10 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.agents.usage import usage_of
 from turngym.envs.own import find_spec
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.envs.vector.backend import VECTOR_BACKENDS, Backend, BackendOptions
-from turngym.envs.vector.boundary import is_for_program
-from turngym.envs.vector.maker import Maker
-from turngym.envs.vector.slot import Result
+from turngym.envs.vector.backends.base import VECTOR_BACKENDS, Backend, BackendOptions
+from turngym.envs.vector.slots.boundary import is_for_program
+from turngym.envs.vector.slots.maker import Maker
+from turngym.envs.vector.slots.slot import Result
 from turngym.errors import ConfigError, TurngymError, error_text
 from turngym.seeding import stream_seed
 from turngym.storage.files import write_atomic
@@ -80,7 +80,7 @@ class Guarded:
         self._backend = backend
 
     def run(self, *op: Any) -> Any:
-        """Run one operation of :class:`turngym.envs.vector.slot.Slot` and return its answer."""
+        """Run one operation of :class:`turngym.envs.vector.slots.slot.Slot` and return its answer."""
         return self._backend.run([0], [op])[0]
 
     def reset(self, seed: int) -> Result:

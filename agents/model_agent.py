@@ -15,7 +15,7 @@ from turngym.agents.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import Turn
 from turngym.agents.usage import Usage
-from turngym.wrappers.action_format import action_format
+from turngym.wrappers.actions.action_format import action_format
 
 
 class ModelAgent(Agent, ChatModel):

@@ -18,7 +18,7 @@ from turngym.agents.prompt_text import PromptConfig
 from turngym.envs.registration import env_refusal
 from turngym.errors import ConfigError, TurngymError
 from turngym.storage.files import write_json
-from turngym.wrappers.action_format import action_format
+from turngym.wrappers.actions.action_format import action_format
 from turngym.wrappers.wrapping import Wrapping, is_left_out, wrapper_refusal
 
 MODEL_FILE = "turngym.json"

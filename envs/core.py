@@ -59,8 +59,12 @@ def too_long(action: str, longest: int) -> str:
 
 
 def _place_of(kind: type) -> str:
-    """Return the module that a class is from; of a file that need not be installed, its name."""
+    """Return the module that a class is from: the package that exports it, or the name of a file of one's own."""
     module = kind.__module__
+    package, _, last = module.rpartition(".")
+    if module.startswith("turngym.") and last in ("env", "game"):
+        is_exported = getattr(sys.modules.get(package), kind.__name__, None) is kind
+        return package if is_exported else module
     if module.startswith("turngym_file_"):  # of turngym.loading, which is not needed to import turngym
         return os.path.basename(getattr(sys.modules.get(module), "__file__", None) or module)
     return module

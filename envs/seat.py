@@ -15,7 +15,7 @@ from turngym.envs.multiagent.players import PLAYERS, Player, make_player
 from turngym.envs.multiagent.registration import GAMES, game_class, game_refusal, make_game
 from turngym.envs.multiagent.table import SeatView, Table
 from turngym.envs.settings import worded
-from turngym.envs.textgames.procedural import refuse_task
+from turngym.envs.validation import refuse_task
 from turngym.errors import ConfigError, nearest
 from turngym.seeding import restart, stream_seed
 from turngym.types import JSONValue

@@ -12,6 +12,7 @@ import gymnasium
 from turngym.envs.hooks import RenamedHooks
 from turngym.envs.settings import Configured
 from turngym.errors import ConfigError, EpisodeOver, error_text
+from turngym.moved import current
 from turngym.types import INFO_TYPES, JSONValue
 
 ObsT = TypeVar("ObsT")
@@ -139,7 +140,7 @@ class SnapshotEnv(RenamedHooks, Configured, gymnasium.Env[ObsT, str], ABC):
         """Return what a snapshot of this environment and these options holds."""
         try:
             content = json.loads(snapshot)
-            found = content["format"], content["env_id"], content["settings"]
+            found = content["format"], current(str(content["env_id"])), content["settings"]
             told = f"{found[1]} with {found[2]}"[:_LONGEST_TOLD]
             expected = _SNAPSHOT_FORMAT, self.env_id, json.loads(json.dumps(self.settings))
             is_ours = found == expected

@@ -68,7 +68,7 @@ def replay(text: str, wrap: Rewrap | None = None) -> str:
     Args:
         text: The transcript.
         wrap: Puts the wrappers that the first line names around the environment;
-            :func:`turngym.wrappers.replay.rewrap` does.
+            :func:`turngym.wrappers.recording.replay.rewrap` does.
 
     Raises:
         ConfigError: The text is no transcript, or one of a wrapped environment and there is no ``wrap``.
@@ -89,7 +89,8 @@ def replay(text: str, wrap: Rewrap | None = None) -> str:
         raise ConfigError(f"this transcript is of {env_id!r}, which is not registered: import its module first.")
     if wrappers and wrap is None:
         raise ConfigError(
-            "this transcript was played under wrappers: pass wrap=turngym.wrappers.replay.rewrap to put them on again."
+            "this transcript was played under wrappers: pass wrap=turngym.wrappers.recording.replay.rewrap to put them "
+            "on again."
         )
     env = gymnasium.make(env_id, **settings)
     try:

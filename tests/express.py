@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from turngym.envs.textworlds.textworld_express import TextWorldExpress
+from turngym.envs.textworlds.textworld_express.env import TextWorldExpress
 
 pytest.importorskip("textworld_express", reason="needs the optional package textworld-express")
 if shutil.which("java") is None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from turngym.envs.web.chromium import PROGRAMS
-from turngym.envs.web.miniwob import MiniWoB
-from turngym.envs.web.miniwob_tasks import pages_folder
-from turngym.envs.web.thread import close_shared_pool
+from turngym.envs.web.driver.chromium import PROGRAMS
+from turngym.envs.web.driver.thread import close_shared_pool
+from turngym.envs.web.miniwob.env import MiniWoB
+from turngym.envs.web.miniwob.tasks import pages_folder
 from turngym.errors import MissingExtra
 
 pytest.importorskip("playwright", reason="needs the optional package playwright")

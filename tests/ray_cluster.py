@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.envs.vector.ray import RayBackend
+from turngym.envs.vector.backends.ray import RayBackend
 
 FOLDER = Path(__file__).parent.parent / ".venvs" / "ray"
 NODE = {"num_cpus": 8, "object_store_memory": 80 * 1024 * 1024}

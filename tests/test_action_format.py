@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import turngym  # noqa: F401  (registers the environments)
 from turngym.errors import UnknownName
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.action_format import FORMATS, action_format, parse_boxed, parse_json, parse_tag
+from turngym.wrappers.actions.action_format import FORMATS, action_format, parse_boxed, parse_json, parse_tag
 
 ACTIONS = st.text(
     st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters="{}<>"), min_size=1

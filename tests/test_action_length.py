@@ -8,7 +8,7 @@ import pytest
 from turngym.envs.core import LONGEST_ACTION, TextEnv
 from turngym.envs.multiagent.table import Table
 from turngym.envs.registration import specs
-from turngym.envs.tablegames.kuhn_poker import KuhnPoker
+from turngym.envs.tablegames.kuhn_poker.game import KuhnPoker
 from turngym.errors import MissingExtra
 from turngym.wrappers.wrapping import wrap
 

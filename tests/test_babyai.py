@@ -10,10 +10,10 @@ import pytest
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.instances import split_of
-from turngym.envs.textworlds import babyai_levels
-from turngym.envs.textworlds.babyai import ACTIONS, NOTHING_HAPPENS, UNKNOWN_ACTION, BabyAI
-from turngym.envs.textworlds.babyai_levels import levels, make_level, own_limit, parts_done
-from turngym.envs.textworlds.babyai_view import FACING, Seen, cell_of, describe, look, map_text, name_of, remember
+from turngym.envs.textworlds.babyai import levels as babyai_levels
+from turngym.envs.textworlds.babyai.env import ACTIONS, NOTHING_HAPPENS, UNKNOWN_ACTION, BabyAI
+from turngym.envs.textworlds.babyai.levels import levels, make_level, own_limit, parts_done
+from turngym.envs.textworlds.babyai.view import FACING, Seen, cell_of, describe, look, map_text, name_of, remember
 from turngym.errors import ConfigError, ExpertLost, MissingExtra, SnapshotUnsupported, UnknownName
 
 pytest.importorskip("minigrid", reason="needs the optional package minigrid")

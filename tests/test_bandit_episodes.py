@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.bandit import BernoulliBandit, GaussianBandit
-from turngym.envs.textgames.bandit_players import bonus
-from turngym.envs.textgames.bandit_scenarios import SCENARIOS
+from turngym.envs.textgames.bandit.env import BernoulliBandit, GaussianBandit
+from turngym.envs.textgames.bandit.players import bonus
+from turngym.envs.textgames.bandit.scenarios import SCENARIOS
 from turngym.errors import ConfigError
 
 Kind: TypeAlias = type[BernoulliBandit] | type[GaussianBandit]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from turngym.envs.textgames.bandit_metrics import (
+from turngym.envs.textgames.bandit.metrics import (
     bernoulli_divergence,
     expected_regret,
     fit_regret_curve,
@@ -19,7 +19,7 @@ from turngym.envs.textgames.bandit_metrics import (
     minimal_fraction,
     optimal_fraction,
 )
-from turngym.envs.textgames.bandit_players import ucb
+from turngym.envs.textgames.bandit.players import ucb
 from turngym.errors import ConfigError
 from turngym.seeding import stream
 

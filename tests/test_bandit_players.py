@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.textgames.bandit_players import (
+from turngym.envs.textgames.bandit.players import (
     LinUCB,
     bonus,
     greedy,

@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from turngym.envs.textgames import SPECS
-from turngym.envs.textgames.bandit import ArmedBandit, BernoulliBandit, GaussianBandit
-from turngym.envs.textgames.bandit_metrics import expected_regret, fit_regret_curve, lai_robbins_slope
+from turngym.envs.textgames.bandit.env import ArmedBandit, BernoulliBandit, GaussianBandit
+from turngym.envs.textgames.bandit.metrics import expected_regret, fit_regret_curve, lai_robbins_slope
 from turngym.seeding import stream
 
 Kind: TypeAlias = type[BernoulliBandit] | type[GaussianBandit]

@@ -6,9 +6,9 @@ from functools import cache
 import pytest
 from table_play import match, say, started
 
-from turngym.envs.tablegames import bargaining_rules as rules
-from turngym.envs.tablegames.bargaining import Bargaining
-from turngym.envs.tablegames.bargaining_players import SubgamePerfectPlayer
+from turngym.envs.tablegames.bargaining import rules as rules
+from turngym.envs.tablegames.bargaining.game import Bargaining
+from turngym.envs.tablegames.bargaining.players import SubgamePerfectPlayer
 from turngym.errors import ConfigError
 
 DISCOUNTS = [1.0, 0.95, 0.9, 0.8]

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.blackjack import ACTIONS, Blackjack
-from turngym.envs.textgames.blackjack_rules import outcomes
-from turngym.envs.textgames.blackjack_solver import WINS, game_value
+from turngym.envs.textgames.blackjack.env import ACTIONS, Blackjack
+from turngym.envs.textgames.blackjack.rules import outcomes
+from turngym.envs.textgames.blackjack.solver import WINS, game_value
 from turngym.errors import ConfigError
 
 

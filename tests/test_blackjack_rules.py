@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.textgames.blackjack_rules import (
+from turngym.envs.textgames.blackjack.rules import (
     dealer_hand,
     hand_text,
     outcomes,
@@ -16,7 +16,7 @@ from turngym.envs.textgames.blackjack_rules import (
     total,
     worth,
 )
-from turngym.envs.textgames.blackjack_solver import (
+from turngym.envs.textgames.blackjack.solver import (
     ENDLESS,
     MONEY,
     WINS,

@@ -13,7 +13,7 @@ import pytest
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.adapters.browsergym import BrowserGym
-from turngym.envs.web.chromium import PROGRAMS
+from turngym.envs.web.driver.chromium import PROGRAMS
 from turngym.errors import MissingExtra, UnknownName
 from turngym.system.processes import descendants
 

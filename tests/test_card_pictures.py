@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from turngym.envs.textgames import drawing
-from turngym.envs.textgames.blackjack import Blackjack
+from turngym.envs.textgames.blackjack.env import Blackjack
 from turngym.envs.textgames.card_pictures import BACK, CARD_HEIGHT, CARD_WIDTH, GAP, card, place_row, row_width
-from turngym.envs.textgames.ez_points import EZPoints
+from turngym.envs.textgames.ez_points.deals import RANKS
+from turngym.envs.textgames.ez_points.env import EZPoints
 from turngym.envs.textgames.number_line import NumberLine
-from turngym.envs.textgames.points_deals import RANKS
 
 POINTS24: dict[str, Any] = {"cards": 4, "target": 24, "operators": "+-*/"}
 

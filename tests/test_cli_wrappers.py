@@ -11,7 +11,7 @@ from turngym.benchmarks.suites import SuiteEntry
 from turngym.errors import ConfigError
 from turngym.trainers.config import TrainConfig, config_from_json
 from turngym.trainers.setup import training_vector
-from turngym.wrappers.replay import replay_transcript
+from turngym.wrappers.recording.replay import replay_transcript
 
 HANOI = "turngym/TowerOfHanoi-v0"
 FOUR = ["--wrapper", "history:k=4", "--wrapper", "turn_limit:limit=2"]

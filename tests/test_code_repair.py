@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from turngym.envs.tools import grading
-from turngym.envs.tools.code_repair import CodeRepair, program_in, written
-from turngym.envs.tools.faults import TABLE, faults, fingerprint, prove
-from turngym.envs.tools.mutations import apply, changes
-from turngym.envs.tools.programs import programs
+from turngym.envs.tools.code_repair import grading
+from turngym.envs.tools.code_repair.env import CodeRepair, program_in, written
+from turngym.envs.tools.code_repair.faults import TABLE, faults, fingerprint, prove
+from turngym.envs.tools.code_repair.mutations import apply, changes
+from turngym.envs.tools.code_repair.programs import programs
 from turngym.envs.tools.sandbox import Limits, Result, Sandbox, Session
 from turngym.envs.tools.workbench import shared_sandbox
 from turngym.errors import ConfigError, MissingExtra

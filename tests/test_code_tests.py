@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngym.envs.tools.code_tests import read_code_tasks, read_test
-from turngym.envs.tools.values import decode, encode, same
+from turngym.envs.tools.code_repair.cases import read_code_tasks, read_test
+from turngym.envs.tools.code_repair.values import decode, encode, same
 from turngym.errors import ConfigError
 
 values = st.recursive(

@@ -6,9 +6,9 @@ import pytest
 from table_play import at_random, decisions, match, say, started
 
 from turngym.envs.multiagent.players import Player, make_player
-from turngym.envs.tablegames import connect_four_rules as rules
-from turngym.envs.tablegames.connect_four import ConnectFour, MinimaxPlayer, PerfectPlayer, SmallConnectFour, seen
-from turngym.envs.tablegames.connect_four_rules import WIN, Grid, Position
+from turngym.envs.tablegames.connect_four import rules as rules
+from turngym.envs.tablegames.connect_four.game import ConnectFour, MinimaxPlayer, PerfectPlayer, SmallConnectFour, seen
+from turngym.envs.tablegames.connect_four.rules import WIN, Grid, Position
 from turngym.errors import ConfigError
 from turngym.seeding import stream
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.bandit_contextual import ContextualBandit
-from turngym.envs.textgames.bandit_metrics import fit_regret_curve
-from turngym.envs.textgames.bandit_players import LinUCB
-from turngym.envs.textgames.bandit_readers import (
+from turngym.envs.textgames.bandit.contextual import ContextualBandit
+from turngym.envs.textgames.bandit.metrics import fit_regret_curve
+from turngym.envs.textgames.bandit.players import LinUCB
+from turngym.envs.textgames.bandit.readers import (
     MIDDLE,
     STRENGTH,
     THEMES,

@@ -12,7 +12,7 @@ from desktop_parts import skip_without_programs
 import turngym
 from turngym.envs.check import check
 from turngym.envs.desktop.env import Desktop
-from turngym.envs.desktop.goals import GOALS
+from turngym.envs.desktop.goals.table import GOALS
 from turngym.errors import ConfigError, EpisodeOver, SnapshotUnsupported, UnknownName
 
 skip_without_programs()

@@ -12,9 +12,9 @@ from turngym.envs.desktop import sandbox
 from turngym.envs.desktop.actions import read
 from turngym.envs.desktop.env import SIZE, Desktop
 from turngym.envs.desktop.folder import Folder
-from turngym.envs.desktop.goal import Goal
-from turngym.envs.desktop.goals import GOALS
-from turngym.envs.desktop.oracle import next_action
+from turngym.envs.desktop.goals.base import Goal
+from turngym.envs.desktop.goals.oracle import next_action
+from turngym.envs.desktop.goals.table import GOALS
 from turngym.envs.desktop.session import Window
 from turngym.envs.desktop.shown import files_text, windows_text
 from turngym.errors import MissingExtra

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngym.envs.desktop.folder import Folder
-from turngym.envs.desktop.goals import GOALS
+from turngym.envs.desktop.goals.table import GOALS
 from turngym.envs.desktop.sheets import Sheet, has_formulas, read, shown, with_values, write
 from turngym.envs.desktop.shown import files_text
 

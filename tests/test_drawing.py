@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from turngym.envs.textgames import drawing, fifteen_puzzle, game_2048, maze_picture, minesweeper_picture
+from turngym.envs.textgames import drawing
+from turngym.envs.textgames.fifteen_puzzle import env as fifteen_puzzle
+from turngym.envs.textgames.game_2048 import env as game_2048
+from turngym.envs.textgames.maze import picture as maze_picture
+from turngym.envs.textgames.minesweeper import picture as minesweeper_picture
 from turngym.errors import ConfigError
 
 

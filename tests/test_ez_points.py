@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.ez_points import EZPoints
-from turngym.envs.textgames.points_formula import evaluate, tokenize
+from turngym.envs.textgames.ez_points.env import EZPoints
+from turngym.envs.textgames.ez_points.formula import evaluate, tokenize
 from turngym.errors import ConfigError
 
 POINTS24: dict[str, Any] = {"cards": 4, "target": 24, "operators": "+-*/"}

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.fifteen_puzzle import FifteenPuzzle
-from turngym.envs.textgames.fifteen_puzzle_rules import MOVES, board_text, is_solvable, solved, total_distance
+from turngym.envs.textgames.fifteen_puzzle.env import FifteenPuzzle
+from turngym.envs.textgames.fifteen_puzzle.rules import MOVES, board_text, is_solvable, solved, total_distance
 
 EIGHT: dict[str, Any] = {"size": 3, "scramble": None, "max_turns": 50}
 

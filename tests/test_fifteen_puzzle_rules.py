@@ -7,7 +7,7 @@ from itertools import compress, permutations
 import numpy as np
 import pytest
 
-from turngym.envs.textgames.fifteen_puzzle_rules import (
+from turngym.envs.textgames.fifteen_puzzle.rules import (
     MOST_MOVES,
     MOVES,
     Board,
@@ -21,7 +21,7 @@ from turngym.envs.textgames.fifteen_puzzle_rules import (
     solved,
     total_distance,
 )
-from turngym.envs.textgames.fifteen_puzzle_solver import estimate, line_conflicts, shortest, solve
+from turngym.envs.textgames.fifteen_puzzle.solver import estimate, line_conflicts, shortest, solve
 
 ENOUGH = 10**9
 

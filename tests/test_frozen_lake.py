@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.frozen_lake import FrozenLake
-from turngym.envs.textgames.frozen_lake_rules import (
+from turngym.envs.textgames.frozen_lake.env import FrozenLake
+from turngym.envs.textgames.frozen_lake.rules import (
     MOVES,
     Lake,
     coordinate_text,

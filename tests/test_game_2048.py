@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames import game_2048_rules as rules
-from turngym.envs.textgames.game_2048 import Game2048
-from turngym.envs.textgames.game_2048_rules import (
+from turngym.envs.textgames.game_2048 import rules as rules
+from turngym.envs.textgames.game_2048.env import Game2048
+from turngym.envs.textgames.game_2048.rules import (
     MOVES,
     Board,
     best_move,

@@ -14,7 +14,7 @@ from turngym.agents.embedded import EmbeddedConfig
 from turngym.agents.models import LanguageModel
 from turngym.agents.self_play import LEARNER
 from turngym.benchmarks.cli.train import parse_train
-from turngym.envs.tablegames.kuhn_poker_rules import information_sets, uniform
+from turngym.envs.tablegames.kuhn_poker.rules import information_sets, uniform
 from turngym.errors import CheckpointError, ConfigError, UnknownName
 from turngym.trainers.algorithms import build
 from turngym.trainers.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig, config_from_json

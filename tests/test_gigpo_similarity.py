@@ -13,7 +13,7 @@ from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.gigpo import similar_anchors
 from turngym.trainers.turn_table import TurnTable, turn_table
-from turngym.wrappers.anchor import cluster
+from turngym.wrappers.observations.anchor import cluster
 
 
 def episode(anchors: Sequence[str], rewards: Sequence[float], group: int = 0) -> Trajectory:

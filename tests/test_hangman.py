@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.hangman import Hangman
-from turngym.envs.textgames.hangman_rules import best_guess, fits, revealed
+from turngym.envs.textgames.hangman.env import Hangman
+from turngym.envs.textgames.hangman.rules import best_guess, fits, revealed
 from turngym.envs.textgames.words import words
 from turngym.errors import ConfigError
 

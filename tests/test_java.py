@@ -97,7 +97,7 @@ def test_the_environment_without_java_names_the_runtime() -> None:
 
 
 def test_importing_the_environment_loads_no_bridge_to_java() -> None:
-    code = "import sys, turngym.envs.textworlds.textworld_express; sys.exit('py4j' in sys.modules)"
+    code = "import sys, turngym.envs.textworlds.textworld_express.env; sys.exit('py4j' in sys.modules)"
     assert run_python(code).returncode == 0
 
 

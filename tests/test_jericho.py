@@ -12,8 +12,8 @@ import pytest
 import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.check import check
 from turngym.envs.textworlds.jericho import NOT_FOR_PLAY, Jericho
-from turngym.envs.textworlds.textworld_build import ABOUT, STORY, built
-from turngym.envs.textworlds.textworld_games import read_params
+from turngym.envs.textworlds.textworld.build import ABOUT, STORY, built
+from turngym.envs.textworlds.textworld.games import read_params
 from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported, UnknownName
 
 pytestmark = [

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from table_play import match, say, started
 
-from turngym.envs.tablegames import kuhn_poker_rules as rules
-from turngym.envs.tablegames.kuhn_poker import KuhnPoker
-from turngym.envs.tablegames.kuhn_poker_players import EquilibriumPlayer, PolicyPlayer
+from turngym.envs.tablegames.kuhn_poker import rules as rules
+from turngym.envs.tablegames.kuhn_poker.game import KuhnPoker
+from turngym.envs.tablegames.kuhn_poker.players import EquilibriumPlayer, PolicyPlayer
 from turngym.errors import ConfigError
 
 SETS = rules.information_sets()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reward_games import walk
 
 from turngym.trainers.rewarding.turns import key_steps, states, task_key
-from turngym.wrappers.recipes import Recipe, canonical_action, lcs, matched, progress_labels, recipes
+from turngym.wrappers.rewards.recipes import Recipe, canonical_action, lcs, matched, progress_labels, recipes
 
 WORDS = st.text("abc", max_size=7)
 

@@ -11,17 +11,17 @@ import gymnasium
 import pytest
 from costs import MOST, growth
 
-import turngym.wrappers.tools
+import turngym.wrappers.tool_use.tools
 from turngym.agents.verifiers.model import read_score
-from turngym.envs.calls import harmless
 from turngym.envs.core import TextEnv
-from turngym.envs.json_text import first_object
 from turngym.envs.multiagent.game import Game
+from turngym.envs.parsing.calls import harmless
+from turngym.envs.parsing.json_text import first_object
+from turngym.envs.parsing.scanning import first_element, inside_braces, last_element, unfenced
 from turngym.envs.registration import specs
-from turngym.envs.scanning import first_element, inside_braces, last_element, unfenced
 from turngym.errors import MissingExtra
-from turngym.wrappers.action_format import FORMATS
-from turngym.wrappers.recipes import canonical_action
+from turngym.wrappers.actions.action_format import FORMATS
+from turngym.wrappers.rewards.recipes import canonical_action
 
 PIECES = (
     "<",
@@ -77,7 +77,9 @@ def test_shared_parsers(name: str) -> None:
 
 
 def test_calls_of_tools() -> None:
-    env = turngym.wrappers.tools.Tools(gymnasium.make("turngym/GuessTheNumber-v0"), tools=["tool_examples:add"])
+    env = turngym.wrappers.tool_use.tools.Tools(
+        gymnasium.make("turngym/GuessTheNumber-v0"), tools=["tool_examples:add"]
+    )
     env.reset(seed=0)
     for piece in (*delimiters(env.instructions), *PIECES):
         assert growth(env._call_in, piece) <= MOST, piece

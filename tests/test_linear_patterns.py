@@ -12,9 +12,9 @@ FOLDERS = ("envs", "wrappers", "agents", "trainers", "turngym", "benchmarks/cli"
 BOUNDED = {
     "turngym.envs.adapters.gymnasium_text._PAINTED": "the text is cut behind the last place where it can end",
     "turngym.envs.household.alfworld_games._HELP": "reads a file of games that the user has named",
-    "turngym.envs.tools.math_reading._MATRIX": "at most 2,000 characters are read",
-    "turngym.envs.tools.math_reading._TOKEN": "at most 2,000 characters are read",
-    "turngym.envs.web.miniwob_tasks._PICTURE": "reads pages that are part of MiniWoB",
+    "turngym.envs.tools.math_python.reading._MATRIX": "at most 2,000 characters are read",
+    "turngym.envs.tools.math_python.reading._TOKEN": "at most 2,000 characters are read",
+    "turngym.envs.web.miniwob.tasks._PICTURE": "reads pages that are part of MiniWoB",
     "turngym.envs.web.oracles": "read pages that are part of MiniWoB",
 }
 """Expressions that are not linear -> why that costs nothing."""

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.mastermind import Mastermind
-from turngym.envs.textgames.mastermind_rules import Kind, all_codes, fits
+from turngym.envs.textgames.mastermind.env import Mastermind
+from turngym.envs.textgames.mastermind.rules import Kind, all_codes, fits
 
 CLASSIC = all_codes(Kind(4, 6, repeats=True))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.textgames.mastermind_rules import (
+from turngym.envs.textgames.mastermind.rules import (
     Kind,
     Row,
     all_codes,

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngym.benchmarks.studies.checks.fuzz_answers import GOLDS, answers
-from turngym.envs.tools import math_answers
-from turngym.envs.tools.math_answers import require_comparison, same_answer
-from turngym.envs.tools.math_exact import exact
-from turngym.envs.tools.math_limits import MOST_STEPS, Steps
-from turngym.envs.tools.math_reading import Tree, Unreadable, read_answer
+from turngym.envs.tools.math_python import answers as math_answers
+from turngym.envs.tools.math_python.answers import require_comparison, same_answer
+from turngym.envs.tools.math_python.exact import exact
+from turngym.envs.tools.math_python.limits import MOST_STEPS, Steps
+from turngym.envs.tools.math_python.reading import Tree, Unreadable, read_answer
 from turngym.errors import MissingExtra
 
 PUBLISHED = Path(__file__).parent.parent.parent / "shared" / "data" / "math"
@@ -196,7 +196,7 @@ HANGING = ("sin(999999!)", "cos(10^(10^6))", "cos(i*10^(10^6))", "tan((9^9^5)^(1
 def test_functions_of_giants_are_not_worked_out(answer: str) -> None:
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_CPU, (20, 20))\n"
-        "from turngym.envs.tools.math_answers import same_answer\nprint(same_answer(sys.argv[1], '17'))"
+        "from turngym.envs.tools.math_python.answers import same_answer\nprint(same_answer(sys.argv[1], '17'))"
     )
     done = subprocess.run([sys.executable, "-c", code, answer], capture_output=True, text=True, check=False)
     assert done.stdout == "False\n", done

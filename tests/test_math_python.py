@@ -13,11 +13,11 @@ import gymnasium
 import numpy as np
 import pytest
 
-from turngym.envs.calls import cut, harmless
+from turngym.envs.parsing.calls import cut, harmless
 from turngym.envs.tools.calls import read, show, write
-from turngym.envs.tools.math_answers import same_answer
-from turngym.envs.tools.math_python import MathPython
-from turngym.envs.tools.problems import KINDS, LEVELS, draw_problem
+from turngym.envs.tools.math_python.answers import same_answer
+from turngym.envs.tools.math_python.env import MathPython
+from turngym.envs.tools.math_python.problems import KINDS, LEVELS, draw_problem
 from turngym.envs.tools.sandbox import Limits, Result
 from turngym.envs.tools.workbench import Workbench, shared_sandbox
 from turngym.errors import ConfigError, MissingExtra

@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 from table_play import match, say, started
 
-from turngym.envs.tablegames import matrix_rules as rules
-from turngym.envs.tablegames.matrix_games import (
+from turngym.envs.tablegames.matrix_games import rules as rules
+from turngym.envs.tablegames.matrix_games.game import (
     BattleOfTheSexes,
     Chicken,
     MatchingPennies,

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.maze import Maze
-from turngym.envs.textgames.maze_rules import MOVES, distances, doors, offsets, rooms
+from turngym.envs.textgames.maze.env import Maze
+from turngym.envs.textgames.maze.rules import MOVES, distances, doors, offsets, rooms
 
 NEAR: dict[str, Any] = {"size": 13, "loops": 0.1, "view": "near", "radius": 2, "max_turns": 200}
 # A corridor along the top, a way down on the right.

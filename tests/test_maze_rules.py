@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from turngym.envs.textgames.maze_rules import (
+from turngym.envs.textgames.maze.rules import (
     MOVES,
     all_open,
     carve,

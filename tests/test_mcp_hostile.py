@@ -7,9 +7,9 @@ from typing import Any
 import gymnasium
 import pytest
 
-from turngym.wrappers.mcp_tools import McpServer
-from turngym.wrappers.tool_schema import Tool
-from turngym.wrappers.tools import Tools
+from turngym.wrappers.tool_use.mcp_tools import McpServer
+from turngym.wrappers.tool_use.tool_schema import Tool
+from turngym.wrappers.tool_use.tools import Tools
 
 SERVER = r"""
 import json, sys, time

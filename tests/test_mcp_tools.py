@@ -11,9 +11,9 @@ import pytest
 import turngym
 from turngym.errors import ConfigError, MissingExtra
 from turngym.wrappers import Wrapping
-from turngym.wrappers.mcp_tools import McpServer
-from turngym.wrappers.tool_schema import problem_with
-from turngym.wrappers.tools import Tools
+from turngym.wrappers.tool_use.mcp_tools import McpServer
+from turngym.wrappers.tool_use.tool_schema import problem_with
+from turngym.wrappers.tool_use.tools import Tools
 
 GAME = "turngym/GuessTheNumber-v0"
 HAS_MCP = importlib.util.find_spec("mcp") is not None

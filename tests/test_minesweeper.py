@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.minesweeper import Minesweeper
-from turngym.envs.textgames.minesweeper_rules import Grid
+from turngym.envs.textgames.minesweeper.env import Minesweeper
+from turngym.envs.textgames.minesweeper.rules import Grid
 
 SMALL: dict[str, Any] = {"rows": 5, "columns": 5, "mines": 3, "max_turns": 30}
 # * . . . .     cells with mines: 0 0, 2 4 and 3 4; opened at the start: 4 0

@@ -6,8 +6,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from turngym.envs.textgames.minesweeper_layouts import draw_mines, other_mines
-from turngym.envs.textgames.minesweeper_rules import Grid, Knowledge, cells_of, opened, set_of, solvable
+from turngym.envs.textgames.minesweeper.layouts import draw_mines, other_mines
+from turngym.envs.textgames.minesweeper.rules import Grid, Knowledge, cells_of, opened, set_of, solvable
 
 SHAPES = [(1, 4), (3, 3), (5, 8), (8, 5), (12, 12)]
 

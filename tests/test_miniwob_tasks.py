@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from miniwob_pages import pool
 
-from turngym.envs.web.miniwob import MiniWoB
-from turngym.envs.web.miniwob_oracles import ORACLES
-from turngym.envs.web.miniwob_tasks import RELOADED, REWOUND, TASKS
+from turngym.envs.web.miniwob.env import MiniWoB
+from turngym.envs.web.miniwob.oracles.table import ORACLES
+from turngym.envs.web.miniwob.tasks import RELOADED, REWOUND, TASKS
 
 pytestmark = pytest.mark.integration
 __all__ = ["pool"]  # fixtures

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from miniwob_pages import make, pool
 
-from turngym.envs.web.frames import can_be_steered
-from turngym.envs.web.miniwob import MiniWoB
-from turngym.envs.web.miniwob_tasks import pages_folder
-from turngym.envs.web.tab import BrowserFault
-from turngym.envs.web.thread import BrowserThread, shared_pool
+from turngym.envs.web.driver.frames import can_be_steered
+from turngym.envs.web.driver.tab import BrowserFault
+from turngym.envs.web.driver.thread import BrowserThread, shared_pool
+from turngym.envs.web.miniwob.env import MiniWoB
+from turngym.envs.web.miniwob.tasks import pages_folder
 from turngym.errors import ConfigError
 
 pytestmark = pytest.mark.integration

@@ -18,7 +18,7 @@ from turngym.envs.multiagent import make_aec
 from turngym.errors import MissingExtra
 from turngym.trainers.run_folder import RunFolder
 from turngym.wrappers import wrap
-from turngym.wrappers.replay import replay_jsonl
+from turngym.wrappers.recording.replay import replay_jsonl
 
 ARCHIVE = Path(__file__).parent / "old_files" / "0.1.0.tar.xz"
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.textgames.points_deals import card_value, shown_as, solvable_deals
-from turngym.envs.textgames.points_formula import START, Stack, evaluate, is_formula, next_tokens, read, tokenize
-from turngym.envs.textgames.points_solver import completion, factors, formulas, is_solvable, solution, splits
+from turngym.envs.textgames.ez_points.deals import card_value, shown_as, solvable_deals
+from turngym.envs.textgames.ez_points.formula import START, Stack, evaluate, is_formula, next_tokens, read, tokenize
+from turngym.envs.textgames.ez_points.solver import completion, factors, formulas, is_solvable, solution, splits
 
 Trees = Iterator[tuple[str, Fraction]]
 

@@ -16,7 +16,7 @@ from turngym.errors import ConfigError
 from turngym.trainers.rewarding.labels import find_recipes, label_progress, with_progress
 from turngym.trainers.rewarding.recordings import read_trajectories
 from turngym.wrappers import wrap
-from turngym.wrappers.recipes import Recipe, RecipeBook
+from turngym.wrappers.rewards.recipes import Recipe, RecipeBook
 
 SHOP = "turngym/WebShop-v0"
 HEAD = "'format': 'turngym recipes 1'"

@@ -21,7 +21,7 @@ Make = Callable[..., TextVectorEnv]
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    monkeypatch.setattr("turngym.envs.vector.thread._CLOSE_SECONDS", 0.3)
+    monkeypatch.setattr("turngym.envs.vector.backends.thread._CLOSE_SECONDS", 0.3)
     opened: list[TextVectorEnv] = []
 
     def make(backend: str, env_fns: list[Any], **options: Any) -> TextVectorEnv:

@@ -19,7 +19,7 @@ from turngym.agents.evaluate import evaluate, write_episodes
 from turngym.agents.rollout import rollout
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.envs.core import TextEnv
-from turngym.envs.textgames.sokoban import Sokoban
+from turngym.envs.textgames.sokoban.env import Sokoban
 from turngym.envs.transcript import replay, transcript
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, ModelError

@@ -18,7 +18,7 @@ from vector_envs import Waiting
 from vector_play import assert_faulted, play, without
 
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.envs.vector.process import ProcessBackend
+from turngym.envs.vector.backends.process import ProcessBackend
 from turngym.errors import ConfigError, TurngymError
 
 LIMIT = 1.5
@@ -177,7 +177,7 @@ def test_a_worker_that_was_stopped_is_replaced_and_costs_no_episode(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It does not begin what it is told, so that no limit of an operation is about it."""
-    monkeypatch.setattr("turngym.envs.vector.process._SILENT_SECONDS", 0.5)
+    monkeypatch.setattr("turngym.envs.vector.backends.process._SILENT_SECONDS", 0.5)
     vector, twin = make("process", [toy_envs.Faulty] * 2), make("sync", [toy_envs.Faulty] * 2)
     for each in (vector, twin):
         each.reset(seed=1)

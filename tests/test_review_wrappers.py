@@ -19,7 +19,7 @@ from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.errors import ConfigError
 from turngym.types import INFO_TYPES
 from turngym.wrappers import Wrapping, wrap
-from turngym.wrappers.replay import replay_jsonl
+from turngym.wrappers.recording.replay import replay_jsonl
 
 COUNTER = "toy/Counter-v0"
 PAIRS = [pair for number, pair in enumerate(itertools.permutations(NAMES, 2)) if number % 3 == 0]

@@ -24,7 +24,7 @@ from turngym.trainers.reward_models.spa import completed, outcome_loss, step_rew
 from turngym.trainers.rewarding.fitted import FittedReward, ranking
 from turngym.trainers.rewarding.model import rewarded
 from turngym.trainers.rewarding.recordings import plain, read_trajectories, write_trajectories
-from turngym.wrappers.recipes import RecipeBook
+from turngym.wrappers.rewards.recipes import RecipeBook
 from turngym.wrappers.wrapping import wrap
 
 BOTH = ["progrm:dimensions=512", "spa:dimensions=512,bonus=0"]

@@ -13,7 +13,7 @@ import pytest
 from planted import SEARCH, folders, plant, system_minor
 
 from turngym.envs import tools
-from turngym.envs.tools.programs import programs
+from turngym.envs.tools.code_repair.programs import programs
 from turngym.envs.tools.sandbox import Sandbox, make_sandbox
 from turngym.envs.tools.sandbox.system import view
 from turngym.errors import MissingExtra

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sandbox_backends import BACKENDS, LIMITS, Backend, backend_of, run_lines
 
-from turngym.envs.tools.grading import passed, run_in
-from turngym.envs.tools.returned import matches, read, shown
+from turngym.envs.tools.code_repair.grading import passed, run_in
+from turngym.envs.tools.code_repair.returned import matches, read, shown
+from turngym.envs.tools.code_repair.values import decode, encode, same
 from turngym.envs.tools.sandbox import Limits, Result, Sandbox, Session
 from turngym.envs.tools.sandbox.bubblewrap import Bubblewrap
 from turngym.envs.tools.sandbox.host import Launch, ProcessSession, SandboxError
-from turngym.envs.tools.values import decode, encode, same
 
 values = st.recursive(
     st.none()

@@ -14,9 +14,9 @@ from gymnasium.utils.seeding import np_random
 from turngym.benchmarks.suites import SUITES
 from turngym.envs.check import check
 from turngym.envs.textworlds.java import JavaGone, JavaObject, close_java
-from turngym.envs.textworlds.scienceworld import ScienceWorld
-from turngym.envs.textworlds.scienceworld_game import _ENTRY, UNKNOWN_ACTION, Game, find_jar, tidy
-from turngym.envs.textworlds.scienceworld_tasks import (
+from turngym.envs.textworlds.scienceworld.env import ScienceWorld
+from turngym.envs.textworlds.scienceworld.game import _ENTRY, UNKNOWN_ACTION, Game, find_jar, tidy
+from turngym.envs.textworlds.scienceworld.tasks import (
     SIMPLIFICATIONS,
     VARIATIONS,
     gold_position,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngym.envs.calls import FORMS, harmless
+from turngym.envs.parsing.calls import FORMS, harmless
 from turngym.envs.search.documents import Document, Hit
 from turngym.envs.search.protocol import read, show, write
 

@@ -9,11 +9,12 @@ import pytest
 from odd_server import Answer, Odd, odd_servers
 from small_encoder import write_encoder
 
-from turngym.envs.search.client import SearchUnavailable, connect
+from turngym.envs.search.client import connect
 from turngym.envs.search.documents import Document, content_hash
 from turngym.envs.search.engines.qdrant import QdrantRetriever
 from turngym.envs.search.env import SearchQA
 from turngym.envs.search.retriever import make_retriever
+from turngym.envs.search.retrying import SearchUnavailable
 from turngym.envs.search.world import make_world
 from turngym.errors import ConfigError
 

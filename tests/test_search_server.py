@@ -16,10 +16,11 @@ import pytest
 from odd_server import Answer, Odd, odd_servers
 
 import turngym
-from turngym.envs.search.client import SearchClient, SearchUnavailable
+from turngym.envs.search.client import SearchClient
 from turngym.envs.search.env import SearchQA
 from turngym.envs.search.protocol import write
 from turngym.envs.search.retriever import make_retriever
+from turngym.envs.search.retrying import SearchUnavailable
 from turngym.envs.search.server import BadRequest, SearchServer, read_request
 from turngym.envs.search.world import make_world
 from turngym.errors import ConfigError

@@ -11,7 +11,7 @@ from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.self_play import LEARNER, GameSpec, PlayerAgent, SelfPlay, seating_of
 from turngym.agents.trajectory import Trajectory
 from turngym.envs.multiagent.game import Game
-from turngym.envs.tablegames.kuhn_poker import KuhnPoker
+from turngym.envs.tablegames.kuhn_poker.game import KuhnPoker
 from turngym.errors import ConfigError, UnknownName
 from turngym.trainers.turn_table import turn_table, usable
 

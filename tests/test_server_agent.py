@@ -14,7 +14,7 @@ from turngym.agents.backends import AgentSettings, make_agent
 from turngym.agents.evaluate import evaluate
 from turngym.agents.server_agent import ServerAgent, backoff
 from turngym.seeding import stream
-from turngym.wrappers.action_format import action_format
+from turngym.wrappers.actions.action_format import action_format
 
 NO_ACTION = action_format("tag").action_of("")
 

@@ -7,10 +7,10 @@ from itertools import product
 import pytest
 from table_play import at_random, decisions, match, say, seen_by, started
 
-from turngym.envs.tablegames import negotiation_rules as rules
-from turngym.envs.tablegames.negotiation_players import Seen, TraderPlayer, nearest_offer
-from turngym.envs.tablegames.negotiation_rules import Offer
-from turngym.envs.tablegames.simple_negotiation import SimpleNegotiation
+from turngym.envs.tablegames.simple_negotiation import rules as rules
+from turngym.envs.tablegames.simple_negotiation.game import SimpleNegotiation
+from turngym.envs.tablegames.simple_negotiation.players import Seen, TraderPlayer, nearest_offer
+from turngym.envs.tablegames.simple_negotiation.rules import Offer
 from turngym.errors import ConfigError
 from turngym.seeding import stream
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.sokoban import Sokoban
-from turngym.envs.textgames.sokoban_rules import MOVES, parse_board
-from turngym.envs.textgames.sokoban_solver import solve
+from turngym.envs.textgames.sokoban.env import Sokoban
+from turngym.envs.textgames.sokoban.rules import MOVES, parse_board
+from turngym.envs.textgames.sokoban.solver import solve
 
 CORRIDOR = "#######\n#P_X_O#\n#######\n#######\n#######\n#######\n#######"
 

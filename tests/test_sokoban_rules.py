@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from turngym.envs.textgames.sokoban_rooms import RoomSource, backward_levels, carve
-from turngym.envs.textgames.sokoban_rules import (
+from turngym.envs.textgames.sokoban.rooms import RoomSource, backward_levels, carve
+from turngym.envs.textgames.sokoban.rules import (
     MOVES,
     Room,
     State,
@@ -17,7 +17,7 @@ from turngym.envs.textgames.sokoban_rules import (
     parse_board,
     transition,
 )
-from turngym.envs.textgames.sokoban_solver import PushEstimate, _search, solve
+from turngym.envs.textgames.sokoban.solver import PushEstimate, _search, solve
 
 CORRIDOR = "#######\n#P_X_O#\n#######\n#######\n#######\n#######\n#######"
 STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}

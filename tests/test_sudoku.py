@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.sudoku import FEWEST_CLUES, Sudoku, moves
-from turngym.envs.textgames.sudoku_rules import free_values, grid_text, parse_grid, solutions
+from turngym.envs.textgames.sudoku.env import FEWEST_CLUES, Sudoku, moves
+from turngym.envs.textgames.sudoku.rules import free_values, grid_text, parse_grid, solutions
 
 PUZZLE = [2, 0, 1, 0, 1, 0, 3, 2, 0, 1, 0, 3, 0, 0, 4, 0]
 SOLUTION = [2, 3, 1, 4, 1, 4, 3, 2, 4, 1, 2, 3, 3, 2, 4, 1]

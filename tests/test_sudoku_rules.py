@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.textgames.sudoku_rules import (
+from turngym.envs.textgames.sudoku.rules import (
     BOXES,
     Grid,
     dig,

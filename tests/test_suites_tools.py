@@ -8,8 +8,8 @@ from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.backends.random import RandomAgent
 from turngym.benchmarks.suites import SUITES, evaluate_suite
 from turngym.envs.instances import split_of
-from turngym.envs.tools.code_repair import faulty_task
-from turngym.envs.tools.faults import faults
+from turngym.envs.tools.code_repair.env import faulty_task
+from turngym.envs.tools.code_repair.faults import faults
 
 needs_sandbox = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 

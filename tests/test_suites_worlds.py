@@ -8,7 +8,7 @@ from household_games import needs_real
 from turngym.agents.backends.expert import ExpertAgent
 from turngym.agents.backends.random import RandomAgent
 from turngym.benchmarks.suites import SUITES, evaluate_suite
-from turngym.envs.textworlds.textworld_games import GAMES, read_params
+from turngym.envs.textworlds.textworld.games import GAMES, read_params
 
 
 def test_alfworld_plays_each_game_of_both_folds_once_with_50_turns() -> None:

@@ -15,11 +15,11 @@ import pytest
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.check import check
-from turngym.envs.textworlds import textworld_build
-from turngym.envs.textworlds.textworld import TextWorld
-from turngym.envs.textworlds.textworld_build import ABOUT, FACTS, STORY, built, folder_of
-from turngym.envs.textworlds.textworld_express import UNKNOWN_ACTION
-from turngym.envs.textworlds.textworld_games import read_params
+from turngym.envs.textworlds.textworld import build as textworld_build
+from turngym.envs.textworlds.textworld.build import ABOUT, FACTS, STORY, built, folder_of
+from turngym.envs.textworlds.textworld.env import TextWorld
+from turngym.envs.textworlds.textworld.games import read_params
+from turngym.envs.textworlds.textworld_express.env import UNKNOWN_ACTION
 from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName
 
 pytestmark = [
@@ -171,7 +171,7 @@ def test_another_order_of_hashes_and_a_second_build_give_the_same_game(cache: Pa
     content = {path.name: path.read_bytes() for path in folder.iterdir()}
     (folder / STORY).write_bytes(content[STORY][:1000])  # damaged: it is built anew
     script = (
-        "import json, sys; from turngym.envs.textworlds.textworld_build import built; built(json.loads(sys.argv[1]))"
+        "import json, sys; from turngym.envs.textworlds.textworld.build import built; built(json.loads(sys.argv[1]))"
     )
     subprocess.run(
         [sys.executable, "-c", script, json.dumps(request)],

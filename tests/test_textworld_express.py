@@ -11,8 +11,8 @@ from express import EASY_MAP, easy
 from gymnasium.utils.env_checker import check_env
 
 import turngym  # noqa: F401  (registers the environments)
-from turngym.envs.textworlds.textworld_express import UNKNOWN_ACTION, TextWorldExpress
-from turngym.envs.textworlds.textworld_express_games import GAMES
+from turngym.envs.textworlds.textworld_express.env import UNKNOWN_ACTION, TextWorldExpress
+from turngym.envs.textworlds.textworld_express.games import GAMES
 from turngym.errors import ConfigError, EpisodeOver, UnknownName
 
 __all__ = ["easy"]  # fixture

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from express import EASY_MAP, easy
 
-from turngym.envs.textworlds.textworld_express import TextWorldExpress
-from turngym.envs.textworlds.textworld_express_games import (
+from turngym.envs.textworlds.textworld_express.env import TextWorldExpress
+from turngym.envs.textworlds.textworld_express.games import (
     FIRST_SEED,
     GAMES,
     TASKS_PER_SPLIT,

@@ -11,8 +11,8 @@ from express import EASY_MAP, easy
 
 import turngym  # noqa: F401  (registers the environments)
 from turngym.envs.textworlds.java import JavaGone, close_java
-from turngym.envs.textworlds.textworld_express import TextWorldExpress
-from turngym.envs.textworlds.textworld_express_games import GAMES
+from turngym.envs.textworlds.textworld_express.env import TextWorldExpress
+from turngym.envs.textworlds.textworld_express.games import GAMES
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, SnapshotUnsupported
 

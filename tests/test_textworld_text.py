@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from turngym.envs.textworlds import textworld_build
 from turngym.envs.textworlds.jericho import Jericho
 from turngym.envs.textworlds.story import Damaged, read_story
-from turngym.envs.textworlds.textworld import TextWorld
-from turngym.envs.textworlds.textworld_build import built, folder_of
-from turngym.envs.textworlds.textworld_games import GAMES, as_text, describe, read_params
-from turngym.envs.textworlds.textworld_text import Fact, Sight, match_command, tidy
+from turngym.envs.textworlds.textworld import build as textworld_build
+from turngym.envs.textworlds.textworld.build import built, folder_of
+from turngym.envs.textworlds.textworld.env import TextWorld
+from turngym.envs.textworlds.textworld.games import GAMES, as_text, describe, read_params
+from turngym.envs.textworlds.textworld.text import Fact, Sight, match_command, tidy
 from turngym.errors import ConfigError, MissingExtra, UnknownName
 
 NAMES = {"r_0": "hall", "r_1": "attic", "c_0": "chest", "k_0": "key", "d_0": "door", "s_0": "shelf", "o_0": "vase"}

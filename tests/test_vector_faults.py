@@ -16,8 +16,8 @@ from gymnasium.vector import AutoresetMode
 from vector_play import FAULTS, assert_faulted, assert_gone, is_running, play, without
 
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.envs.vector.process import ProcessBackend
-from turngym.envs.vector.worker import Board
+from turngym.envs.vector.backends.process import ProcessBackend
+from turngym.envs.vector.backends.worker import Board
 from turngym.errors import TurngymError
 
 Make = Callable[..., TextVectorEnv]
@@ -259,7 +259,7 @@ def test_the_board_never_shows_a_job_that_began_long_ago(tmp_path: Path) -> None
     file = tmp_path / "board"
     file.write_bytes(bytes(Board.SIZE))
     code = (
-        "import sys, time; from turngym.envs.vector.worker import Board\n"
+        "import sys, time; from turngym.envs.vector.backends.worker import Board\n"
         "file = open(sys.argv[1], 'r+b'); board = Board(file.fileno()); end = time.monotonic() + 120; n = 0\n"
         "while time.monotonic() < end: n += 1; board.write(n)"
     )

@@ -11,7 +11,7 @@ from toy_envs import Counter
 import turngym
 from turngym.envs.spaces import Unicode
 from turngym.envs.vector import make_vec
-from turngym.envs.vector.fitting import fits
+from turngym.envs.vector.slots.fitting import fits
 
 WRONG: dict[str, Any] = {
     "shape": ({"count": np.zeros(3), "text": "a"}, {}),

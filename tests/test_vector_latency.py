@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from turngym.envs.vector import make_vec
-from turngym.envs.vector.latency import Histogram, Latencies
+from turngym.envs.vector.backends.latency import Histogram, Latencies
 
 
 def exact(values: list[float], share: float) -> float:

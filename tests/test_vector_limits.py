@@ -11,7 +11,7 @@ import toy_envs
 from vector_play import assert_faulted, assert_gone, play, without
 
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.envs.vector.process import ProcessBackend
+from turngym.envs.vector.backends.process import ProcessBackend
 
 LIMIT, SLACK = 2.0, 8.0
 """Seconds; the slack is for processes to start on a busy machine. One hang after the other took 24 s and more."""

@@ -15,7 +15,7 @@ from ray_cluster import FOLDER, Make, actors, cluster, make, twin
 from turngym.agents.backends import make_agent
 from turngym.agents.evaluate import evaluate
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.envs.vector import ray as ray_backend
+from turngym.envs.vector.backends import ray as ray_backend
 from turngym.errors import ConfigError, TurngymError
 from turngym.seeding import stream
 from turngym.system.processes import descendants

@@ -15,7 +15,7 @@ from ray_cluster import FOLDER, NODE, Make, actor_of, actors, cluster, make, twi
 from vector_play import FAULTS, assert_faulted, assert_gone, is_running, play, without
 
 from turngym.envs.vector import make_vec
-from turngym.envs.vector import ray as ray_backend
+from turngym.envs.vector.backends import ray as ray_backend
 from turngym.system.processes import descendants
 
 pytestmark = pytest.mark.integration

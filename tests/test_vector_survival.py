@@ -18,7 +18,7 @@ from vector_envs import Waiting
 from vector_play import assert_faulted, play, without
 
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.envs.vector.handle import Handle
+from turngym.envs.vector.backends.forking.handle import Handle
 
 Make = Callable[..., TextVectorEnv]
 LIMIT = 1.5

@@ -13,14 +13,14 @@ from gymnasium.error import ClosedEnvironmentError
 from vector_play import assert_faulted
 
 from turngym.envs.vector import make_vec
-from turngym.envs.vector.backend import BackendOptions, Failure
-from turngym.envs.vector.channel import decode, encode
-from turngym.envs.vector.maker import Maker
-from turngym.envs.vector.process import ProcessBackend
-from turngym.envs.vector.ray_host import Host, Sealed
-from turngym.envs.vector.ray_session import RayOptions
-from turngym.envs.vector.slot import Journal, Slot
-from turngym.envs.vector.worker import IDLE
+from turngym.envs.vector.backends.base import BackendOptions, Failure
+from turngym.envs.vector.backends.channel import decode, encode
+from turngym.envs.vector.backends.process import ProcessBackend
+from turngym.envs.vector.backends.remote.ray_host import Host, Sealed
+from turngym.envs.vector.backends.remote.ray_session import RayOptions
+from turngym.envs.vector.backends.worker import IDLE
+from turngym.envs.vector.slots.maker import Maker
+from turngym.envs.vector.slots.slot import Journal, Slot
 from turngym.errors import ConfigError, MissingExtra, TurngymError
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from web_pages import MIDDLE, Pages
 
-from turngym.envs.web.chromium import PROGRAMS
-from turngym.envs.web.tab import BrowserFault, BrowserGone, Tab
-from turngym.envs.web.thread import BrowserThread
+from turngym.envs.web.driver.chromium import PROGRAMS
+from turngym.envs.web.driver.tab import BrowserFault, BrowserGone, Tab
+from turngym.envs.web.driver.thread import BrowserThread
 from turngym.system.processes import descendants
 
 pytest.importorskip("playwright", reason="needs the optional package playwright")
@@ -232,10 +232,10 @@ def test_stopping_leaves_no_process(tmp_path: Path) -> None:
 
 CHILD = """
 import sys, time
-from turngym.envs.web.thread import shared_pool
+from turngym.envs.web.driver.thread import shared_pool
 thread = shared_pool()
 thread.run(thread.pool.open(["file:///nowhere/"]))
-from turngym.envs.web.chromium import descendants
+from turngym.envs.web.driver.chromium import descendants
 import os
 print(*descendants(os.getpid())[1:], flush=True)
 if sys.argv[1] == "wait":

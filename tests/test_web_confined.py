@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from turngym.envs.web.chromium import PROGRAMS
-from turngym.envs.web.tab import BrowserFault
-from turngym.envs.web.thread import BrowserThread
+from turngym.envs.web.driver.chromium import PROGRAMS
+from turngym.envs.web.driver.tab import BrowserFault
+from turngym.envs.web.driver.thread import BrowserThread
 
 if not any(map(shutil.which, PROGRAMS)):
     pytest.skip("there is no Chromium: apt-get install chromium-headless-shell", allow_module_level=True)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from turngym.envs.web.keeper import TabKeeper
-from turngym.envs.web.tab import BrowserFault, BrowserGone
+from turngym.envs.web.driver.keeper import TabKeeper
+from turngym.envs.web.driver.tab import BrowserFault, BrowserGone
 
 
 class Counting(TabKeeper):

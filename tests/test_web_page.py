@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngym.envs.web.actions import LONGEST_TEXT, Action, read
-from turngym.envs.web.page import (
+from turngym.envs.web.driver.actions import LONGEST_TEXT, Action, read
+from turngym.envs.web.driver.page import (
     MOST_LINES,
     Node,
     color_name,

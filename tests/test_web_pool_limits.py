@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from web_pages import Pages
 
-from turngym.envs.web.chromium import PROGRAMS, find_browser
-from turngym.envs.web.tab import BrowserFault
-from turngym.envs.web.thread import BrowserThread
+from turngym.envs.web.driver.chromium import PROGRAMS, find_browser
+from turngym.envs.web.driver.tab import BrowserFault
+from turngym.envs.web.driver.thread import BrowserThread
 from turngym.errors import ConfigError, MissingExtra
 
 pytest.importorskip("playwright", reason="needs the optional package playwright")

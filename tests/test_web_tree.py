@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from turngym.envs.web.tree import Branch, normalised_tree, numbers_of, read_tree, tree_text
+from turngym.envs.web.driver.tree import Branch, normalised_tree, numbers_of, read_tree, tree_text
 
 
 def ax(node: str, role: str, name: str = "", *, key: int = 0, kids: str = "", **more: Any) -> dict[str, Any]:

@@ -13,10 +13,10 @@ import pytest
 from web_pages import hang
 
 import turngym
-from turngym.envs.web import thread as browsers
-from turngym.envs.web.chromium import PROGRAMS
-from turngym.envs.web.tab import BrowserFault
-from turngym.envs.web.thread import BrowserThread, close_shared_pool, shared_pool
+from turngym.envs.web.driver import thread as browsers
+from turngym.envs.web.driver.chromium import PROGRAMS
+from turngym.envs.web.driver.tab import BrowserFault
+from turngym.envs.web.driver.thread import BrowserThread, close_shared_pool, shared_pool
 from turngym.envs.webshop.env import WebShop
 from turngym.errors import ConfigError
 from turngym.system.processes import OncePerProcess

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import turngym
-from turngym.envs.web.chromium import PROGRAMS
-from turngym.envs.web.tab import BrowserFault
-from turngym.envs.web.thread import close_shared_pool, shared_pool
+from turngym.envs.web.driver.chromium import PROGRAMS
+from turngym.envs.web.driver.tab import BrowserFault
+from turngym.envs.web.driver.thread import close_shared_pool, shared_pool
 from turngym.envs.website.env import WebSite
 from turngym.envs.website.server import close_shared_server, shared_server
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from turngym.envs.website.page import text_of
-from turngym.envs.website.shop_data import cents, money, total_of
+from turngym.envs.website.shop.data import cents, money, total_of
 from turngym.envs.website.site import PAGE_SIZE, Site, parted
 from turngym.envs.website.sites import SITES, world_of
 from turngym.envs.website.store import Store

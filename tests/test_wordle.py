@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngym.envs.instances import split_of
-from turngym.envs.textgames.wordle import Wordle
-from turngym.envs.textgames.wordle_rules import fits
+from turngym.envs.textgames.wordle.env import Wordle
+from turngym.envs.textgames.wordle.rules import fits
 from turngym.envs.textgames.words import words, words_of_split
 
 FIVE = words(5)

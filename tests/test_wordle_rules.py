@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turngym.envs.textgames.wordle_rules import (
+from turngym.envs.textgames.wordle.rules import (
     Row,
     best_guess,
     closeness,

@@ -10,8 +10,8 @@ import pytest
 
 from turngym.envs.instances import split_of
 from turngym.envs.textgames import words as module
-from turngym.envs.textgames.hangman import Hangman
-from turngym.envs.textgames.wordle import Wordle
+from turngym.envs.textgames.hangman.env import Hangman
+from turngym.envs.textgames.wordle.env import Wordle
 from turngym.envs.textgames.words import LONGEST, SHORTEST, is_finite, words, words_of_split
 from turngym.errors import MissingExtra
 

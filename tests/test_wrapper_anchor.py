@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from turngym.errors import ConfigError
 from turngym.wrappers import Wrapping, wrap
-from turngym.wrappers.anchor import Anchor, cluster, normalised
+from turngym.wrappers.observations.anchor import Anchor, cluster, normalised
 
 WORDS = st.lists(st.sampled_from(["a box", "a fox", "a red box", "a red fox", "wall", "walls", ""]), max_size=8)
 
@@ -110,7 +110,7 @@ def test_members_of_a_group_get_one_key_where_wrappers_of_single_episodes_cannot
 
 def test_clusters_are_the_same_in_every_process() -> None:
     texts = ["a box", "a fox", "a red box", "wall", "walls"] * 3
-    program = f"from turngym.wrappers.anchor import cluster; print(cluster({texts!r}, 0.7))"
+    program = f"from turngym.wrappers.observations.anchor import cluster; print(cluster({texts!r}, 0.7))"
     for seed in ("1", "2"):
         said = subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}

@@ -11,10 +11,10 @@ from turngym.envs.transcript import replay, transcript
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, EpisodeOver, UnknownName
 from turngym.wrappers import Wrapping, wrap, wrapping
+from turngym.wrappers.actions.invalid_action import InvalidAction
 from turngym.wrappers.core import Played, TextWrapper
-from turngym.wrappers.history import History
-from turngym.wrappers.invalid_action import InvalidAction
-from turngym.wrappers.turn_limit import TurnLimit
+from turngym.wrappers.limits.turn_limit import TurnLimit
+from turngym.wrappers.observations.history import History
 
 
 def counter(*wrappers: str | Wrapping, **options: Any) -> Any:

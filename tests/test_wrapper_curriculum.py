@@ -12,8 +12,8 @@ import toy_envs
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, UnknownName
 from turngym.wrappers import Wrapping, wrap
-from turngym.wrappers.curriculum import Curriculum, next_level
-from turngym.wrappers.task_sampler import TaskSampler
+from turngym.wrappers.sampling.curriculum import Curriculum, next_level
+from turngym.wrappers.sampling.task_sampler import TaskSampler
 
 LEVELS = [{"goal": 1}, {"goal": 2}, {"goal": 3}]
 

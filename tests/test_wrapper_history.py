@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngym.wrappers import wrap
-from turngym.wrappers.history import history_text
+from turngym.wrappers.observations.history import history_text
 
 PAIRS = st.lists(st.tuples(st.text(max_size=20), st.text(max_size=8)).map(list), max_size=6)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from turngym.errors import ConfigError, UnknownName
 from turngym.wrappers import Wrapping, wrap
-from turngym.wrappers.token_limit import COUNTERS, TokenLimit, longest_prefix
+from turngym.wrappers.limits.token_limit import COUNTERS, TokenLimit, longest_prefix
 
 
 def counter(*wrappers: str | Wrapping, **options: Any) -> Any:

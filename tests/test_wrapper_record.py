@@ -17,8 +17,8 @@ from turngym.envs.transcript import transcript
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, TurngymError
 from turngym.wrappers import Wrapping, wrap
-from turngym.wrappers.episode_log import read_episodes
-from turngym.wrappers.replay import ReplayPolicy, rebuild, replay_episode, replay_jsonl
+from turngym.wrappers.recording.episode_log import read_episodes
+from turngym.wrappers.recording.replay import ReplayPolicy, rebuild, replay_episode, replay_jsonl
 
 INNER = tuple(name for name in NAMES if name != "record")
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from turngym.envs.core import Outcome
 from turngym.errors import ConfigError
 from turngym.wrappers import wrap
-from turngym.wrappers.normalize_reward import Moments, NormalizeReward
-from turngym.wrappers.progress_reward import ProgressReward, potential
+from turngym.wrappers.rewards.normalize_reward import Moments, NormalizeReward
+from turngym.wrappers.rewards.progress_reward import ProgressReward, potential
 
 ACTIONS = ("up", "down", "stop")
 

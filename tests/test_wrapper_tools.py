@@ -11,8 +11,8 @@ import turngym
 from turngym.envs.check import check
 from turngym.errors import ConfigError
 from turngym.wrappers import Wrapping, wrap
-from turngym.wrappers.tool_schema import Tool
-from turngym.wrappers.tools import Tools
+from turngym.wrappers.tool_use.tool_schema import Tool
+from turngym.wrappers.tool_use.tools import Tools
 
 GAME = "turngym/GuessTheNumber-v0"
 ALL = ["add", "join", "fail", "say"]

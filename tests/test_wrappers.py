@@ -18,7 +18,7 @@ from turngym.seeding import stream
 from turngym.types import INFO_TYPES
 from turngym.wrappers import WRAPPERS, Wrapping, wrap
 from turngym.wrappers.core import TextWrapper
-from turngym.wrappers.replay import replay_transcript
+from turngym.wrappers.recording.replay import replay_transcript
 
 GAMES = ("turngym/TowerOfHanoi-v0", "turngym/GuessTheNumber-v0", "turngym/Sokoban-v0")
 LASTING = {"curriculum", "normalize_reward", "success_filter"}

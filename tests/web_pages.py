@@ -5,8 +5,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from turngym.envs.web.tab import Tab
-from turngym.envs.web.thread import BrowserThread
+from turngym.envs.web.driver.tab import Tab
+from turngym.envs.web.driver.thread import BrowserThread
 
 T = TypeVar("T")
 PAGE = """<!doctype html><title>t</title><body style="margin:0">

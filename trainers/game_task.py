@@ -24,7 +24,7 @@ from turngym.trainers.run_folder import RunFolder
 from turngym.trainers.setup import policy_agent
 from turngym.trainers.sft import DemonstrationAgent
 from turngym.trainers.task import CURVE_SAMPLING, FINAL_SAMPLING, Evaluation, Task, curve_metrics
-from turngym.wrappers.action_format import action_format
+from turngym.wrappers.actions.action_format import action_format
 
 _TEXT_GAMES = 200
 _TABLE_OPTIONS = ("retries", "invalid_penalty")

@@ -28,7 +28,7 @@ from turngym.trainers.algorithm import Algorithm, Need
 from turngym.trainers.algorithms import build, check_group_size
 from turngym.trainers.config import EMBEDDED, TrainConfig
 from turngym.trainers.learner import Learner
-from turngym.wrappers.action_format import action_format
+from turngym.wrappers.actions.action_format import action_format
 from turngym.wrappers.wrapping import wrapping
 
 _TOKENIZER_EPISODES = 200

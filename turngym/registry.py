@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import pkgutil
 import sys
 import warnings
@@ -112,9 +111,11 @@ class Registry(Mapping[str, T], Generic[T]):
     def _import_alone(self, name: str) -> None:
         """Import the module of that name, if there is one: all are named as their component, and some are heavy."""
         own = name.replace("-", "_")
-        module = f"{self.package}.{own}"
-        if own.isidentifier() and importlib.util.find_spec(module) is not None:
-            self._import(module)
+        if own.isidentifier():
+            package = importlib.import_module(self.package)
+            found = (each.name for each in pkgutil.walk_packages(package.__path__, self.package + "."))
+            if module := next((path for path in found if path.rpartition(".")[2] == own), ""):
+                self._import(module)
 
     def __getitem__(self, name: str) -> T:
         if not self._discovered and root_of(self._modules.get(name, "")) != OURS:

@@ -31,7 +31,7 @@ from turngym.benchmarks.suites import SUITES, Suite, single_suite
 from turngym.errors import ConfigError, ServerDown
 from turngym.terminal.failures import resumable
 from turngym.terminal.output import print_json
-from turngym.wrappers.action_format import action_format
+from turngym.wrappers.actions.action_format import action_format
 from turngym.wrappers.wrapping import wrap
 
 USES_OWN_MODULES = True

@@ -28,7 +28,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from turngym.agents.png import png
 from turngym.benchmarks.suites import SUITES, Suite
-from turngym.wrappers.action_format import action_format
+from turngym.wrappers.actions.action_format import action_format
 from turngym.wrappers.wrapping import wrap
 
 _OUTCOME = "turngym"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
-from turngym.envs.desktop.goals import GOALS
-from turngym.envs.desktop.goals_editor import EDITOR_GOALS
+from turngym.envs.desktop.goals.editor import EDITOR_GOALS
+from turngym.envs.desktop.goals.table import GOALS
 
 _SEEDS = (11, 12, 13)
 

@@ -7,7 +7,7 @@ that SPA-RL and others took over; it leaves out six tasks whose gold paths are l
 from __future__ import annotations
 
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
-from turngym.envs.textworlds.scienceworld_tasks import VARIATIONS, variations
+from turngym.envs.textworlds.scienceworld.tasks import VARIATIONS, variations
 
 AT_MOST = 10
 TURNS = {

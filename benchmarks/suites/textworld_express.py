@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
-from turngym.envs.textworlds.textworld_express_games import GAMES
+from turngym.envs.textworlds.textworld_express.games import GAMES
 
 SUITES.register("textworld-express")(
     Suite(

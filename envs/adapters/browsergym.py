@@ -22,8 +22,8 @@ from gymnasium.envs.registration import registry
 
 from turngym.envs.adapters.borrowed import import_package, made_for
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
-from turngym.envs.web.chromium import find_browser
-from turngym.envs.web.page import quoted
+from turngym.envs.web.driver.chromium import find_browser
+from turngym.envs.web.driver.page import quoted
 from turngym.errors import ConfigError, UnknownName, missing_extra, nearest
 
 ACTIONS = ("chat", "infeas", "bid", "coord", "nav", "tab")

@@ -14,7 +14,7 @@ from gymnasium import spaces
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
 from turngym.envs.settings import worded
 from turngym.envs.spaces import Unicode
-from turngym.envs.textgames.procedural import require_choice
+from turngym.envs.validation import require_choice
 from turngym.errors import ConfigError, TurngymError, UnknownName, nearest
 
 UNKNOWN_ACTION = "That is no action you can take now."

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from turngym.envs.adapters.global_random import GlobalRandom
 from turngym.envs.core import Outcome, TextEnv
-from turngym.envs.textgames.procedural import refuse_task
+from turngym.envs.validation import refuse_task
 from turngym.errors import SnapshotUnsupported, TurngymError
 from turngym.types import JSONValue
 

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
 from turngym.envs.desktop.actions import FORMAT, read
-from turngym.envs.desktop.goal import Goal
-from turngym.envs.desktop.goals import GOALS
-from turngym.envs.desktop.oracle import next_action
+from turngym.envs.desktop.goals.base import Goal
+from turngym.envs.desktop.goals.oracle import next_action
+from turngym.envs.desktop.goals.table import GOALS
 from turngym.envs.desktop.sandbox import require_programs
 from turngym.envs.desktop.session import DesktopFault
 from turngym.envs.desktop.shown import files_text, windows_text
 from turngym.envs.desktop.slot import DesktopSlot
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
-from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running, require_whole
 from turngym.errors import ConfigError, SnapshotUnsupported, UnknownName, nearest
 from turngym.types import JSONValue
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.desktop.actions import Action
 from turngym.envs.desktop.folder import Folder
-from turngym.envs.desktop.goal import Goal
+from turngym.envs.desktop.goals.base import Goal
 from turngym.envs.desktop.session import DesktopFault, Session, Window
 
 _MOUSEPAD = """[org/xfce/mousepad/preferences/view]

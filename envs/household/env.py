@@ -10,7 +10,7 @@ from turngym.envs.household.generator import Plan, build, draw_plan
 from turngym.envs.household.home import MIXED, HomeEnv, kinds_of
 from turngym.envs.household.rules import House
 from turngym.envs.settings import worded
-from turngym.envs.textgames.procedural import refuse_task, require_whole
+from turngym.envs.validation import refuse_task, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 

@@ -9,7 +9,7 @@ from turngym.envs.household.goals import is_reached, known_marks, progress
 from turngym.envs.household.planner import explore, next_command
 from turngym.envs.household.rules import NOTHING_HAPPENS, House
 from turngym.envs.household.world import KINDS, LOOK, NOWHERE
-from turngym.envs.textgames.procedural import require_choice, require_running
+from turngym.envs.validation import require_choice, require_running
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 

@@ -75,18 +75,33 @@ There are 3 stones. player_0 begins.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from turngym.exports import lazy_names
 
 if TYPE_CHECKING:
-    from turngym.envs.multiagent.aec import TableAEC
     from turngym.envs.multiagent.game import Game, InvalidAction
-    from turngym.envs.multiagent.parallel import TableParallel
+    from turngym.envs.multiagent.pettingzoo.aec import TableAEC
+    from turngym.envs.multiagent.pettingzoo.parallel import TableParallel
     from turngym.envs.multiagent.players import PLAYERS, Player, make_player
     from turngym.envs.multiagent.records import EpisodeRecord, StepRecord
     from turngym.envs.multiagent.registration import GAMES, make_aec, make_game, make_parallel
     from turngym.envs.multiagent.table import SeatRequest, SeatView, Table
     from turngym.envs.multiagent.vector import TableVector
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "turngym.envs.multiagent.game": ("Game", "InvalidAction"),
+            "turngym.envs.multiagent.pettingzoo.aec": ("TableAEC",),
+            "turngym.envs.multiagent.pettingzoo.parallel": ("TableParallel",),
+            "turngym.envs.multiagent.players": ("PLAYERS", "Player", "make_player"),
+            "turngym.envs.multiagent.records": ("EpisodeRecord", "StepRecord"),
+            "turngym.envs.multiagent.registration": ("GAMES", "make_aec", "make_game", "make_parallel"),
+            "turngym.envs.multiagent.table": ("SeatRequest", "SeatView", "Table"),
+            "turngym.envs.multiagent.vector": ("TableVector",),
+        },
+    )
 
 __all__ = [
     "GAMES",
@@ -107,22 +122,3 @@ __all__ = [
     "make_parallel",
     "make_player",
 ]
-
-_MODULES = {
-    "aec": ("TableAEC",),
-    "game": ("Game", "InvalidAction"),
-    "parallel": ("TableParallel",),
-    "players": ("PLAYERS", "Player", "make_player"),
-    "records": ("EpisodeRecord", "StepRecord"),
-    "registration": ("GAMES", "make_aec", "make_game", "make_parallel"),
-    "table": ("SeatRequest", "SeatView", "Table"),
-    "vector": ("TableVector",),
-}
-_LAZY = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use."""
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}. Public names: {', '.join(__all__)}.")
-    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

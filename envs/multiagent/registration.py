@@ -13,8 +13,8 @@ from turngym.loading import load_place, split_place
 from turngym.plugins import GAME, load_plugins, require_uncontested
 
 if TYPE_CHECKING:
-    from turngym.envs.multiagent.aec import TableAEC
-    from turngym.envs.multiagent.parallel import TableParallel
+    from turngym.envs.multiagent.pettingzoo.aec import TableAEC
+    from turngym.envs.multiagent.pettingzoo.parallel import TableParallel
 
 
 class _Games(Mapping[str, Spec]):
@@ -103,7 +103,7 @@ def make_aec(game_id: str, **options: Any) -> TableAEC:
         game_id: As for :func:`make_game`.
         options: Options of the game, and ``retries``, ``invalid_penalty``, ``render_mode`` of the table.
     """
-    from turngym.envs.multiagent.aec import TableAEC
+    from turngym.envs.multiagent.pettingzoo.aec import TableAEC
 
     of_table, of_game = _divide(options)
     return TableAEC(make_game(game_id, **of_game), **of_table)
@@ -116,7 +116,7 @@ def make_parallel(game_id: str, **options: Any) -> TableParallel:
         game_id: As for :func:`make_game`.
         options: Options of the game, and ``retries``, ``invalid_penalty``, ``render_mode`` of the table.
     """
-    from turngym.envs.multiagent.parallel import TableParallel
+    from turngym.envs.multiagent.pettingzoo.parallel import TableParallel
 
     of_table, of_game = _divide(options)
     return TableParallel(make_game(game_id, **of_game), **of_table)

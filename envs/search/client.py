@@ -8,47 +8,19 @@ from __future__ import annotations
 
 import http.client
 import json
-import random
-import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from turngym.envs.search.documents import Document, Hit
 from turngym.envs.search.retriever import Retriever
-from turngym.errors import ConfigError, TurngymError
+from turngym.envs.search.retrying import SearchUnavailable, tried
+from turngym.errors import ConfigError
 
 T = TypeVar("T")
 LARGEST_ANSWER = 16 * 2**20
-
-
-class SearchUnavailable(TurngymError, RuntimeError):
-    """The search server gave no usable answer."""
-
-
-def tried(once: Callable[[], T], retries: int, url: str, passing: tuple[type[Exception], ...]) -> T:
-    """Return what a request returns, sent again after a while where it fails.
-
-    Args:
-        once: Sends it.
-        retries: How often it is sent again.
-        url: Whom it is sent to, for the message.
-        passing: Errors that may pass.
-
-    Raises:
-        SearchUnavailable: Every try failed.
-    """
-    problem = ""
-    for attempt in range(retries + 1):
-        if attempt:
-            time.sleep(random.uniform(0.5, 1.0) * 0.1 * 2**attempt)
-        try:
-            return once()
-        except passing as error:
-            problem = f"{type(error).__name__}: {error}"
-    raise SearchUnavailable(f"{url} gave no usable answer in {retries + 1} tries ({problem}).")
 
 
 class SearchClient(Retriever):

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from turngym.envs.calls import FORMS, harmless
 from turngym.envs.core import Outcome
+from turngym.envs.parsing.calls import FORMS, harmless
 from turngym.envs.search import datasets
 from turngym.envs.search.answers import chosen_letter, exact_match, f1, normalise
 from turngym.envs.search.client import connect
@@ -22,7 +22,7 @@ from turngym.envs.search.world import make_world
 from turngym.envs.search.worlds import world_retriever
 from turngym.envs.sets import PROCEDURAL, SetEnv
 from turngym.envs.settings import worded
-from turngym.envs.textgames.procedural import require_choice, require_flag, require_running, require_whole
+from turngym.envs.validation import require_choice, require_flag, require_running, require_whole
 from turngym.types import JSONValue
 
 _RULES = """Answer the question by searching. You may think first; then write one of:

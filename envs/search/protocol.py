@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from turngym.envs.calls import Call, Calls, harmless
+from turngym.envs.parsing.calls import Call, Calls, harmless
 from turngym.envs.search.documents import Hit
 
 SEARCH, ANSWER = "search", "answer"

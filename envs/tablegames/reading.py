@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from turngym.envs import json_text
 from turngym.envs.multiagent.game import InvalidAction
 from turngym.envs.multiagent.speech import safe_speech
+from turngym.envs.parsing import json_text
 
 READ_LIMIT = 10_000
 """Characters of an answer in which an action is looked for."""

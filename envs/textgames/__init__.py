@@ -15,7 +15,7 @@ SPECS = {
         "turngym.envs.textgames.blackjack:Blackjack", {}, "Hit or stand against the dealer, in games that can be won."
     ),
     "turngym/ContextualBandit-v0": Spec(
-        "turngym.envs.textgames.bandit_contextual:ContextualBandit",
+        "turngym.envs.textgames.bandit.contextual:ContextualBandit",
         {},
         "Recommend books to readers, and learn from their ratings.",
     ),

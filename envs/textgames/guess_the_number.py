@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.settings import worded
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_choice, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 

@@ -11,7 +11,7 @@ from turngym.envs.core import Outcome
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
-from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running, require_whole
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from turngym.envs.core import Outcome, TextEnv
-from turngym.envs.textgames.procedural import require_running
 from turngym.envs.textworlds.replay import require_same
 from turngym.envs.textworlds.story import Damaged, read_story
-from turngym.envs.textworlds.textworld_text import tidy
+from turngym.envs.textworlds.textworld.text import tidy
+from turngym.envs.validation import require_running
 from turngym.errors import ConfigError, MissingExtra, UnknownName, missing_extra
 from turngym.types import JSONValue
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from turngym.envs.calls import Call, Calls, cut, harmless
-from turngym.envs.scanning import inside_braces, unfenced
+from turngym.envs.parsing.calls import Call, Calls, cut, harmless
+from turngym.envs.parsing.scanning import inside_braces, unfenced
 from turngym.envs.tools.sandbox import Result
 
 PYTHON, ANSWER = "python", "answer"

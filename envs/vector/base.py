@@ -10,12 +10,12 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from turngym.envs.vector.backend import REFUSED, Backend, SlotFailure
+from turngym.envs.vector.backends.base import REFUSED, Backend, SlotFailure
 from turngym.envs.vector.book import ENDED, Book
 from turngym.envs.vector.info import Infos
 from turngym.envs.vector.options import read_mask, read_seeds, require_count, slot_options
 from turngym.envs.vector.packing import Array, Batch, Packing
-from turngym.envs.vector.slot import Result
+from turngym.envs.vector.slots.slot import Result
 from turngym.errors import ConfigError
 
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from gymnasium.vector import AutoresetMode
 
-from turngym.envs.vector.backend import REFUSED
-from turngym.envs.vector.slot import Op, Result
+from turngym.envs.vector.backends.base import REFUSED
+from turngym.envs.vector.slots.slot import Op, Result
 from turngym.errors import EpisodeOver
 from turngym.seeding import stream_seed
 

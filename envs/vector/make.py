@@ -8,9 +8,9 @@ from typing import Any, Literal
 from gymnasium.vector import AutoresetMode
 
 from turngym.envs.own import find_spec
-from turngym.envs.vector.backend import VECTOR_BACKENDS, BackendOptions
+from turngym.envs.vector.backends.base import VECTOR_BACKENDS, BackendOptions
 from turngym.envs.vector.base import TextVectorEnv
-from turngym.envs.vector.maker import EnvFn, EnvWrapper, Maker
+from turngym.envs.vector.slots.maker import EnvFn, EnvWrapper, Maker
 from turngym.errors import ConfigError, nearest
 
 
@@ -40,8 +40,8 @@ def make_vec(
         observation: ``"text"`` shows only the text, so that environments with pictures and without fit together.
         backend: ``"sync"`` runs in this process, one slot after the other; ``"thread"`` in a thread for each slot, for
             environments that wait; ``"asyncio"`` on one event loop, for environments that offer coroutines
-            (:class:`~turngym.envs.vector.aio.AsyncEnv`); ``"process"`` in worker processes, which survives anything;
-            ``"ray"`` in such processes all over a cluster. :mod:`turngym.envs.vector` has a table.
+            (:class:`~turngym.envs.vector.backends.lanes.aio.AsyncEnv`); ``"process"`` in worker processes, which
+            survives anything; ``"ray"`` in such processes all over a cluster. :mod:`turngym.envs.vector` has a table.
         autoreset_mode: Gymnasium's ``AutoresetMode`` or its value, or the lower-case name, e.g. ``"disabled"``.
         num_workers: Number of worker processes or actors; the default is the number of slots or of processors,
             whichever is less. With ``"thread"`` and ``"asyncio"`` the number of threads that may be at work at once;
@@ -50,7 +50,7 @@ def make_vec(
         reset_timeout_seconds: The same for a reset, which includes making the environment.
         memory_limit_mib: Memory that each worker process may allocate, in MiB.
         backend_options: What only this backend knows, e.g. ``{"address": "auto"}``: see
-            :class:`~turngym.envs.vector.ray_session.RayOptions`.
+            :class:`~turngym.envs.vector.backends.remote.ray_session.RayOptions`.
         **env_kwargs: Options of the environments.
 
     Raises:

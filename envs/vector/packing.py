@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 
 from turngym.envs.spaces import Unicode
 from turngym.envs.vector.info import Infos
-from turngym.envs.vector.slot import Result
+from turngym.envs.vector.slots.slot import Result
 from turngym.errors import ConfigError
 
 Array: TypeAlias = np.ndarray[Any, Any]

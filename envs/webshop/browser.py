@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from turngym.envs.web.keeper import TabKeeper
-from turngym.envs.web.tab import BrowserFault, Tab
+from turngym.envs.web.driver.keeper import TabKeeper
+from turngym.envs.web.driver.tab import BrowserFault, Tab
 from turngym.envs.webshop.catalogue import Catalogue
 from turngym.envs.webshop.html import READ, START, TOUCH, address, read_address
 from turngym.envs.webshop.pages import Move, View
@@ -26,7 +26,7 @@ class Shown(NamedTuple):
 
 
 class ShopTab(TabKeeper):
-    """The tab behind one environment; see :class:`turngym.envs.web.keeper.TabKeeper` for how it is used.
+    """The tab behind one environment; see :class:`turngym.envs.web.driver.keeper.TabKeeper` for how it is used.
 
     A view is all there is to a page, so a tab that has been lost is replaced by one that opens the same view.
 

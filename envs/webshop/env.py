@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
-from turngym.envs.textgames.procedural import refuse_task, require_running, require_whole
+from turngym.envs.validation import refuse_task, require_running, require_whole
 from turngym.envs.webshop import pages
 from turngym.envs.webshop.catalogue import PROCEDURAL, Catalogue, from_folder, procedural
 from turngym.envs.webshop.html import LONGEST_QUERY
@@ -121,7 +121,7 @@ class WebShop(PictureEnv):
             self.settings = {name: value for name, value in self.settings.items() if name not in left_out}
 
     def _browser_tab(self, width: int, height: int) -> ShopTab:
-        from turngym.envs.web.chromium import find_browser, require_playwright
+        from turngym.envs.web.driver.chromium import find_browser, require_playwright
         from turngym.envs.webshop.browser import ShopTab
 
         require_whole(self.env_id, "width", width, 320, 2000)
@@ -294,7 +294,7 @@ class WebShop(PictureEnv):
         super().close()
 
     def render_image(self) -> NDArray[np.uint8]:
-        from turngym.envs.web.marks import decode
+        from turngym.envs.web.driver.marks import decode
 
         if self._tab is None:
             raise ConfigError(f"{self.env_id} has pictures in a browser only: pass mode='browser'.")

@@ -10,8 +10,8 @@ import numpy as np
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.settings import worded
-from turngym.envs.textgames.procedural import refuse_task, require_choice, require_flag, require_running, require_whole
-from turngym.envs.web.chromium import find_browser, require_playwright
+from turngym.envs.validation import refuse_task, require_choice, require_flag, require_running, require_whole
+from turngym.envs.web.driver.chromium import find_browser, require_playwright
 from turngym.envs.website.actions import FORMAT, Move, listed, plan
 from turngym.envs.website.goal import Goal, Verdict, judge, next_action
 from turngym.envs.website.page import Page, text_of

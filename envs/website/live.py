@@ -7,8 +7,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from turngym.envs.web.keeper import TabKeeper
-from turngym.envs.web.tab import Tab
+from turngym.envs.web.driver.keeper import TabKeeper
+from turngym.envs.web.driver.tab import Tab
 from turngym.envs.website.actions import Move
 from turngym.envs.website.page import OFF, ON, Form, Page, Piece
 from turngym.envs.website.server import SiteServer, Slot, shared_server

@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from turngym.envs.website import issues, issues_goals, mail, mail_goals, shop, shop_goals
 from turngym.envs.website.draw import Draw, Maker, NoGoal
 from turngym.envs.website.goal import Goal
+from turngym.envs.website.issues import goals as issues_goals
+from turngym.envs.website.issues import site as issues
+from turngym.envs.website.mail import goals as mail_goals
+from turngym.envs.website.mail import site as mail
+from turngym.envs.website.shop import goals as shop_goals
+from turngym.envs.website.shop import site as shop
 from turngym.envs.website.site import Site
 from turngym.envs.website.store import World, make_world
 from turngym.seeding import stream

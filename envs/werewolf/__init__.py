@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from turngym.envs.registration import Spec
 
 if TYPE_CHECKING:
-    from turngym.envs.multiagent.aec import TableAEC
-    from turngym.envs.multiagent.parallel import TableParallel
+    from turngym.envs.multiagent.pettingzoo.aec import TableAEC
+    from turngym.envs.multiagent.pettingzoo.parallel import TableParallel
 
 GAME_ID = "turngym/Werewolf-v0"
 _GAME = "turngym.envs.werewolf.game:Werewolf"

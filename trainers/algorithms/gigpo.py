@@ -17,7 +17,7 @@ from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.grpo import GroupConfig, episode_advantages, group_credit
 from turngym.trainers.clipped import ClippedMethod, one_of, within
 from turngym.trainers.turn_table import TurnTable
-from turngym.wrappers.anchor import cluster
+from turngym.wrappers.observations.anchor import cluster
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

@@ -19,7 +19,7 @@ from turngym.envs.vector.info import fault_info
 from turngym.errors import ConfigError, EpisodeOver, TurngymError
 from turngym.text import valid_text, without_control_tokens
 from turngym.wrappers import wrap
-from turngym.wrappers.action_format import ActionFormat, action_format
+from turngym.wrappers.actions.action_format import ActionFormat, action_format
 
 Message = dict[str, str]
 

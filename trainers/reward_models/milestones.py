@@ -13,7 +13,7 @@ from turngym.trainers.reward_models import REWARD_MODELS
 from turngym.trainers.rewarding.model import RewardConfig, RewardModel, require
 from turngym.trainers.rewarding.shaping import potential_rewards, require_zero_when
 from turngym.trainers.rewarding.turns import progress_after, turn_texts
-from turngym.wrappers.progress_reward import potential
+from turngym.wrappers.rewards.progress_reward import potential
 
 
 @dataclass(frozen=True)

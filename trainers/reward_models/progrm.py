@@ -16,7 +16,7 @@ from turngym.trainers.rewarding.labels import find_recipes, label_progress
 from turngym.trainers.rewarding.model import require
 from turngym.trainers.rewarding.shaping import potential_rewards, require_zero_when
 from turngym.trainers.rewarding.turns import progress_after
-from turngym.wrappers.recipes import MATCHES, SCOPES, RecipeBook
+from turngym.wrappers.rewards.recipes import MATCHES, SCOPES, RecipeBook
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

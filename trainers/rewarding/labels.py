@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from turngym.agents.trajectory import Trajectory
 from turngym.trainers.rewarding.turns import key_steps, task_key
-from turngym.wrappers.recipes import RecipeBook, Steps, progress_labels, recipes
+from turngym.wrappers.rewards.recipes import RecipeBook, Steps, progress_labels, recipes
 
 
 def find_recipes(

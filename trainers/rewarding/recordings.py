@@ -14,7 +14,7 @@ from turngym.errors import ConfigError
 from turngym.storage.bounded import LARGEST_LINES, require_file
 from turngym.storage.files import read_jsonl, write_atomic
 from turngym.trainers.rewarding.turns import whole_turns
-from turngym.wrappers.episode_log import RecordedEpisode, read_episodes
+from turngym.wrappers.recording.episode_log import RecordedEpisode, read_episodes
 
 _LONGEST_HEADER = 1 << 20
 _TRANSCRIPTS, _EPISODES = "transcripts.jsonl", "episodes.jsonl"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError, nearest
 from turngym.trainers.rewarding.turns import whole_turns
-from turngym.wrappers.progress_reward import ZERO_WHEN
+from turngym.wrappers.rewards.progress_reward import ZERO_WHEN
 
 
 def differences(potentials: Sequence[float], gamma: float = 1.0, last_is_zero: bool = False) -> list[float]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from turngym.agents.trajectory import Trajectory, Turn
-from turngym.wrappers import recipes
+from turngym.wrappers.rewards import recipes
 
 
 class TurnText(NamedTuple):

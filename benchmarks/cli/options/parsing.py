@@ -15,7 +15,7 @@ from turngym.benchmarks.cli.options.usage import read_words
 from turngym.envs.core import TextEnv
 from turngym.envs.own import find_spec
 from turngym.envs.registration import NAMESPACE
-from turngym.envs.vector.boundary import is_for_program
+from turngym.envs.vector.slots.boundary import is_for_program
 from turngym.errors import ConfigError, error_text
 from turngym.plugins import outside_ids
 from turngym.wrappers.core import TextWrapper

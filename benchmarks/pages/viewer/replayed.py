@@ -88,7 +88,7 @@ def _nothing(note: str) -> Form:
 
 def _made(source: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
     from turngym.benchmarks.evaluation.remade import made
-    from turngym.wrappers.replay import rewrap
+    from turngym.wrappers.recording.replay import rewrap
 
     options = _without_picture(source["options"])
     creator = gymnasium.spec(source["env"]).entry_point

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from turngym.benchmarks.machine import machine
-from turngym.envs.tools.math_answers import same_answer
+from turngym.envs.tools.math_python.answers import same_answer
 from turngym.seeding import stream
 from turngym.storage.files import write_json
 

@@ -16,10 +16,10 @@ from rich.progress import track
 
 from turngym.agents.intervals import wilson
 from turngym.benchmarks.machine import machine
-from turngym.envs.web.miniwob import MiniWoB
-from turngym.envs.web.miniwob_oracles import ORACLES, WITHOUT_ORACLE
-from turngym.envs.web.miniwob_tasks import TASKS
-from turngym.envs.web.thread import close_shared_pool
+from turngym.envs.web.driver.thread import close_shared_pool
+from turngym.envs.web.miniwob.env import MiniWoB
+from turngym.envs.web.miniwob.oracles.table import ORACLES, WITHOUT_ORACLE
+from turngym.envs.web.miniwob.tasks import TASKS
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic, write_json
 

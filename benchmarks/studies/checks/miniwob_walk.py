@@ -19,10 +19,10 @@ import numpy as np
 from rich.progress import track
 
 from turngym.benchmarks.machine import machine
+from turngym.envs.web.driver.tab import BrowserFault
+from turngym.envs.web.driver.thread import close_shared_pool
 from turngym.envs.web.miniwob import MiniWoB
-from turngym.envs.web.miniwob_tasks import TASKS
-from turngym.envs.web.tab import BrowserFault
-from turngym.envs.web.thread import close_shared_pool
+from turngym.envs.web.miniwob.tasks import TASKS
 from turngym.seeding import stream
 from turngym.storage.files import write_json
 

@@ -34,7 +34,7 @@ from turngym.agents.embedded import EmbeddedConfig
 from turngym.agents.models import LanguageModel, load_model
 from turngym.agents.self_play import LEARNER, GameSpec
 from turngym.benchmarks.machine import machine
-from turngym.envs.tablegames.kuhn_poker_rules import equilibrium, exploitability, outcomes, uniform
+from turngym.envs.tablegames.kuhn_poker.rules import equilibrium, exploitability, outcomes, uniform
 from turngym.storage.files import write_json
 from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig
 from turngym.trainers.curve import BLUE, DASHES, PIXELS_PER_INCH, SIZE, VERMILION

@@ -17,7 +17,7 @@ from typing import Any
 
 from turngym.benchmarks.machine import machine
 from turngym.envs.desktop.env import Desktop
-from turngym.envs.desktop.goals import GOALS
+from turngym.envs.desktop.goals.table import GOALS
 from turngym.envs.vector import make_vec
 from turngym.system.processes import descendants
 

@@ -25,10 +25,10 @@ from typing import Any
 from turngym.benchmarks.machine import machine
 from turngym.envs.core import TextEnv
 from turngym.envs.textworlds.java import SEATS_VARIABLE, close_java, java_pools
-from turngym.envs.textworlds.scienceworld import ScienceWorld
-from turngym.envs.textworlds.scienceworld_tasks import VARIATIONS
-from turngym.envs.textworlds.textworld_express import TextWorldExpress
-from turngym.envs.textworlds.textworld_express_games import GAMES
+from turngym.envs.textworlds.scienceworld.env import ScienceWorld
+from turngym.envs.textworlds.scienceworld.tasks import VARIATIONS
+from turngym.envs.textworlds.textworld_express.env import TextWorldExpress
+from turngym.envs.textworlds.textworld_express.games import GAMES
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError
 from turngym.storage.files import write_json

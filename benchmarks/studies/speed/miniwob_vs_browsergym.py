@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 from turngym.benchmarks.machine import machine
-from turngym.envs.web.chromium import FLAGS, find_browser
-from turngym.envs.web.miniwob import MiniWoB
-from turngym.envs.web.miniwob_tasks import pages_folder
-from turngym.envs.web.thread import close_shared_pool
+from turngym.envs.web.driver.chromium import FLAGS, find_browser
+from turngym.envs.web.driver.thread import close_shared_pool
+from turngym.envs.web.miniwob.env import MiniWoB
+from turngym.envs.web.miniwob.tasks import pages_folder
 
 TARGET = Path(__file__).parents[2] / "results" / "miniwob_vs_browsergym.json"
 SIDE = Path(__file__).parent / "browsergym_side.py"

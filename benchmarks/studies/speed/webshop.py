@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.benchmarks.machine import machine
-from turngym.envs.web.thread import close_shared_pool, shared_pool
+from turngym.envs.web.driver.thread import close_shared_pool, shared_pool
 from turngym.envs.webshop.env import WebShop
 from turngym.envs.webshop.pages import View
 from turngym.envs.webshop.product import Goal, Product

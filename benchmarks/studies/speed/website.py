@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.benchmarks.machine import machine
-from turngym.envs.web.thread import close_shared_pool, shared_pool
+from turngym.envs.web.driver.thread import close_shared_pool, shared_pool
 from turngym.envs.website.env import MODES, WebSite
 from turngym.envs.website.sites import KINDS
 from turngym.storage.files import write_json

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from turngym.envs.search.documents import Document, Hit
-from turngym.envs.search.encoder import Encoder, Vectors
+from turngym.envs.search.embedding.encoder import Encoder, Vectors
+from turngym.envs.search.embedding.vectors import corpus_vectors
 from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, LocalRetriever
-from turngym.envs.search.vectors import corpus_vectors
 
 _DIGITS = 5
 """Scores are rounded: what else is in a batch changes the last digits of a vector, and must not change the order."""

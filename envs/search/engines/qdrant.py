@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
-from turngym.envs.search.client import SearchUnavailable, tried
 from turngym.envs.search.documents import ContentHash, Document, Hit, content_hash
-from turngym.envs.search.encoder import Encoder
+from turngym.envs.search.embedding.encoder import Encoder
 from turngym.envs.search.retriever import MOST_WORDS, RETRIEVERS, LocalRetriever, Retriever
+from turngym.envs.search.retrying import SearchUnavailable, tried
 from turngym.errors import ConfigError, missing_extra
 
 MEMORY = ":memory:"

@@ -1,0 +1,1 @@
+"""PettingZoo's two interfaces to a game."""

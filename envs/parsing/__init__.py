@@ -1,0 +1,1 @@
+"""Reading of what a model wrote: calls, JSON, marked passages."""

@@ -1,0 +1,1 @@
+"""Texts as vectors, and their index."""

@@ -1,0 +1,269 @@
+"""Bargaining by alternating offers: two seats divide a pie, and the longer they take the less it is worth to them.
+
+The payoffs, the measures and the ranges of the options are those of GLEE (arXiv 2410.05254), where the seats are called
+Alice and Bob: seat 0 proposes in odd rounds and seat 1 in even ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from turngym.envs.multiagent.game import InvalidAction
+from turngym.envs.multiagent.speech import quoted
+from turngym.envs.settings import worded
+from turngym.envs.tablegames.bargaining.reading import read_decision, read_offer
+from turngym.envs.tablegames.bargaining.rules import efficiency, fairness, utilities
+from turngym.envs.tablegames.reading import split_speech
+from turngym.envs.tablegames.two_seats import TwoSeats
+from turngym.envs.validation import require_flag, require_whole
+from turngym.errors import ConfigError
+from turngym.types import JSONValue
+
+_TOLD_UP_TO = 20
+_LIST_LIMIT = 1001
+
+
+class Bargaining(TwoSeats):
+    """Divide a pie by offers and answers; +gain for both at an agreement, nothing without one.
+
+    The gain of a seat is its share of the pie times its discount to the power of the rounds gone by, in [0, 1]; it is
+    its reward and its score. The seat with the larger gain has won. Seats are told the last round only if it is the
+    twentieth or an earlier one.
+
+    Args:
+        pie: What is divided, from 1 to a billion.
+        step: Shares are multiples of it, and it divides the pie.
+        max_rounds: Rounds after which there is nothing left, from 1 to 1000.
+        discounts: The values from which each seat's discount is drawn, each in [0, 1].
+        complete_information: Whether a seat knows the other's discount.
+        messages_allowed: Whether a seat may say something with an offer and with an answer.
+
+    Raises:
+        ConfigError: An option is out of its range.
+
+    >>> game = Bargaining()
+    >>> game.begin(np.random.default_rng(0), {"discounts": [0.9, 0.8]})
+    >>> _ = game.commit({0: game.read(0, '{"alice_gain": 60, "bob_gain": 40}')})
+    >>> _ = game.commit({1: game.read(1, "[Reject]")})
+    >>> _ = game.commit({1: game.read(1, "keep 50")})
+    >>> [round(gain, 4) for gain in game.commit({0: game.read(0, "accept")})]
+    [0.45, 0.4]
+    """
+
+    file_options = worded()
+
+    name = "bargaining"
+    players: ClassVar[Mapping[str, str]] = {
+        "subgame_perfect": "turngym.envs.tablegames.bargaining.players:SubgamePerfectPlayer",
+        "even_split": "turngym.envs.tablegames.bargaining.players:EvenSplitPlayer",
+    }
+
+    def __init__(
+        self,
+        pie: int = 100,
+        step: int = 1,
+        max_rounds: int = 12,
+        discounts: Sequence[float] = (1.0, 0.95, 0.9, 0.8),
+        complete_information: bool = True,
+        messages_allowed: bool = False,
+    ) -> None:
+        super().__init__()
+        require_whole(self.name, "pie", pie, 1, 10**9)
+        require_whole(self.name, "step", step, 1, pie)
+        require_whole(self.name, "max_rounds", max_rounds, 1, 1000)
+        require_flag(self.name, "complete_information", complete_information)
+        require_flag(self.name, "messages_allowed", messages_allowed)
+        if pie % step:
+            raise ConfigError(f"step of {self.name} must divide the pie of {pie}, got {step}.")
+        self._choices = _checked(discounts)
+        if not self._choices:
+            raise ConfigError(f"discounts of {self.name} must hold at least one number.")
+        self.pie, self.step, self.max_rounds = pie, step, max_rounds
+        self.complete_information, self.messages_allowed = complete_information, messages_allowed
+        self.discounts = (1.0, 1.0)
+        """The discount of each seat in this game."""
+        self.round = 1
+        self._keep: int | None = None
+        self._agreed: int | None = None
+
+    def instructions(self, seat: int) -> str:
+        """Return the rules."""
+        told = self.max_rounds <= _TOLD_UP_TO
+        end = f"Without an agreement in round {self.max_rounds}" if told else "Without an agreement"
+        known = "both discounts" if self.complete_information else "your own discount, but not the other's"
+        message = '; you may add a message: {..., "message": "..."}' if self.messages_allowed else ""
+        unit = "" if self.step == 1 else f" Shares are multiples of {self.step}."
+        keep = 3 * (self.pie // self.step) // 5 * self.step
+        return (
+            f"Two players divide {self.pie}. {self.seats[0]} proposes a division in odd rounds, {self.seats[1]} in "
+            "even rounds; the other accepts or rejects it. An agreement in round t is worth a player's share times "
+            f"its discount to the power of t - 1. {end} both get nothing. You know {known}.{unit}\n"
+            "A proposal is JSON that says what you keep and what the other gets: "
+            f'{{"keep": {keep}, "give": {self.pie - keep}}}. '
+            'An answer is {"decision": "accept"} or {"decision": "reject"}. '
+            f"Answer with one of them{message}."
+        )
+
+    def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
+        """Draw the discounts; ``{"discounts": [0.9, 0.8]}`` sets them."""
+        self._restart(options, ("discounts",))
+        picks = generator.integers(len(self._choices), size=2)
+        given = options.get("discounts")
+        found = _checked(given) if given is not None else tuple([self._choices[int(pick)] for pick in picks])
+        if len(found) != 2:
+            raise ConfigError(f"discounts of a game of {self.name} are two numbers in [0, 1], got {given!r}.")
+        self.discounts = (found[0], found[1])
+        self.round, self._keep, self._agreed = 1, None, None
+        for seat in self.everyone:
+            others = f", {self._other_name(seat)}'s is {self.discounts[1 - seat]:.12g}"
+            more = others if self.complete_information else ""
+            self.tell((seat,), f"You are {self.seats[seat]}. Your discount is {self.discounts[seat]:.12g}{more}.")
+
+    @property
+    def _proposer(self) -> int:
+        return (self.round - 1) % 2
+
+    def _round_name(self) -> str:
+        return f"round {self.round}" + (f" of {self.max_rounds}" if self.max_rounds <= _TOLD_UP_TO else "")
+
+    def phase(self) -> str:
+        """Return ``"offer"`` or ``"answer"``."""
+        return "offer" if self._keep is None else "answer"
+
+    def asked(self) -> tuple[int, ...]:
+        """Return the proposer, then the seat that answers."""
+        if self._is_over:
+            return ()
+        return (self._proposer,) if self._keep is None else (1 - self._proposer,)
+
+    def prompt(self, seat: int) -> str:
+        """Return the round, and the offer to be answered."""
+        title = f"R{self._round_name()[1:]}."
+        if self._keep is None:
+            return f"{title} How do you divide {self.pie}?"
+        return f"{title} You would get {self.pie - self._keep} of {self.pie}. Do you accept or reject?"
+
+    def legal_actions(self, seat: int) -> tuple[str, ...]:
+        """Return accept and reject, or every division where there are at most a thousand steps."""
+        if self._keep is not None:
+            return "accept", "reject"
+        if self.pie // self.step >= _LIST_LIMIT:
+            return ()
+        return tuple([f"keep {share}" for share in range(0, self.pie + 1, self.step)])
+
+    def read(self, seat: int, text: str) -> str:
+        """Return ``"keep N"``, ``"accept"`` or ``"reject"``, with ``" | message"`` where there may be one."""
+        if self._keep is not None:
+            return read_decision(text, self.messages_allowed)
+        action, keep = read_offer(text, seat, self.pie, self.messages_allowed)
+        if keep > self.pie or keep % self.step:
+            unit = "" if self.step == 1 else f", a multiple of {self.step}"
+            raise InvalidAction(f"You may keep 0 to {self.pie}{unit}.")
+        return action
+
+    def default(self, seat: int) -> str:
+        """Return an offer that gives nothing, or a refusal."""
+        return f"keep {self.pie}" if self._keep is None else "reject"
+
+    def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
+        """Take an offer or an answer."""
+        ((seat, action),) = actions.items()
+        bare, speech = split_speech(action)
+        if self._keep is None:
+            self._keep = int(bare.split(" ")[1])
+            line = f"{self.seats[seat]} offers to keep {self._keep} and to give {self.pie - self._keep}."
+        else:
+            line = f"{self.seats[seat]} {bare}s."
+        self.tell(self.everyone, line)
+        if speech:
+            self.tell(self.everyone, quoted(self.seats[seat], speech))
+        if bare == "accept":
+            return self._agree()
+        if bare == "reject":
+            self._keep, self.round = None, self.round + 1
+            if self.round > self.max_rounds:
+                self._is_over = True
+                self.tell(self.everyone, "No agreement: both get nothing.")
+        return 0.0, 0.0
+
+    def _agree(self) -> tuple[float, float]:
+        assert self._keep is not None
+        self._is_over = True
+        self._agreed = self._keep if self._proposer == 0 else self.pie - self._keep
+        gains = utilities(self._agreed / self.pie, self.round, self.discounts)
+        self._earn(gains)
+        shares = self._agreed, self.pie - self._agreed
+        for seat in self.everyone:
+            self.tell((seat,), f"You get {shares[seat]}, which is worth {gains[seat] * self.pie:.6g} in this round.")
+        return gains
+
+    def anchor(self, seat: int) -> str:
+        """Return discounts, round and offer as far as the seat knows them."""
+        other = f"{self.discounts[1 - seat]:.12g}" if self.complete_information else "unknown"
+        known = f"pie {self.pie} in steps of {self.step}; discounts {self.discounts[seat]:.12g} and {other}"
+        if self._is_over:
+            return f"{known}; over; gain {self._earned[seat]:.6g}"
+        now = "no offer" if self._keep is None else f"{self.seats[self._proposer]} keeps {self._keep}"
+        return f"{known}; {self._round_name()}; {now}"
+
+    def progress(self, seat: int) -> float:
+        """Return the share of the rounds gone by; where the last one is not told, ``1 - 1 / round``."""
+        if self._is_over:
+            return 1.0
+        gone = self.round - (1 if self._keep is None else 0.5)
+        return gone / self.max_rounds if self.max_rounds <= _TOLD_UP_TO else 1 - 1 / (1 + gone)
+
+    def score(self, seat: int) -> float:
+        """Return the seat's gain."""
+        return self._earned[seat]
+
+    def metrics(self) -> dict[str, float]:
+        """Return GLEE's measures: efficiency, fairness (0 without an agreement), each seat's gain, and the round."""
+        gains = (self._earned[0], self._earned[1])
+        return {
+            "efficiency": efficiency(gains),
+            "fairness": 0.0 if self._agreed is None else fairness(self._agreed / self.pie),
+            "self_gain_0": gains[0],
+            "self_gain_1": gains[1],
+            "agreement": float(self._agreed is not None),
+            "round": float(min(self.round, self.max_rounds)),
+        }
+
+    def state(self) -> JSONValue:
+        """Return discounts, round, offer and result."""
+        return {
+            "discounts": list(self.discounts),
+            "round": self.round,
+            "keep": self._keep,
+            "agreed": self._agreed,
+            "earned": list(self._earned),
+            "is_over": self._is_over,
+        }
+
+    def load(self, state: JSONValue) -> None:
+        """Take over what ``state`` returned."""
+        self.discounts = (state["discounts"][0], state["discounts"][1])
+        self.round, self._keep, self._agreed = state["round"], state["keep"], state["agreed"]
+        self._earned, self._is_over = list(state["earned"]), state["is_over"]
+
+    def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
+        """Draw another discount for the other seat, where the seat does not know it."""
+        others = sorted({*self._choices} - {self.discounts[1 - seat]})
+        if self.complete_information or not others:
+            return False
+        found = others[int(generator.integers(len(others)))]
+        self.discounts = (self.discounts[0], found) if seat == 0 else (found, self.discounts[1])
+        return True
+
+
+def _checked(discounts: object) -> tuple[float, ...]:
+    """Return discounts as numbers, or raise."""
+    if isinstance(discounts, str) or not isinstance(discounts, Sequence):
+        raise ConfigError(f"discounts of bargaining must be a list of numbers in [0, 1], got {discounts!r}.")
+    for discount in discounts:
+        if isinstance(discount, bool) or not isinstance(discount, int | float) or not 0 <= discount <= 1:
+            raise ConfigError(f"discounts of bargaining must be a list of numbers in [0, 1], got {discounts!r}.")
+    return tuple(float(discount) for discount in discounts)

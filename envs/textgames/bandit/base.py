@@ -1,0 +1,271 @@
+"""What all bandits share: arms with names, a horizon, rewards that are fixed at the reset, regret as the score.
+
+Regret is expected regret: the sum over the pulls of the best arm's mean less the pulled arm's mean. The rewards of
+every turn and arm follow from a key that is drawn at the reset, so all members of a group meet the same rewards.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.textgames.bandit.scenarios import Scenario
+from turngym.envs.validation import refuse_task, require_choice, require_running, require_whole
+from turngym.errors import ConfigError
+from turngym.seeding import stream
+from turngym.types import JSONValue
+
+VIEWS = ("history", "summary", "guide")
+_KEYS = 2**62
+
+
+class Bandit(TextEnv[str]):
+    """The part of a bandit that does not depend on where its rewards come from.
+
+    A subclass calls ``_set_story`` in its ``__init__``, draws an instance in ``_deal`` and says in ``_gaps`` what each
+    arm costs in a turn.
+
+    Args:
+        arms: How many arms there are.
+        horizon: Pulls of an episode; the episode terminates after the last one.
+        view: ``"history"`` shows each reward, ``"summary"`` also a table of counts and means, ``"guide"`` also the
+            bonus and the value that UCB gives each arm.
+        on_invalid: What follows on an action that names no arm: ``"ask_again"`` pulls nothing, ``"replace"`` pulls a
+            random arm in its place, drawn at the reset. Either way the action is invalid.
+        expert: The reference player of ``expert_action``.
+        players: The reference players that there are.
+        success_share: The episode is a success if its regret is at most this share of what random play expects.
+        most_arms: Largest number of arms.
+        max_turns: Turns after which the episode is truncated; None for twice the horizon, or the horizon if
+            invalid actions are replaced.
+        split: Share of the instances to draw from.
+        env_id: Registered id.
+        render_mode: ``"ansi"`` or None.
+
+    Raises:
+        ConfigError: An option is out of its range.
+    """
+
+    __slots__ = (
+        "_arm_of",
+        "_asks_again",
+        "_kind",
+        "_random_regret",
+        "_regret",
+        "arms",
+        "counts",
+        "horizon",
+        "names",
+        "sums",
+    )
+
+    def __init__(
+        self,
+        *,
+        arms: int,
+        horizon: int,
+        view: str,
+        on_invalid: str,
+        expert: str,
+        players: tuple[str, ...],
+        success_share: float,
+        most_arms: int,
+        max_turns: int | None,
+        split: str,
+        env_id: str,
+        render_mode: str | None,
+    ) -> None:
+        name = env_id or type(self).__name__
+        require_whole(name, "arms", arms, 2, most_arms)
+        require_whole(name, "horizon", horizon, arms, 50_000)
+        asks_again = on_invalid == "ask_again"
+        turns = (horizon * 2 if asks_again else horizon) if max_turns is None else max_turns
+        super().__init__(max_turns=turns, split=split, env_id=env_id, render_mode=render_mode)
+        require_choice(self.env_id, "view", view, VIEWS)
+        require_choice(self.env_id, "on_invalid", on_invalid, ("replace", "ask_again"))
+        require_choice(self.env_id, "expert", expert, players)
+        self.require("success_share", success_share, 0.0, 1.0)
+        if turns < horizon:
+            raise ConfigError(
+                f"max_turns of {self.env_id} is {turns}, but the episode ends after {horizon} pulls: pass "
+                f"horizon={turns} for a shorter one."
+            )
+        self.arms, self.horizon, self.view, self.expert = arms, horizon, view, expert
+        self.success_share = success_share
+        self._asks_again = asks_again
+
+    def _set_story(self, scenario: Scenario, names: tuple[str, ...], more: str) -> None:
+        """Write the instructions and fix the names of the arms."""
+        self.names = names
+        self._arm_of = {name: arm for arm, name in enumerate(names)}
+        self._kind = scenario.kind
+        others = "you are asked again" if self._asks_again else f"a random {scenario.kind} is chosen for you"
+        self.instructions = (
+            f"{scenario.story} You choose {self.horizon} times; collect as much reward as you can.\n{more}\n"
+            f"Answer with the name of one {scenario.kind} only. If your answer is none of these names, {others}."
+        )
+
+    # What a subclass says.
+
+    @abstractmethod
+    def _deal(self) -> None:
+        """Draw an instance: the keys, and everything that the rewards depend on."""
+
+    @abstractmethod
+    def _gaps(self, turn: int) -> tuple[float, ...]:
+        """Return what each arm's mean falls short of the best one's."""
+
+    @abstractmethod
+    def _reward(self, turn: int, arm: int) -> float:
+        """Return the reward that was fixed for a turn and an arm."""
+
+    @abstractmethod
+    def _player_choice(self, player: str) -> int:
+        """Return the arm that a reference player would pull now."""
+
+    @abstractmethod
+    def _table(self) -> str:
+        """Return what has been seen of each arm, as text, with the guide's numbers if the view has them."""
+
+    @abstractmethod
+    def _hidden(self) -> JSONValue:
+        """Return what an instance is made of, keys aside."""
+
+    @abstractmethod
+    def _adopt_hidden(self, hidden: JSONValue) -> None:
+        """Take over what ``_hidden`` returned; the keys are set."""
+
+    def _introduction(self) -> str:
+        """Return what an observation says of the choice that comes next."""
+        return f"Choose a {self._kind}."
+
+    # The episode.
+
+    @property
+    def regret(self) -> float:
+        """Expected regret of the pulls so far; lower is better."""
+        return self._regret
+
+    @property
+    def pulls(self) -> tuple[int, ...]:
+        """The arms that have been pulled, as positions in ``names``."""
+        return tuple(self._pulled)
+
+    @property
+    def rewards(self) -> tuple[float, ...]:
+        """The rewards of the pulls."""
+        return tuple(self._received)
+
+    def begin(self, task: str | int | None) -> str:
+        refuse_task(self.env_id, task)
+        self._deal()
+        self._start()
+        return self._board("")
+
+    def _draw_keys(self, generator: np.random.Generator) -> tuple[int, int]:
+        """Return the keys of the rewards and of what has no part in them; they share nothing."""
+        first, second = generator.integers(_KEYS, size=2).tolist()
+        return first, second
+
+    def _start(self) -> None:
+        """Begin without any pull."""
+        self._pulled: list[int] = []
+        self._received: list[float] = []
+        self.counts, self.sums = [0] * self.arms, [0.0] * self.arms
+        self._regret = self._random_regret = 0.0
+        self._substitutes: list[int] | None = None
+
+    def _board(self, news: str) -> str:
+        """Return an observation: what the last pull gave, and what the view shows beside it."""
+        parts = [news] if news else []
+        if self.view != "history":
+            parts.append(self._table())
+        if len(self._pulled) < self.horizon:
+            parts.append(self._introduction())
+        return "\n".join(parts)
+
+    def apply_action(self, action: str) -> Outcome[str]:
+        arm = self._arm_of.get(action.strip().lower())
+        if arm is None:
+            return self._answer_invalid()
+        return self._pull(arm, "", True)
+
+    def _answer_invalid(self) -> Outcome[str]:
+        note = f"Unknown action: answer with one of {', '.join(self.names)}."
+        if self._asks_again:
+            return Outcome(self._board(note), action_is_valid=False)
+        if self._substitutes is None:
+            generator = stream("bandit substitutes", self._player_key)
+            self._substitutes = generator.integers(self.arms, size=self.horizon).tolist()
+        arm = self._substitutes[len(self._pulled)]
+        return self._pull(arm, f"{note} {self.names[arm]} was chosen at random.\n", False)
+
+    def _pull(self, arm: int, note: str, is_valid: bool) -> Outcome[str]:
+        turn = len(self._pulled)
+        reward = self._reward(turn, arm)
+        self._record(turn, arm, reward)
+        is_over = turn + 1 == self.horizon
+        is_success = is_over and self._regret <= self.success_share * self._random_regret
+        news = f"{note}{self.names[arm]}: reward {_number(reward)}"
+        return Outcome(self._board(news), reward, is_over, is_success, is_valid)
+
+    def _record(self, turn: int, arm: int, reward: float) -> None:
+        self._pulled.append(arm)
+        self._received.append(reward)
+        self.counts[arm] += 1
+        self.sums[arm] += reward
+        gaps = self._gaps(turn)
+        self._regret += gaps[arm]
+        self._random_regret += sum(gaps) / self.arms
+
+    def _replay(self, pulled: list[int], received: list[float]) -> None:
+        """Go through pulls again, after what they are measured by has changed."""
+        self._start()
+        for turn, (arm, reward) in enumerate(zip(pulled, received, strict=True)):
+            self._record(turn, arm, reward)
+
+    def legal_actions(self) -> tuple[str, ...]:
+        return self.names
+
+    def progress(self) -> float:
+        """Return the share of the pulls that are made: whether they were good ones is not known before the end."""
+        return len(self._pulled) / self.horizon
+
+    def score(self) -> float:
+        return 1 - self._regret / self._random_regret if self._random_regret else 0.0
+
+    def save_state(self) -> JSONValue:
+        keys = [self._reward_key, self._player_key]
+        return {"keys": keys, "hidden": self._hidden(), "pulled": self._pulled, "received": self._received}
+
+    def load_state(self, state: JSONValue) -> None:
+        pulled, received = list(state["pulled"]), [float(reward) for reward in state["received"]]
+        if len(pulled) > self.horizon or not all(arm in range(self.arms) for arm in pulled):
+            raise ValueError(f"pulled arms {pulled!r}")
+        self._reward_key, self._player_key = state["keys"]
+        self._adopt_hidden(state["hidden"])
+        self._replay(pulled, received)
+
+    def _player_stream(self) -> np.random.Generator:
+        """Return a generator for what a reference player draws in this turn; the rewards know nothing of it."""
+        return stream("bandit player", self._player_key, len(self._pulled))
+
+    def expert_action(self) -> str:
+        """Return the choice of the reference player, which sees what the agent sees.
+
+        Raises:
+            ConfigError: No episode is under way.
+        """
+        require_running(self)
+        return self.names[self._player_choice(self.expert)]
+
+
+def _number(value: float) -> str:
+    """Return a reward as text: whole numbers without a point.
+
+    >>> _number(1.0), _number(-0.25)
+    ('1', '-0.25')
+    """
+    return f"{value:g}"

@@ -1,0 +1,195 @@
+"""Frozen Lake: walk over the ice from where you stand to the goal without falling into a hole.
+
+The rules are in :mod:`turngym.envs.textgames.frozen_lake.rules`. The episode ends in a hole or at the goal. The first
+cell, the goal and the holes are random; a way to the goal always exists.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.envs.core import Outcome
+from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
+from turngym.envs.textgames import drawing
+from turngym.envs.textgames.frozen_lake.rules import (
+    MOVES,
+    SYMBOLS,
+    coordinate_text,
+    count_lakes,
+    draw_lake,
+    grid_text,
+    neighbour,
+    parse_lake,
+    slippery_policy,
+    slips,
+)
+from turngym.envs.validation import refuse_task, require_choice, require_flag, require_running, require_whole
+from turngym.types import JSONValue
+
+_RULES = """You stand on a frozen lake. Walk to the goal without falling into a hole.
+You can walk one cell up, down, left or right. You cannot leave the lake."""
+_SLIPPERY = """The ice is slippery: one time in three you go where you wanted, and one time in three each to the left \
+or to the right of that direction."""
+_GRID = """The lake is drawn as lines of symbols: _ ice, O hole, G goal, P you, X you in a hole, √ you at the goal. Up \
+is towards the first line."""
+_COORDINATES = """The lake is described by words, each followed by a row and a column: player (you), goal, hole. Rows \
+are counted downwards and columns to the right, both from 0."""
+_ANSWER = "Answer with one move: up, down, left or right."
+_UNKNOWN = "Unknown action: answer with up, down, left or right."
+_TILE_SIDE = 16
+
+
+@lru_cache(maxsize=1)
+def _tiles() -> drawing.Picture:
+    """Return one tile for each symbol of a lake."""
+    tiles = []
+    for symbol in SYMBOLS:
+        tile = drawing.tile(_TILE_SIDE, drawing.ICE, drawing.WHITE)
+        if symbol in "OX":
+            drawing.disc(tile, 0.5, 0.5, 0.42, drawing.BLACK)
+        if symbol in "G√":
+            drawing.flag(tile, drawing.GREEN if symbol == "√" else drawing.RED)
+        if symbol in "PX√":
+            drawing.person(tile, drawing.ORANGE if symbol == "X" else drawing.BLUE)
+        tiles.append(tile)
+    return drawing.stack(tiles)
+
+
+class FrozenLake(PictureEnv):
+    """A random lake whose goal can be reached within the turn limit.
+
+    The episode terminates at the goal (success) or in a hole (no success) and is truncated at ``max_turns``. On firm
+    ice the legal actions are the moves that stay on the lake; on slippery ice all four, because a move against the
+    edge still may slip along it.
+
+    Args:
+        size: Cells along one side, 3 to 10.
+        hole_share: Share of the cells, first cell and goal left out, that are holes, 0 to 0.5.
+        slippery: Whether a move may slip to either side.
+        view: ``"grid"`` for lines of symbols, ``"coordinates"`` for one line of words and numbers.
+        step_reward: Reward of every turn.
+        goal_reward: Reward for reaching the goal.
+        hole_reward: Reward for falling into a hole.
+        max_turns: Turns after which the episode is truncated.
+        split: Share of the lakes to draw from.
+        env_id: Registered id.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        image: Whether the observation is a dict of the text and a picture of the lake, 16 pixels a cell.
+
+    Raises:
+        ConfigError: An option is out of its range.
+
+    >>> env = FrozenLake(view="coordinates")
+    >>> lake, info = env.reset(seed=0)
+    >>> lake.split()[0], lake.count("hole")
+    ('player', 3)
+    """
+
+    file_options = worded("view")
+
+    def __init__(
+        self,
+        size: int = 4,
+        hole_share: float = 0.2,
+        slippery: bool = False,
+        view: str = "grid",
+        step_reward: float = 0.0,
+        goal_reward: float = 1.0,
+        hole_reward: float = 0.0,
+        *,
+        max_turns: int = 20,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+        image: bool = False,
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
+        require_whole(self.env_id, "size", size, 3, 10)
+        self.require("hole_share", hole_share, 0.0, 0.5)
+        require_flag(self.env_id, "slippery", slippery)
+        require_choice(self.env_id, "view", view, ("grid", "coordinates"))
+        for name, reward in (("step", step_reward), ("goal", goal_reward), ("hole", hole_reward)):
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
+        self.size, self.slippery = size, slippery
+        self.num_holes = round(hole_share * (size**2 - 2))
+        self.step_reward, self.goal_reward, self.hole_reward = step_reward, goal_reward, hole_reward
+        self.finite_instances = count_lakes(size, self.num_holes, max_turns)
+        self._is_grid = view == "grid"
+        self._board_text = grid_text if self._is_grid else coordinate_text
+        parts = (_RULES, _SLIPPERY if slippery else "", _GRID if self._is_grid else _COORDINATES, _ANSWER)
+        self.instructions = "\n".join(part for part in parts if part)
+        self.set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
+
+    def begin(self, task: str | int | None) -> str:
+        refuse_task(self.env_id, task)
+        self._lake = self.draw(
+            lambda generator: draw_lake(generator, self.size, self.num_holes, self.max_turns),
+            lambda lake: grid_text(lake, lake.start),
+        )
+        self._stand(self._lake.start)
+        return self._board
+
+    def _stand(self, cell: int) -> None:
+        self._player = cell
+        self._board = self._board_text(self._lake, cell)
+
+    def apply_action(self, action: str) -> Outcome[str]:
+        move = action.strip().lower()
+        if move not in MOVES:
+            note = _UNKNOWN + ("\n" if self._is_grid else " ")
+            return Outcome(note + self._board, self.step_reward, action_is_valid=False)
+        if self.slippery:
+            move = slips(move)[int(self.np_random.integers(3))]
+        self._stand(neighbour(self.size, self._player, move))
+        if self._player == self._lake.goal:
+            return Outcome(self._board, self.step_reward + self.goal_reward, terminated=True, success=True)
+        if self._player in self._lake.holes:
+            return Outcome(self._board, self.step_reward + self.hole_reward, terminated=True)
+        return Outcome(self._board, self.step_reward)
+
+    def anchor(self) -> str:
+        return self._board
+
+    def legal_actions(self) -> tuple[str, ...]:
+        if self.slippery:
+            return MOVES
+        return tuple([move for move in MOVES if neighbour(self.size, self._player, move) != self._player])
+
+    def progress(self) -> float:
+        distances = self._lake.distances
+        if self._player not in distances:
+            return 0.0
+        return max(0.0, 1 - distances[self._player] / distances[self._lake.start])
+
+    def render_text(self) -> str:
+        return grid_text(self._lake, self._player)
+
+    def render_image(self) -> NDArray[np.uint8]:
+        return drawing.paint(_tiles(), drawing.symbol_cells(self.render_text(), SYMBOLS), self.size)
+
+    def save_state(self) -> JSONValue:
+        return {"lake": grid_text(self._lake, self._lake.start), "player": self._player}
+
+    def load_state(self, state: JSONValue) -> None:
+        lake, player = parse_lake(state["lake"]), state["player"]
+        if lake.size != self.size or type(player) is not int or not 0 <= player < lake.size**2:
+            raise ValueError(f"player {player!r} on a lake of size {lake.size}")
+        self._lake = lake
+        self._stand(player)
+
+    def expert_action(self) -> str:
+        """Return the first move of a shortest way, on slippery ice the move of the best policy.
+
+        Raises:
+            ConfigError: No episode is under way.
+        """
+        require_running(self)
+        if self.slippery:
+            return slippery_policy(self._lake)[self._player]
+        distances = self._lake.distances
+        nearer = distances[self._player] - 1
+        return next(move for move in MOVES if distances.get(neighbour(self.size, self._player, move)) == nearer)

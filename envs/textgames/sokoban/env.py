@@ -1,0 +1,203 @@
+"""Sokoban: push every box in a walled room onto a goal.
+
+The rules are in :mod:`turngym.envs.textgames.sokoban.rules`, the random rooms in
+:mod:`turngym.envs.textgames.sokoban.rooms`. Rewards follow the classical scheme: -0.1 a turn, 1 for a box that comes
+onto a goal, -1 for one that leaves it, 10 for the solved room.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.envs.core import Outcome
+from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
+from turngym.envs.textgames import drawing
+from turngym.envs.textgames.sokoban.rooms import RoomSource
+from turngym.envs.textgames.sokoban.rules import (
+    MOVES,
+    SYMBOLS,
+    Room,
+    State,
+    coordinate_text,
+    effective_moves,
+    grid_text,
+    parse_board,
+    transition,
+)
+from turngym.envs.textgames.sokoban.solver import solve
+from turngym.envs.validation import refuse_task, require_choice, require_running, require_whole
+from turngym.errors import ConfigError
+from turngym.types import JSONValue
+
+_RULES = """You are the player in a room with boxes. Push every box onto a goal.
+You can walk one cell up, down, left or right. Walking into a box pushes it one cell further, if the cell behind it is \
+free. You cannot pull a box, push two boxes at once or walk through walls."""
+_GRID = """The room is drawn as lines of symbols: # wall, _ floor, O goal, X box, √ box on a goal, P you, S you on a \
+goal. Up is towards the first line."""
+_COORDINATES = """The room is described by words, each followed by a row and a column: player (you), box, goal, wall. \
+Rows are counted downwards and columns to the right; the outermost rows and columns are walls that are not listed."""
+_ANSWER = "Answer with one move: up, down, left or right."
+_UNKNOWN = "Unknown action: answer with up, down, left or right."
+_TILE_SIDE = 16
+
+
+@lru_cache(maxsize=1)
+def _tiles() -> drawing.Picture:
+    """Return one tile for each symbol of a room."""
+    tiles = []
+    for symbol in SYMBOLS:
+        tile = drawing.tile(_TILE_SIDE, drawing.DARK if symbol == "#" else drawing.LIGHT, drawing.GREY)
+        if symbol in "O√S":
+            drawing.disc(tile, 0.5, 0.5, 0.4, drawing.RED)
+            drawing.disc(tile, 0.5, 0.5, 0.25, drawing.LIGHT)
+        if symbol in "X√":
+            drawing.box(tile, 0.15, 0.15, 0.85, 0.85, drawing.GREEN if symbol == "√" else drawing.BROWN)
+            drawing.box(tile, 0.45, 0.15, 0.55, 0.85, drawing.BLACK)
+        if symbol in "PS":
+            drawing.person(tile, drawing.BLUE)
+        tiles.append(tile)
+    return drawing.stack(tiles)
+
+
+class Sokoban(PictureEnv):
+    """A random room of boxes and goals, always solvable within the turn limit.
+
+    The episode terminates when every box stands on a goal; that is the only success. It never terminates on a dead
+    end, so an unsolved room is truncated at ``max_turns``. A move against a wall or a blocked box is understood and
+    changes nothing.
+
+    Args:
+        size: Cells along one side, outer walls included, 5 to 12.
+        boxes: Number of boxes, 1 to 5.
+        min_moves: Fewest moves of the solution that a drawn room has, at least 1.
+        max_moves: Most moves of that solution, at most ``max_turns``; None for half of ``max_turns``.
+        view: ``"grid"`` for lines of symbols, ``"coordinates"`` for one line of words and numbers.
+        step_reward: Reward of every turn.
+        box_reward: Reward for a box that comes onto a goal; its negative for a box that leaves one.
+        solve_reward: Reward for solving the room.
+        max_turns: Turns after which the episode is truncated.
+        split: Share of the rooms to draw from.
+        env_id: Registered id.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        image: Whether the observation is a dict of the text and a picture of the room, 16 pixels a cell.
+
+    Raises:
+        ConfigError: An option is out of its range.
+
+    >>> env = Sokoban(boxes=2)
+    >>> room, info = env.reset(seed=0)
+    >>> room.count("X") + room.count("√"), len(room.splitlines())
+    (2, 6)
+    """
+
+    file_options = worded("view")
+
+    def __init__(
+        self,
+        size: int = 6,
+        boxes: int = 1,
+        min_moves: int = 1,
+        max_moves: int | None = None,
+        view: str = "grid",
+        step_reward: float = -0.1,
+        box_reward: float = 1.0,
+        solve_reward: float = 10.0,
+        *,
+        max_turns: int = 30,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+        image: bool = False,
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
+        require_whole(self.env_id, "size", size, 5, 12)
+        require_whole(self.env_id, "boxes", boxes, 1, min(5, (size - 2) ** 2 // 3))
+        longest = max(1, max_turns // 2) if max_moves is None else max_moves
+        require_whole(self.env_id, "max_moves", longest, 1, max_turns)
+        require_whole(self.env_id, "min_moves", min_moves, 1, longest)
+        require_choice(self.env_id, "view", view, ("grid", "coordinates"))
+        for name, reward in (("step", step_reward), ("box", box_reward), ("solve", solve_reward)):
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
+        self.step_reward, self.box_reward, self.solve_reward = step_reward, box_reward, solve_reward
+        self._is_grid = view == "grid"
+        self._board_text = grid_text if self._is_grid else coordinate_text
+        self.instructions = "\n".join((_RULES, _GRID if self._is_grid else _COORDINATES, _ANSWER))
+        self._source = RoomSource(size, boxes, min_moves, longest)
+        self._plan: dict[State, str] = {}
+        self.set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
+
+    def begin(self, task: str | int | None) -> str:
+        refuse_task(self.env_id, task)
+        self._source.forget()
+        room, state = self.draw(self._source.draw, lambda drawn: grid_text(*drawn))
+        self._enter(room, state)
+        return self._board
+
+    def _enter(self, room: Room, state: State) -> None:
+        self._room = room
+        self._place = state
+        self._board = self._board_text(room, state)
+        self._plan = {}
+
+    def apply_action(self, action: str) -> Outcome[str]:
+        move = action.strip().lower()
+        if move not in MOVES:
+            note = _UNKNOWN + ("\n" if self._is_grid else " ")
+            return Outcome(note + self._board, self.step_reward, action_is_valid=False)
+        before = self._place
+        after = transition(self._room, before, move)
+        if after is before:
+            return Outcome(self._board, self.step_reward)
+        self._place = after
+        self._board = self._board_text(self._room, after)
+        reward = self.step_reward
+        if after.boxes is not before.boxes:
+            goals = self._room.goals
+            reward += self.box_reward * (len(after.boxes & goals) - len(before.boxes & goals))
+            if after.boxes == goals:
+                return Outcome(self._board, reward + self.solve_reward, terminated=True, success=True)
+        return Outcome(self._board, reward)
+
+    def anchor(self) -> str:
+        return self._board
+
+    def legal_actions(self) -> tuple[str, ...]:
+        return effective_moves(self._room, self._place)
+
+    def progress(self) -> float:
+        boxes = self._place.boxes
+        return len(boxes & self._room.goals) / len(boxes)
+
+    def render_text(self) -> str:
+        return grid_text(self._room, self._place)
+
+    def render_image(self) -> NDArray[np.uint8]:
+        return drawing.paint(_tiles(), drawing.symbol_cells(self.render_text(), SYMBOLS), self._room.size)
+
+    def save_state(self) -> JSONValue:
+        return grid_text(self._room, self._place)
+
+    def load_state(self, state: JSONValue) -> None:
+        self._enter(*parse_board(state))
+
+    def expert_action(self) -> str:
+        """Return the next move of a shortest solution.
+
+        Raises:
+            ConfigError: No episode is under way, or the room can no longer be solved, for example because a box
+                stands in a corner.
+        """
+        require_running(self)
+        if self._place not in self._plan:
+            path = solve(self._room, self._place)
+            if not path:
+                raise ConfigError(
+                    f"{self.env_id} has no expert action here: the room can no longer be solved from this state. "
+                    f"Call reset(), or restore() an earlier state."
+                )
+            self._plan.update(path)
+        return self._plan[self._place]

@@ -1,0 +1,223 @@
+"""Wordle: find a hidden word; every guess is a word too and is marked letter by letter.
+
+The rules of the marks are in :mod:`turngym.envs.textgames.wordle.rules`. The words come from a list of common English
+words, :mod:`turngym.envs.textgames.words`.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.envs.core import Outcome
+from turngym.envs.pictures import PictureEnv
+from turngym.envs.settings import worded
+from turngym.envs.textgames import drawing
+from turngym.envs.textgames.wordle.rules import (
+    ALPHABET,
+    GREEN,
+    GREY,
+    YELLOW,
+    Row,
+    best_guess,
+    closeness,
+    fits,
+    keyboard,
+    marks,
+)
+from turngym.envs.textgames.words import is_finite, words, words_of_split
+from turngym.envs.validation import refuse_task, require_choice, require_flag, require_running, require_whole
+from turngym.types import JSONValue
+
+_RULES = """I have chosen an English word of {length} letters. Find it in at most {turns} guesses.
+I mark every letter of a guess: G the letter is right, Y the word has the letter at another place, X the word has no \
+more of this letter."""
+_STRICT = "A guess must fit all marks so far."
+_NO_GUESS = "no guess yet"
+_SIDE = 20
+_MOST_ROWS = 10
+
+
+class Wordle(PictureEnv):
+    r"""A hidden word out of the list, every word of the split equally likely.
+
+    The episode terminates with the right word, which is the only success, and is truncated at ``max_turns``. A word
+    that earlier marks have ruled out is legal and a wasted turn, unless ``strict``. Text that is no allowed guess is
+    answered and costs a turn. There is no list of legal actions: it would hold the whole list of words. The anchor
+    holds the guesses with their marks in alphabetical order, so the order of guessing plays no part.
+
+    Args:
+        length: Letters of the word, 3 to 8; with 3 there are too few words for splits.
+        guesses: ``"list"`` to allow the words of the list only, ``"any"`` for any letters.
+        strict: Whether a guess that does not fit all marks so far is refused.
+        view: ``"row"`` for the marks of the last guess, ``"board"`` for all guesses and the letters known so far.
+        step_reward: Reward of every turn.
+        solve_reward: Reward for the right word.
+        max_turns: Turns after which the episode is truncated.
+        split: Share of the words to draw from.
+        env_id: Registered id.
+        render_mode: ``"ansi"``, ``"rgb_array"`` or None.
+        image: Whether the observation holds a picture of the last guesses, 10 at most.
+
+    Raises:
+        ConfigError: An option is out of its range.
+        MissingExtra: The package with the words is not installed.
+
+    >>> env = Wordle()
+    >>> env.reset(seed=0)[0]
+    'Guess a word of 5 letters.'
+    >>> print(env.step("crane")[0])
+    c r a n e
+    X Y X X G
+    """
+
+    file_options = worded("guesses", "view")
+
+    def __init__(
+        self,
+        length: int = 5,
+        guesses: str = "list",
+        strict: bool = False,
+        view: str = "row",
+        step_reward: float = 0.0,
+        solve_reward: float = 1.0,
+        *,
+        max_turns: int = 6,
+        split: str = "train",
+        env_id: str = "",
+        render_mode: str | None = None,
+        image: bool = False,
+    ) -> None:
+        super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode, image=image)
+        require_whole(self.env_id, "length", length, 3, 8)
+        require_choice(self.env_id, "guesses", guesses, ("list", "any"))
+        require_flag(self.env_id, "strict", strict)
+        require_choice(self.env_id, "view", view, ("row", "board"))
+        for name, reward in (("step", step_reward), ("solve", solve_reward)):
+            self.require(f"{name}_reward", reward, -1e6, 1e6)
+        self.length, self.strict = length, strict
+        self.step_reward, self.solve_reward = step_reward, solve_reward
+        self.finite_instances = len(words(length)) if is_finite(length) else None
+        self._shows_board = view == "board"
+        self._allowed, self._takes_any = _allowed(length), guesses == "any"
+        self._opening = f"Guess a word of {length} letters."
+        self._answer = f"answer with one word of {length} letters" + (" a to z." if self._takes_any else ".")
+        rules = _RULES.format(length=length, turns=max_turns) + (f"\n{_STRICT}" if strict else "")
+        self.instructions = f"{rules}\nA{self._answer[1:]}"
+        self._rows_shown = min(max_turns, _MOST_ROWS)
+        self.set_frame(self._rows_shown * _SIDE, length * _SIDE)
+
+    def begin(self, task: str | int | None) -> str:
+        refuse_task(self.env_id, task)
+        pool = words_of_split(self.length, self.split)
+        self.instance = self._hidden = pool[int(self.np_random.integers(len(pool)))]
+        self._rows: list[Row] = []
+        self._known: list[str] = []
+        self._best = 0.0
+        self._text = _NO_GUESS
+        return self._opening
+
+    def apply_action(self, action: str) -> Outcome[str]:
+        guess = action.strip().lower()
+        if guess not in self._allowed and not (self._takes_any and _is_word(guess, self.length)):
+            return self._refusal(guess)
+        if self.strict and not fits(guess, self._rows):
+            note = f"Illegal guess: {guess} does not fit the marks so far."
+            return Outcome(note, self.step_reward, action_is_valid=False)
+        given = self._take(guess)
+        observation = self._board() if self._shows_board else f"{' '.join(guess)}\n{' '.join(given)}"
+        if guess == self._hidden:
+            return Outcome(observation, self.step_reward + self.solve_reward, True, True)
+        return Outcome(observation, self.step_reward)
+
+    def _refusal(self, guess: str) -> Outcome[str]:
+        is_word = _is_word(guess, self.length)
+        note = f"Unknown word: {guess} is not in the list of words." if is_word else f"Unknown action: {self._answer}"
+        return Outcome(note, self.step_reward, action_is_valid=False)
+
+    def _take(self, guess: str) -> str:
+        """Mark a guess and keep what it tells."""
+        given = marks(guess, self._hidden)
+        row = guess, given
+        if row not in self._rows:
+            insort(self._known, f"{guess} {given}")
+            self._text = "\n".join(self._known)
+            near = closeness(given)
+            if near > self._best:
+                self._best = near
+        self._rows.append(row)
+        return given
+
+    def _board(self) -> str:
+        lines = [line for guess, given in self._rows for line in (" ".join(guess), " ".join(given))]
+        present, absent, untried = keyboard(self._rows)
+        parts = (("in the word", present), ("not in the word", absent), ("not tried", untried))
+        return "\n".join(lines + [f"{name}: {' '.join(some) or 'none'}" for name, some in parts])
+
+    def anchor(self) -> str:
+        return self._text
+
+    def progress(self) -> float:
+        return self._best
+
+    def render_text(self) -> str:
+        return self._board()
+
+    def render_image(self) -> NDArray[np.uint8]:
+        shown = [pair for row in self._rows[-self._rows_shown :] for pair in zip(*row, strict=True)]
+        cells = [1 + (GREEN + YELLOW + GREY).index(mark) * 26 + ALPHABET.index(letter) for letter, mark in shown]
+        cells += [0] * (self._rows_shown * self.length - len(cells))
+        return drawing.paint(_tiles(), cells, self.length)
+
+    def save_state(self) -> JSONValue:
+        return {"hidden": self._hidden, "guesses": [guess for guess, _ in self._rows]}
+
+    def load_state(self, state: JSONValue) -> None:
+        hidden, guesses = state["hidden"], state["guesses"]
+        if hidden not in words(self.length) or not all(len(guess) == self.length for guess in guesses):
+            raise ValueError(f"the word {hidden!r} with the guesses {guesses!r}")
+        self._hidden, self._rows, self._known, self._best, self._text = hidden, [], [], 0.0, _NO_GUESS
+        for guess in guesses:
+            self._take(guess)
+
+    def resample_hidden(self) -> bool:
+        """Hide another word of the list that fits all marks."""
+        if not self._running:
+            return False
+        others = [word for word in words(self.length) if word != self._hidden and fits(word, self._rows)]
+        if not others:
+            return False
+        self.instance = self._hidden = others[int(self.np_random.integers(len(others)))]
+        return True
+
+    def expert_action(self) -> str:
+        """Return the guess that leaves the fewest words of the list on average; its table is made on first use.
+
+        Raises:
+            ConfigError: No episode is under way.
+        """
+        require_running(self)
+        return best_guess(self.length, tuple(sorted(set(self._rows))), self.strict)
+
+
+def _is_word(text: str, length: int) -> bool:
+    return len(text) == length and text.isascii() and text.isalpha()
+
+
+@cache
+def _allowed(length: int) -> frozenset[str]:
+    return frozenset(words(length))
+
+
+@cache
+def _tiles() -> drawing.Picture:
+    """Return the empty tile, then every letter in green, yellow and grey."""
+    tiles = [drawing.tile(_SIDE, drawing.LIGHT, drawing.GREY)]
+    for colour in (drawing.GREEN, drawing.ORANGE, drawing.GREY):
+        for letter in ALPHABET:
+            tiles.append(drawing.tile(_SIDE, colour, drawing.DARK))
+            drawing.write(tiles[-1], letter, drawing.WHITE, 2)
+    return drawing.stack(tiles)

@@ -1,0 +1,303 @@
+"""Reading mathematical answers, LaTeX or plain, as trees; a parser for a small grammar that runs nothing.
+
+    expression = term {(+ | - | pm) term}          term   = factor {[* | / | cdot | ...] factor}
+    factor     = {+ | -} power                     power  = atom {! | ^ power | _ atom}
+    atom       = number | letter | name atom | frac{..}{..} | sqrt[..]{..} | (..) | [..] | {..} | |..| | matrix
+
+Trees are tuples: a kind, then its parts.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from turngym.envs.tools.math_python.tokens import FUNCTIONS, tokens
+
+Tree: TypeAlias = tuple[Any, ...]
+"""``("num", Fraction)``, ``("sym", name)``, ``("call", name, tree)``, ``("+", a, b)``, ``("seq", marks, trees)`` ..."""
+
+_ZERO: Tree = ("num", Fraction(0))
+LONGEST = 2000
+_DEEPEST = 60
+"""Levels of brackets, exponents and functions within one another."""
+_MOST_NODES, _MOST_LEVELS = 1000, 150
+_RELATIONS = {"=", "<", ">", *(f"\\{name}" for name in ("le", "leq", "ge", "geq", "in", "to", "neq", "ne"))}
+_UNICODE = str.maketrans(
+    {"−": "-", "–": "-", "×": "*", "·": "*", "÷": "/", "∞": r" \infty ", "π": r" \pi ", "√": r"\sqrt "}
+)
+_MATRIX_MARK = "#"
+"""Begins the mark of a matrix, which a number follows: no text gives such a mark."""
+_MATRIX = re.compile(r"\\begin\{[pbv]?matrix\}(.*?)\\end\{[pbv]?matrix\}", re.DOTALL)
+_TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|mathbf|operatorname)\s*\{([^{}]*)\}")
+
+
+class Unreadable(ValueError):
+    """A text outside of the grammar."""
+
+
+def read_answer(text: str) -> Tree:
+    r"""Return the tree of an answer.
+
+    >>> read_answer(r"\frac{1}{2}")
+    ('/', ('num', Fraction(1, 1)), ('num', Fraction(2, 1)))
+    >>> read_answer("2, 3")[0]
+    'seq'
+
+    Raises:
+        Unreadable: It is outside of the grammar.
+    """
+    if len(text) > LONGEST:
+        raise Unreadable("too long")
+    tree = _Reader(_TEXT.sub(lambda found: f" {found[1]} ", text.translate(_UNICODE))).sequence({""})
+    _require_small(tree)
+    return tree
+
+
+def _require_small(tree: Tree) -> None:
+    """Raise where a tree has too many nodes or levels: what walks over it calls itself."""
+    level, count = [tree], 0
+    for _ in range(_MOST_LEVELS):
+        count += len(level)
+        level = [part for each in level for part in parts_of(each)]
+        if not level or count > _MOST_NODES:
+            break
+    if level or count > _MOST_NODES:
+        raise Unreadable("too large")
+
+
+def parts_of(tree: Tree) -> tuple[Tree, ...]:
+    """Return the trees right below the top of a tree.
+
+    >>> parts_of(read_answer("2x"))
+    (('num', Fraction(2, 1)), ('sym', 'x'))
+    """
+    if tree[0] == "seq":
+        inside: tuple[Tree, ...] = tree[2]
+        return inside
+    return tuple([part for part in tree[1:] if isinstance(part, tuple)])
+
+
+def _with_index(base: Tree, index: Tree) -> Tree:
+    """Return a letter with an index, or what else has one, such as a number with its base."""
+    if base[0] == "sym" and index[0] in ("num", "sym"):
+        return ("sym", f"{base[1]}_{index[1]}")
+    return ("seq", "_", (base, index))
+
+
+def unsigned(tree: Tree) -> Tree:
+    """Return a tree without the minus before it."""
+    inside: Tree = tree[2] if tree[:2] == ("-", _ZERO) else tree
+    return inside
+
+
+def _mixed(left: Tree, fraction: Tree) -> Tree:
+    """Return a whole number, perhaps below zero, and a fraction beside it."""
+    found = ("mixed", unsigned(left), fraction)
+    return found if left[0] == "num" else ("-", _ZERO, found)
+
+
+class _Reader:
+    """Walks over the marks from left to right."""
+
+    def __init__(self, text: str) -> None:
+        outside, *rest = _MATRIX.split(text)
+        self._matrices = rest[::2]
+        self._marks = tokens(outside)
+        for number, after in enumerate(rest[1::2]):
+            self._marks += [f"{_MATRIX_MARK}{number}", *tokens(after)]
+        self._marks.append("")
+        self._place = self._depth = self._open_bars = 0
+
+    @property
+    def _now(self) -> str:
+        return self._marks[self._place]
+
+    def _take(self, wanted: str = "") -> str:
+        mark = self._now
+        if (wanted and mark != wanted) or not mark:
+            raise Unreadable(f"{mark!r} where {wanted or 'more'!r} was expected")
+        self._place += 1
+        return mark
+
+    def sequence(self, ends: set[str]) -> Tree:
+        """Return what stands between two brackets: one tree, or several after one another."""
+        items = [self._relation()]
+        while self._now in (",", ";", "\\cup", "\\or", "\\and"):
+            self._take()
+            items.append(self._relation())
+        if self._now not in ends:
+            raise Unreadable(f"{self._now!r} is out of place")
+        return items[0] if len(items) == 1 else ("seq", "", tuple(items))
+
+    def _relation(self) -> Tree:
+        left = self._sum()
+        while self._now in _RELATIONS:
+            sign = self._take()
+            left = ("rel", {"\\leq": "\\le", "\\geq": "\\ge"}.get(sign, sign), left, self._sum())
+        return left
+
+    def _sum(self) -> Tree:
+        self._enter()
+        if self._now == "\\pm":
+            self._take()
+            left: Tree = ("pm", _ZERO, self._product())
+        else:
+            left = self._product()
+        while self._now in ("+", "-", "\\pm"):
+            sign = self._take()
+            left = ("pm" if sign == "\\pm" else sign, left, self._product())
+        self._depth -= 1
+        return left
+
+    def _product(self) -> Tree:
+        left = self._factor()
+        while True:
+            if self._now in ("*", "/"):
+                left = (self._take(), left, self._factor())
+            elif self._begins_atom():
+                left = self._side_by_side(left)
+            else:
+                return left
+
+    def _begins_atom(self) -> bool:
+        mark = self._now
+        if not mark or mark in "+-*/^_!,;=<>)]}&:" or mark in _RELATIONS or (mark == "|" and self._open_bars):
+            return False
+        return mark not in ("\\}", "\\\\", "\\pm", "\\cup", "\\or", "\\and")
+
+    def _side_by_side(self, left: Tree) -> Tree:
+        """Return a product without a sign, or a mixed number such as ``2 1/2``."""
+        is_fraction, is_number = self._now == "\\frac", self._now[0].isdecimal()
+        right = self._power()
+        whole = unsigned(left)
+        if whole[0] == "num" and whole[1].denominator == 1:
+            if is_number and right[0] == "num" and self._now == "/":
+                self._take()
+                return _mixed(left, ("/", right, self._power()))
+            if is_fraction and right[0] == "/" and right[1][0] == right[2][0] == "num":
+                return _mixed(left, right)
+        if is_number and whole[0] == right[0] == "num":
+            raise Unreadable("two numbers side by side")
+        return ("*", left, right)
+
+    def _factor(self) -> Tree:
+        sign = 1
+        while self._now in ("+", "-"):
+            sign *= -1 if self._take() == "-" else 1
+        found = self._power()
+        return found if sign == 1 else ("-", _ZERO, found)
+
+    def _power(self) -> Tree:
+        base = self._atom()
+        while self._now in ("^", "!", "_"):
+            mark = self._take()
+            if mark == "!":
+                base = ("!", base)
+            elif mark == "_":
+                base = _with_index(base, self._atom())
+            else:
+                base = ("^", base, self._exponent())
+        return base
+
+    def _exponent(self) -> Tree:
+        self._enter()
+        if self._now in ("+", "-"):
+            found = self._factor()
+        else:
+            found = self._atom()
+            found = ("^", found, self._exponent()) if self._now == "^" and self._take() else found
+        self._depth -= 1
+        return found
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise Unreadable("too deep")
+
+    def _atom(self) -> Tree:
+        self._enter()
+        mark = self._take()
+        found = self._number_or_name(mark) or self._bracketed(mark)
+        self._depth -= 1
+        return found
+
+    def _number_or_name(self, mark: str) -> Tree | None:
+        if mark[0].isdecimal() or (mark[0] == "." and len(mark) > 1):
+            return ("num", Fraction(mark))
+        if mark[0] == _MATRIX_MARK and len(mark) > 1:
+            return self._matrix(int(mark[1:]))
+        if mark.isalpha():
+            return ("sym", mark)
+        name = mark[1:]
+        if mark[0] != "\\" or not name.isalpha():
+            return None
+        if name == "frac":
+            return ("/", self._part(), self._part())
+        if name == "sqrt":
+            return self._root()
+        if name in FUNCTIONS:
+            return self._function(name)
+        if name in ("infty", "inf", "oo"):
+            return ("sym", "infty")
+        return ("sym", name)
+
+    def _matrix(self, number: int) -> Tree:
+        rows = [row.split("&") for row in self._matrices[number].split("\\\\") if row.strip()]
+        return ("seq", "m", tuple([("seq", "r", tuple(map(read_answer, row))) for row in rows]))
+
+    def _part(self) -> Tree:
+        """Return one argument of a fraction: in braces, or one mark of a digit."""
+        mark = self._now
+        if mark.isdecimal() and len(mark) > 1:  # \frac12
+            self._marks[self._place] = mark[1:]
+            return ("num", Fraction(mark[0]))
+        return self._atom()
+
+    def _root(self) -> Tree:
+        degree: Tree = ("num", Fraction(2))
+        if self._now == "[":
+            self._take()
+            degree = self._sum()
+            self._take("]")
+        return ("^", self._atom(), ("/", ("num", Fraction(1)), degree))
+
+    def _function(self, name: str) -> Tree:
+        power: Tree | None = None
+        base: Tree | None = None
+        while self._now in ("^", "_"):
+            if self._take() == "^":
+                power = self._atom()
+            else:
+                base = self._atom()
+        inside = self._power() if self._now not in ("+", "-") else self._factor()
+        while name != "abs" and self._now and self._now.isalpha() and inside[0] in ("num", "sym", "*"):  # sin 2x
+            inside = ("*", inside, self._power())
+        found: Tree = ("call", name, inside)
+        if base is not None:
+            found = ("/", found, ("call", "ln", base)) if name == "log" else ("seq", "_", (found, base))
+        return found if power is None else ("^", found, power)
+
+    def _bracketed(self, mark: str) -> Tree:
+        if mark == "{":
+            found = self.sequence({"}"})
+            self._take("}")
+            return found
+        if mark == "|":
+            self._open_bars += 1
+            found = self._sum()
+            self._open_bars -= 1
+            self._take("|")
+            return ("call", "abs", found)
+        if mark == "\\{":
+            found = self.sequence({"\\}"})
+            self._take("\\}")
+            return ("seq", "set", found[2] if found[:2] == ("seq", "") else (found,))
+        if mark in ("(", "["):
+            found = self.sequence({")", "]"})
+            marks = mark + self._take()
+            if found[:2] == ("seq", ""):
+                return ("seq", marks, found[2])
+            return found if marks in ("()", "[]") else ("seq", marks, (found,))
+        raise Unreadable(f"{mark!r} is out of place")

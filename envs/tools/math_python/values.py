@@ -1,0 +1,150 @@
+"""Values of formulas at fixed points, with 30 digits; out of bounds there is none.
+
+Magnitudes are bounded before a function is worked out: of a number with a million digits the sine alone would take
+minutes. Each node costs steps, so that what an answer may cost does not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from turngym.envs.tools.math_python.limits import Steps
+from turngym.envs.tools.math_python.reading import Tree
+from turngym.errors import missing_extra
+
+POINTS = 4
+_DIGITS = 30
+_MOST_BITS = 1 << 17
+"""Size of the exponent of any value, in either direction."""
+_MOST_ARGUMENT_BITS = 1000
+"""The same of what a function such as the sine is applied to."""
+_MOST_FACTORIAL, _MOST_EXP, _MOST_POWER = 10**6, 10**5, 10**7
+_COST = {"num": 1, "sym": 4, "call": 6, "^": 8, "!": 20}
+_OWN_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "log": "ln"}
+
+
+class NoValue(ValueError):
+    """A formula without a value that can be worked out."""
+
+
+_own = threading.local()
+
+
+def library() -> Any:
+    """Return mpmath with a precision of this thread's own: that of the package is one for all threads.
+
+    Raises:
+        MissingExtra: The package mpmath is missing.
+    """
+    try:
+        import mpmath
+    except ModuleNotFoundError:
+        raise missing_extra("comparing answers that are no rational numbers", "mpmath", "math") from None
+    if not hasattr(_own, "mp"):
+        _own.mp = mpmath.MPContext()
+        _own.mp.dps = _DIGITS
+    return _own.mp
+
+
+def values_of(tree: Tree, steps: Steps) -> list[Any] | None:
+    """Return the values at fixed points, each letter at places of its own; None where one is no number.
+
+    Args:
+        tree: What to work out.
+        steps: What it may cost.
+
+    Raises:
+        MissingExtra: The package mpmath is missing.
+        TooCostly: It takes more steps than are left.
+    """
+    mp = library()
+    try:
+        return [_Point(place, mp, steps).value(tree) for place in range(POINTS)]
+    except (NoValue, ZeroDivisionError):
+        return None
+
+
+class _Point:
+    """Works formulas out at one point."""
+
+    def __init__(self, place: int, mp: Any, steps: Steps) -> None:
+        self._place, self._mp, self._steps = place, mp, steps
+
+    def value(self, tree: Tree) -> Any:
+        """Return the value of a formula.
+
+        Raises:
+            NoValue: It has none, or one out of bounds.
+            TooCostly: It takes more steps than are left.
+            ZeroDivisionError: It divides by zero.
+        """
+        kind = tree[0]
+        self._steps.take(_COST.get(kind, 1))
+        if kind == "num":
+            found = self._mp.mpf(tree[1].numerator) / tree[1].denominator
+        elif kind == "sym":
+            found = self._letter(tree[1])
+        elif kind == "call":
+            found = self._call(tree[1], self.value(tree[2]))
+        elif kind == "!":
+            found = self._factorial(self.value(tree[1]))
+        elif kind in ("+", "-", "*", "/", "^", "mixed"):
+            found = self._combined(kind, self.value(tree[1]), self.value(tree[2]))
+        else:
+            raise NoValue(f"a {kind!r} is no number")
+        return self._bounded(found, _MOST_BITS)
+
+    def _bounded(self, value: Any, most: int) -> Any:
+        if not self._mp.isfinite(value):
+            raise NoValue("infinite")
+        if value and abs(self._mp.mag(value)) > most:
+            raise NoValue("a giant")
+        return value
+
+    def _combined(self, kind: str, left: Any, right: Any) -> Any:
+        if kind == "^":
+            return self._power(left, right)
+        if kind == "/":
+            return left / right
+        return left * right if kind == "*" else left - right if kind == "-" else left + right
+
+    def _power(self, base: Any, exponent: Any) -> Any:
+        if exponent and abs(exponent) * (1 + abs(self._mp.ln(abs(base) + 1))) > _MOST_POWER:
+            raise NoValue("a giant")
+        if base or not exponent:
+            return self._mp.power(base, exponent)
+        if self._mp.re(exponent) <= 0:
+            raise NoValue("zero has no such power")
+        return base
+
+    def _factorial(self, value: Any) -> Any:
+        if not abs(value) < _MOST_FACTORIAL:
+            raise NoValue("a giant")
+        return self._applied(self._mp.gamma, value + 1)
+
+    def _call(self, name: str, value: Any) -> Any:
+        if name == "abs":
+            return abs(value)
+        if name in ("exp", "sinh", "cosh") and abs(value) > _MOST_EXP:
+            raise NoValue("a giant")
+        is_logarithm = name in ("ln", "log")
+        argument = self._bounded(value, _MOST_BITS if is_logarithm else _MOST_ARGUMENT_BITS)
+        return self._applied(getattr(self._mp, _OWN_NAMES.get(name, name)), argument)
+
+    def _applied(self, function: Any, argument: Any) -> Any:
+        try:
+            return function(argument)
+        except ValueError as error:  # so mpmath reports a pole
+            raise NoValue(str(error)) from error
+
+    def _letter(self, name: str) -> Any:
+        mp, point = self._mp, self._place
+        if name == "pi":
+            return +mp.pi
+        if name == "e":
+            return +mp.e
+        if name == "i":
+            return mp.mpc(0, 1)
+        number = sum(ord(letter) * 31**place for place, letter in enumerate(name[:8]))
+        return mp.frac(mp.sqrt(number * 4 + point * 2 + 3)) + mp.mpf(point + 1) / 3 + mp.mpf("0.1")

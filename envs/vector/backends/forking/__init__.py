@@ -1,0 +1,1 @@
+"""Worker processes made by forking."""

@@ -1,0 +1,223 @@
+"""Starts worker processes quickly: a process that has imported everything forks them, in milliseconds each.
+
+It is started as its own interpreter and has neither threads nor anything of the user's, so a fork of it is as clean as
+a new interpreter. It cannot hang, because it runs nothing but the loop in
+:mod:`turngym.envs.vector.backends.forking.forks`. What it has imported is shared by all workers, so that each needs
+little memory of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+
+from turngym.envs.vector.backends.forking.forks import FAILED, NOTE, STARTED
+from turngym.errors import TurngymError
+
+_UNKNOWN = -1
+# The import path comes first, because even turngym may be importable only through it.
+_BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
+_BOOT_NURSERY = (
+    _BOOT + "from turngym.envs.vector.backends.forking.forks import serve; "
+    "from turngym.envs.vector.backends.worker import main; "
+    "main(*serve(int(sys.argv[2])))"
+)
+_BOOT_WORKER = _BOOT + "from turngym.envs.vector.backends.worker import main; main(int(sys.argv[2]), int(sys.argv[3]))"
+
+
+class Child(ABC):
+    """A process that was started, and leads a group of its own."""
+
+    @property
+    @abstractmethod
+    def pid(self) -> int:
+        """The process id; 0 if there has never been one."""
+
+    @abstractmethod
+    def poll(self) -> int | None:
+        """Return the exit code, None while it runs."""
+
+    @abstractmethod
+    def wait(self, timeout_seconds: float | None) -> int | None:
+        """Wait for the end and return the exit code, negative for a signal; None if the time is over before."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Let the system have the process id, as soon as it has ended; nothing may be asked after that."""
+
+    def kill(self) -> None:
+        """Kill it and everything that it has started."""
+        if self.pid > 0:
+            for kill in (os.killpg, os.kill):  # one that was forked just now may not lead a group yet
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    kill(self.pid, signal.SIGKILL)
+
+
+class _Interpreter(Child):
+    """A worker that was started as an interpreter of its own."""
+
+    def __init__(self, files: tuple[int, int]) -> None:
+        self._process = _interpreter(_BOOT_WORKER, files)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def wait(self, timeout_seconds: float | None) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(timeout_seconds)
+        return None
+
+    def release(self) -> None:
+        self._process.wait()
+
+
+class _Forked(Child):
+    """A worker that the nursery forks; its id becomes known a little later.
+
+    Args:
+        nursery: The nursery.
+    """
+
+    def __init__(self, nursery: Nursery) -> None:
+        self.nursery = nursery
+        self.known_pid = 0
+        self.code: int | None = None
+
+    @property
+    def pid(self) -> int:
+        while not self.known_pid and self.code is None:
+            self.nursery.listen(None)
+        return self.known_pid
+
+    def poll(self) -> int | None:
+        return self.wait(0.0)
+
+    def wait(self, timeout_seconds: float | None) -> int | None:
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        while self.code is None:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not self.nursery.listen(left, self) and self.code is None and left == 0.0:
+                return None
+        return self.code
+
+    def release(self) -> None:
+        self.nursery.release(self)
+
+
+class Nursery:
+    """Starts worker processes; where the system does not suit forking, each is an interpreter of its own."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._expected: deque[_Forked] = deque()
+        self._living: dict[int, _Forked] = {}
+
+    def start(self, files: tuple[int, int]) -> Child:
+        """Start a worker; returns at once.
+
+        Args:
+            files: Descriptors of its channel's socket and of its board's file.
+        """
+        if sys.platform != "linux":
+            return _Interpreter(files)
+        for _ in range(2):  # the nursery itself may have been killed
+            if self._process is None:
+                self._open()
+            with contextlib.suppress(OSError):
+                self._control.settimeout(None)
+                socket.send_fds(self._control, [b"?"], files)
+                self._expected.append(_Forked(self))
+                return self._expected[-1]
+            self.close()
+        raise TurngymError("the process that starts the workers has ended twice in a row.")
+
+    def _open(self) -> None:
+        self._control, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with far:
+            self._process = _interpreter(_BOOT_NURSERY, (far.fileno(),))
+
+    def listen(self, timeout_seconds: float | None, child: _Forked | None = None) -> bool:
+        """Take one note of the nursery; returns whether one has come in time.
+
+        Args:
+            timeout_seconds: How long to wait for it; None waits.
+            child: The worker that is asked for, in case that the nursery was killed and nobody knows its exit code.
+
+        Raises:
+            TurngymError: The system has no room for another process.
+        """
+        if self._process is None:
+            return child is not None and _watch(child, timeout_seconds)
+        self._control.settimeout(timeout_seconds)
+        try:
+            data = self._control.recv(NOTE.size)
+        except (BlockingIOError, TimeoutError):
+            return False
+        except ConnectionError:
+            data = b""
+        if not data:
+            self.close()
+            return True
+        what, pid = NOTE.unpack(data)
+        if what == STARTED:
+            child = self._living[pid] = self._expected.popleft()
+            child.known_pid = pid
+        elif what == FAILED:
+            self._expected.popleft().code = _UNKNOWN
+            raise TurngymError(f"a worker process cannot be started: {os.strerror(pid)}.")
+        elif pid in self._living:
+            self._living.pop(pid).code = what
+        return True
+
+    def release(self, child: _Forked) -> None:
+        """Let the nursery give up the process id of a worker, as soon as it has ended."""
+        if self._process is not None and child.pid:
+            self._living.pop(child.pid, None)
+            with contextlib.suppress(OSError):
+                self._control.settimeout(None)
+                self._control.send(NOTE.pack(0, child.pid))
+
+    def close(self) -> None:
+        """End the nursery; the workers that it has started stay."""
+        if self._process is None:
+            return
+        self._control.close()
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+        for child in self._expected:
+            child.code = _UNKNOWN
+        self._expected.clear()
+        self._living.clear()
+
+
+def _watch(child: _Forked, timeout_seconds: float | None) -> bool:
+    """Look whether a worker still runs, and wait a little if it does; returns whether it has ended."""
+    try:
+        os.kill(child.known_pid, 0)
+    except ProcessLookupError:
+        child.code = _UNKNOWN
+        return True
+    time.sleep(0.01 if timeout_seconds is None else min(0.01, timeout_seconds))
+    return False
+
+
+def _interpreter(code: str, files: tuple[int, ...]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, json.dumps(sys.path), *map(str, files)],
+        stdin=subprocess.DEVNULL,
+        pass_fds=files,
+        start_new_session=True,
+    )

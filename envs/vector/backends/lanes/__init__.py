@@ -1,0 +1,1 @@
+"""Threads and event loops that play several slots each."""

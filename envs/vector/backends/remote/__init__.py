@@ -1,0 +1,1 @@
+"""The far end of a vector on a Ray cluster."""

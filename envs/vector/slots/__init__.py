@@ -1,0 +1,1 @@
+"""One slot of a vector: an environment, its faults and its limits."""

@@ -1,0 +1,1 @@
+"""Wrappers that read, check and choose actions."""

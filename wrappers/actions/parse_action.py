@@ -1,0 +1,59 @@
+"""Passes the action inside of a completion on to the environment."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium
+
+from turngym.envs.settings import worded
+from turngym.wrappers import WRAPPERS
+from turngym.wrappers.actions.action_format import action_format
+from turngym.wrappers.core import TextWrapper
+
+
+@WRAPPERS.register("parse_action")
+class ParseAction(TextWrapper):
+    r"""Takes whole completions and passes the action inside of them on to the environment.
+
+    A completion without an action is answered by the environment as an action that it does not know. Legal actions
+    and the expert's are completions too: what ``info`` and ``expert_action`` give can be passed to ``step``.
+
+    Args:
+        env: The environment.
+        format: Name of the format: ``tag``, ``boxed``, ``json`` or ``plain``.
+
+    >>> import gymnasium, turngym
+    >>> env = ParseAction(gymnasium.make("turngym/TowerOfHanoi-v0"), format="boxed")
+    >>> env.reset(seed=0)[1]["legal_actions"][0]
+    '\\boxed{A B}'
+    """
+
+    file_options = worded("format")
+
+    name: ClassVar[str] = "parse_action"
+
+    def __init__(self, env: gymnasium.Env[Any, str], format: str = "tag") -> None:
+        super().__init__(env)
+        self.format = action_format(format)
+        self._legal: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
+
+    def action(self, action: str) -> str:
+        """Return the action text inside of a completion."""
+        return self.format.action_of(action)
+
+    def transform_action(self, action: str) -> str:
+        return self.format.action_of(action)
+
+    def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
+        plain = info["legal_actions"]
+        if plain is not self._legal[0]:  # most games show one tuple again and again
+            self._legal = plain, tuple(map(self.format.write, plain))
+        info["legal_actions"] = self._legal[1]
+        return observation
+
+    def extra_instructions(self) -> str:
+        return f"Answer format: {self.format.instruction}"
+
+    def completion(self, action: str) -> str:
+        return self.format.write(action)

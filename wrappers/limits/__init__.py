@@ -1,0 +1,1 @@
+"""Wrappers that end an episode early."""

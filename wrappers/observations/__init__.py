@@ -1,0 +1,1 @@
+"""Wrappers that add to what the agent sees."""

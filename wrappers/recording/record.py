@@ -1,0 +1,99 @@
+"""Writes every episode down as JSON lines, so that it can be read, shown and replayed to the same bytes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium
+
+from turngym.wrappers import WRAPPERS
+from turngym.wrappers.core import Begun, Played, TextWrapper
+from turngym.wrappers.recording.episode_log import EpisodeLog
+from turngym.wrappers.snapshots import parsed
+
+
+@WRAPPERS.register("record")
+class Record(TextWrapper):
+    """Records what passes through it and changes nothing.
+
+    Each wrapper has a file of its own in ``folder``, made with its first episode: ``0000.jsonl``, ``0001.jsonl`` and
+    so on, whichever is free. An episode is written with one call when it ends, so that a kill loses the episodes that
+    were running and no other; one that a reset, ``restore`` or ``close`` interrupts is written as not complete.
+    :mod:`turngym.wrappers.recording.replay` plays a file again. What stands outside of this wrapper is not recorded:
+    put it outermost to keep what the agent saw.
+
+    Args:
+        env: The environment.
+        folder: Where the files are; made if it is missing.
+    """
+
+    name: ClassVar[str] = "record"
+    is_transparent: ClassVar[bool] = True
+
+    def __init__(self, env: gymnasium.Env[Any, str], folder: str | Path = "transcripts") -> None:
+        super().__init__(env)
+        self.folder = Path(folder)
+        self.path: Path | None = None
+        self._log: EpisodeLog | None = None
+
+    def on_reset(self, begun: Begun) -> None:
+        self._write(complete=False)  # only now: a reset that is refused leaves the episode running
+        # a reset without a seed goes on with a generator, and what lasts over resets is not in seed and options
+        needs_state = begun.seed is None or self.has_lasting
+        snapshot = parsed(self.snapshot()) if needs_state else None
+        self._log = EpisodeLog(self.env, *begun, snapshot)
+
+    def on_step(self, played: Played) -> tuple[float, bool]:
+        if self._log is not None:
+            self._log.add(played)
+        if played.is_over:
+            self._write(complete=True)
+        return played.reward, False
+
+    def _write(self, *, complete: bool) -> None:
+        """Append the running episode to the file; one without a turn is dropped."""
+        log, self._log = self._log, None
+        if log is None or not log.num_turns:
+            return
+        if self.path is None:
+            self.path = _free_file(self.folder)
+        content = memoryview(log.text(complete=complete).encode())
+        file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+        try:
+            while content:
+                content = content[os.write(file, content) :]
+        finally:
+            os.close(file)
+
+    def snapshot(self) -> bytes:
+        """Return the snapshot of the environment inside: recording is no part of the state."""
+        return bytes(self._inner("snapshot")())
+
+    def _adopt(self, content: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        observation, info = self._adopt_inside(content)
+        self._write(complete=False)
+        self._log = EpisodeLog(self.env, observation, info, snapshot=content)  # a recorded episode begins here
+        self._is_running = info["success"] < 0
+        return observation, info
+
+    def close(self) -> None:
+        """Write what is left and close the environment."""
+        self._write(complete=False)
+        super().close()
+
+
+def _free_file(folder: Path) -> Path:
+    """Make a new file, which no other process takes for its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(len(list(folder.glob("*.jsonl")))):
+        path = folder / f"{number:04}.jsonl"
+        try:
+            path.open("x").close()
+        except FileExistsError:
+            continue
+        return path
+    raise AssertionError("unreachable: there is always another number")

@@ -1,0 +1,154 @@
+"""Plays recorded episodes again: same environment, same wrappers, same actions, same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from turngym.envs.registration import env_refusal
+from turngym.envs.transcript import replay
+from turngym.errors import ConfigError, TurngymError
+from turngym.plugins import is_registered
+from turngym.wrappers.core import Played
+from turngym.wrappers.recording.episode_log import EpisodeLog, RecordedEpisode, read_episodes
+from turngym.wrappers.snapshots import written
+from turngym.wrappers.wrapping import Wrapping, is_left_out, wrapper_refusal
+
+
+class ReplayPolicy:
+    """Gives the actions of a recorded episode, one after the other; for :func:`turngym.envs.transcript.transcript`.
+
+    Args:
+        episode: The episode.
+        strict: Whether another observation than the recorded one is an error.
+
+    Raises:
+        TurngymError: On a call: the episode shows something else than was recorded, or has no more actions.
+    """
+
+    def __init__(self, episode: RecordedEpisode, *, strict: bool = True) -> None:
+        self.episode = episode
+        self.strict = strict
+        self.turn = 0
+
+    def __call__(self, observation: Any, info: Mapping[str, Any]) -> str:
+        """Return the next action."""
+        if self.turn == len(self.episode.actions):
+            raise TurngymError(f"the recorded episode has {self.turn} turns, but its replay goes on after them.")
+        if self.strict and isinstance(observation, str) and observation != self.episode.observations[self.turn]:
+            raise TurngymError(
+                f"the replay shows {observation[:60]!r} before turn {self.turn + 1}, but the recorded episode showed "
+                f"{str(self.episode.observations[self.turn])[:60]!r}: the environment or its version is another one."
+            )
+        self.turn += 1
+        return self.episode.actions[self.turn - 1]
+
+
+def rewrap(
+    env: gymnasium.Env[Any, str], wrappers: Sequence[Mapping[str, Any]], *, is_trusted: bool = False
+) -> gymnasium.Env[Any, str]:
+    """Put the wrappers of a header around an environment; recorders, which change nothing, are left out.
+
+    Args:
+        env: The environment.
+        wrappers: What the header holds.
+        is_trusted: Whether the file is your own: wrappers may then name functions and files.
+
+    Raises:
+        UnknownName: There is no such wrapper.
+        ConfigError: The header is damaged, or asks for what a file may not ask for.
+    """
+    for each in wrappers:
+        try:
+            wrapping = Wrapping(str(each["name"]), dict(each["options"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ConfigError(f"no wrapper of a header: {each!r}.") from error
+        if not is_trusted and (reason := wrapper_refusal(wrapping)):
+            raise ConfigError(f"{reason}: pass is_trusted=True if you wrote this file.")
+        if not is_left_out(wrapping):
+            env = wrapping(env)
+    return env
+
+
+def rebuild(header: Mapping[str, Any], *, is_trusted: bool = False) -> gymnasium.Env[Any, str]:
+    """Make the environment that a header names, with its options and wrappers; nothing is imported that it names.
+
+    Args:
+        header: The header.
+        is_trusted: Whether the file is your own, and may ask for what those of others may not.
+
+    Raises:
+        ConfigError: The environment is not registered, the header is damaged, or asks for what a file may not ask for.
+    """
+    try:
+        env_id, settings, wrappers = header["env_id"], dict(header["settings"]), header["wrappers"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"no header of a recorded episode: {str(header)[:80]}.") from error
+    if header.get("foreign"):
+        raise ConfigError(f"this episode was recorded over {header['foreign']}, which only your code can put on again.")
+    if not is_registered(env_id):
+        raise ConfigError(f"this episode is of {env_id!r}, which is not registered: import its module first.")
+    if not is_trusted and (reason := env_refusal(env_id, settings)):
+        raise ConfigError(f"{reason}: pass is_trusted=True if you wrote this file.")
+    return rewrap(gymnasium.make(env_id, **settings), wrappers, is_trusted=is_trusted)
+
+
+def replay_episode(episode: RecordedEpisode, *, is_trusted: bool = False) -> str:
+    """Play a recorded episode again and return its lines anew; equal text means that nothing has changed.
+
+    Args:
+        episode: The episode.
+        is_trusted: Whether the file is your own, and may ask for what those of others may not.
+
+    Raises:
+        ConfigError: The environment cannot be made again.
+    """
+    header = episode.header
+    env = rebuild(header, is_trusted=is_trusted)
+    try:
+        seed, options, state = header.get("seed"), header.get("options"), header.get("snapshot")
+        observation, info = env.reset(seed=seed, options=options)
+        if state is not None:
+            observation, info = env.get_wrapper_attr("restore")(written(state))
+        log = EpisodeLog(env, observation, info, seed, options, state)
+        is_over = False
+        for action in episode.actions:
+            if is_over:
+                break
+            observation, reward, terminated, truncated, info = env.step(action)
+            played = Played(action, observation, float(reward), terminated, truncated, info)
+            log.add(played)
+            is_over = played.is_over
+        return log.text(complete=is_over)
+    finally:
+        env.close()
+
+
+def replay_jsonl(path: str | Path, *, is_trusted: bool = False) -> str:
+    """Play every episode of a recorded file again and return the text of the new file.
+
+    It equals the text of the file, up to an episode that a kill cut short, wherever the environments are what they
+    were. An episode that was interrupted is played as far as it went.
+
+    Args:
+        path: The file.
+        is_trusted: Whether the file is your own, and may ask for what those of others may not.
+
+    Raises:
+        ConfigError: The file is no recording, or an environment cannot be made again.
+    """
+    return "".join(replay_episode(each, is_trusted=is_trusted) for each in read_episodes(path))
+
+
+def replay_transcript(text: str, *, is_trusted: bool = False) -> str:
+    """Play a transcript again as :func:`turngym.envs.transcript.replay` does, wrappers included.
+
+    Args:
+        text: The transcript.
+        is_trusted: Whether it is your own: its wrappers may then name functions and files.
+    """
+    return replay(text, partial(rewrap, is_trusted=is_trusted))

@@ -1,0 +1,1 @@
+"""Wrappers that choose the tasks."""

@@ -1,0 +1,1 @@
+"""Tools that an agent can call within a turn."""

@@ -1,0 +1,138 @@
+"""Tools of MCP servers (Model Context Protocol): started as child processes, spoken to over standard input and output.
+
+with McpServer(["python", "server.py"]) as server:
+    env = wrap(env, "tools", tools=server.tools())
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Self
+
+from turngym.envs.parsing.calls import cut, harmless
+from turngym.errors import ConfigError, missing_extra
+from turngym.wrappers.tool_use.tool_schema import Tool
+
+_LONGEST_DESCRIPTION = 4000
+
+
+class McpServer:
+    """A server of tools in a process of its own; safe to call from many slots at once.
+
+    Args:
+        command: The program and its arguments.
+        environment: Its environment variables; a few harmless ones unless given.
+        start_seconds: How long it may take to begin.
+
+    Raises:
+        MissingExtra: The package mcp is missing.
+        ConfigError: The server does not begin.
+    """
+
+    def __init__(
+        self, command: Sequence[str], environment: dict[str, str] | None = None, start_seconds: float = 60.0
+    ) -> None:
+        if isinstance(command, str) or not command:
+            raise ConfigError(
+                f"the command of an MCP server is a list such as ['python', 'server.py'], got {command!r}."
+            )
+        try:
+            import mcp.client.stdio
+        except ModuleNotFoundError:
+            raise missing_extra("an MCP server", "mcp", "mcp") from None
+        self._parameters = mcp.client.stdio.StdioServerParameters(
+            command=command[0], args=list(command[1:]), env=environment
+        )
+        self._loop = asyncio.new_event_loop()
+        self._ready: Future[list[Tool]] = Future()
+        self._task = self._loop.create_task(self._session())
+        self._thread = threading.Thread(target=self._serve, name="MCP server", daemon=True)
+        self._thread.start()
+        try:
+            self._tools = self._ready.result(start_seconds)
+        except TimeoutError:
+            self.close()
+            raise ConfigError(
+                f"the MCP server {list(command)} has said nothing for {start_seconds:g} seconds."
+            ) from None
+        except Exception as error:  # whatever ends a foreign program at its start
+            self.close()
+            raise ConfigError(f"the MCP server {list(command)} does not begin: {_innermost(error)!r}.") from error
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._task)
+        except asyncio.CancelledError:
+            pass
+        except Exception as error:  # handed to whoever waits for the start
+            if not self._ready.done():
+                self._ready.set_exception(error)
+        finally:
+            self._loop.close()
+
+    async def _session(self) -> None:
+        from mcp import ClientSession
+        from mcp.client.stdio import stdio_client
+
+        async with stdio_client(self._parameters) as (reader, writer), ClientSession(reader, writer) as session:
+            await session.initialize()
+            listed = await session.list_tools()
+            self._ready.set_result([self._tool(session, each) for each in listed.tools])
+            await asyncio.Event().wait()
+
+    def _tool(self, session: Any, found: Any) -> Tool:
+        async def call(**arguments: Any) -> str:
+            async def ask() -> Any:
+                return await session.call_tool(found.name, arguments)
+
+            return _text(await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ask(), self._loop)))
+
+        schema = getattr(found, "inputSchema", None) or getattr(found, "input_schema", {})
+        description = harmless(cut(" ".join((found.description or "").split()), _LONGEST_DESCRIPTION))
+        return Tool(found.name, description, schema, call)
+
+    def tools(self) -> list[Tool]:
+        """Return the tools that the server offers."""
+        return list(self._tools)
+
+    def close(self) -> None:
+        """End the server; may be called again."""
+        if self._thread.is_alive():
+            stop: Callable[[], Any] = self._task.cancel
+            with contextlib.suppress(RuntimeError):  # it has just closed its loop by itself
+                self._loop.call_soon_threadsafe(stop)
+            self._thread.join(10)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the server."""
+        self.close()
+
+
+class ToolError(RuntimeError):
+    """What a server's tool says went wrong."""
+
+
+def _text(result: Any) -> str:
+    parts = [part.text if hasattr(part, "text") else f"[{getattr(part, 'type', 'part')}]" for part in result.content]
+    text = "\n".join(map(str, parts))
+    if getattr(result, "isError", False) or getattr(result, "is_error", False):
+        raise ToolError(text)
+    return text
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    return error

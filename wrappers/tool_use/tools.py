@@ -1,0 +1,238 @@
+"""Tools beside any environment: functions that an agent may call before it acts."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import gymnasium
+
+from turngym.envs.parsing.calls import cut, harmless
+from turngym.envs.parsing.scanning import first_element
+from turngym.errors import ConfigError, nearest
+from turngym.wrappers import WRAPPERS
+from turngym.wrappers.core import Played, TextWrapper
+from turngym.wrappers.observation import with_text
+from turngym.wrappers.tool_use.tool_schema import Tool, problem_with, tool_of
+
+_SENTENCE = """Before an action you may call tools, at most {most} times in all. A call is all that you write in a turn:
+<tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>
+Its result is shown to you, and nothing else happens. Tools:
+{schemas}"""
+_LONGEST = 100_000
+
+
+class _Told(NamedTuple):
+    text: str
+    is_valid: bool
+    cost: float
+
+
+@WRAPPERS.register("tools")
+class Tools(TextWrapper):
+    r"""Lets an agent call functions: their schemas are added to the instructions, results are observations.
+
+    A completion with ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>`` is a call and does not reach the
+    environment; every other one does. What is wrong with a call, or happens in a tool, is told as the observation.
+    Calls are turns of their own, so ``max_turns`` grows by ``max_calls``; a call beyond that is passed on as an action.
+    What tools have told belongs to the anchor and to snapshots; what they remember themselves does not.
+
+    Coroutine functions are awaited; under the vector backend ``asyncio`` the other slots go on meanwhile. A tool that
+    exceeds ``timeout`` is left behind: a coroutine is cancelled, a function goes on in its thread, unheard.
+
+    Args:
+        env: The environment.
+        tools: Functions with types, :class:`~turngym.wrappers.tool_use.tool_schema.Tool` objects, or texts such as
+            ``"package.module:function"``.
+        max_calls: Calls in an episode.
+        cost: Taken off the reward at every call.
+        error_cost: Taken off as well where a call is malformed or fails.
+        timeout: Seconds that a call may take.
+        output: Characters shown of a result.
+
+    >>> import gymnasium, turngym
+    >>> def add(a: int, b: int) -> int:
+    ...     '''Return the sum of two numbers.'''
+    ...     return a + b
+    >>> env = Tools(gymnasium.make("turngym/GuessTheNumber-v0"), tools=[add], cost=0.1)
+    >>> _ = env.reset(seed=0)
+    >>> env.step('<tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>')[:2]
+    ('<tool_response>\n3\n</tool_response>', -0.1)
+    """
+
+    name: ClassVar[str] = "tools"
+    unchecked: ClassVar[frozenset[str]] = frozenset({"tools"})
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, str],
+        tools: Sequence[Callable[..., Any] | Tool | str] = (),
+        max_calls: int = 16,
+        cost: float = 0.0,
+        error_cost: float = 0.0,
+        timeout: float = 30.0,
+        output: int = 2000,
+    ) -> None:
+        super().__init__(env)
+        self.require("max_calls", max_calls, 1, 10_000, whole=True)
+        self.require("output", output, 100, 1_000_000, whole=True)
+        self.require("timeout", timeout, 0.001, 86_400)
+        for option, value in (("cost", cost), ("error_cost", error_cost)):
+            self.require(option, value, 0, 1e6)
+        if isinstance(tools, str | Tool) or not isinstance(tools, Sequence):
+            raise ConfigError(f"tools of the wrapper tools is a list of tools, got {tools!r}.")
+        made = [tool_of(each) for each in tools]
+        self._tools = {tool.name: tool for tool in made}
+        if len(self._tools) < len(made):
+            raise ConfigError(f"two tools have one name: {', '.join(tool.name for tool in made)}.")
+        self._most = max_calls if made else 0
+        self._cost, self._error_cost, self._timeout, self._output = cost, error_cost, timeout, output
+        self._last: dict[str, Any] = {}
+        self._seen: Any = ""
+
+    def initial_state(self) -> dict[str, Any]:
+        return {"calls": [], "shown": "", "is_valid": True}
+
+    def extra_instructions(self) -> str:
+        if not self._most:
+            return ""
+        schemas = "\n".join(json.dumps(tool.schema, ensure_ascii=False) for tool in self._tools.values())
+        return _SENTENCE.format(most=self._most, schemas=schemas)
+
+    @property
+    def max_turns(self) -> int:
+        """Turns after which an unfinished episode is truncated, calls included."""
+        return super().max_turns + self._most
+
+    @property
+    def turn(self) -> int:
+        """How many turns of the episode were taken, calls included."""
+        return super().turn + len(self.state["calls"])
+
+    @property
+    def num_calls(self) -> int:
+        """How many calls there were in this episode."""
+        return len(self.state["calls"])
+
+    def on_step(self, played: Played) -> tuple[float, bool]:
+        self.state["shown"] = ""
+        return played.reward, False
+
+    def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
+        self._seen, self._last = observation, dict(info)
+        if not self.state["calls"]:
+            return observation
+        self._add_calls(info)
+        return with_text(observation, self.state["shown"]) if self.state["shown"] else observation
+
+    def _add_calls(self, info: dict[str, Any]) -> None:
+        info["anchor"] = "\n".join([info["anchor"], *self.state["calls"]])
+        if self.state["shown"]:
+            info["action_is_valid"] = self.state["is_valid"]
+
+    def _call_in(self, action: Any) -> str | None:
+        """Return the text of the call in an action, None where the action is for the environment."""
+        if not self._is_running or not isinstance(action, str) or self.num_calls >= self._most:
+            return None
+        found = first_element(action, ("tool_call",))
+        return None if found is None else found.content
+
+    def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take one turn: a call of a tool, or a turn of the environment."""
+        text = self._call_in(action)
+        if text is None:
+            return super().step(action)
+        tool, arguments, problem = self._read(text)
+        told = self._failed(problem) if tool is None else self._run(tool, arguments)
+        return self._taken(text, told)
+
+    async def async_reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode, as ``reset`` does, in a thread."""
+        return await asyncio.to_thread(partial(self.reset, seed=seed, options=options))
+
+    async def async_step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take one turn, as ``step`` does; a tool is awaited."""
+        text = self._call_in(action)
+        if text is None:
+            return await asyncio.to_thread(super().step, action)
+        tool, arguments, problem = self._read(text)
+        told = self._failed(problem) if tool is None else await self._arun(tool, arguments)
+        return self._taken(text, told)
+
+    def _taken(self, call: str, told: _Told) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        text = f"<tool_response>\n{told.text}\n</tool_response>"
+        self.state["calls"] = [*self.state["calls"], f"{call[:_LONGEST].strip()}\n{text}"]
+        self.state["shown"], self.state["is_valid"] = text, told.is_valid
+        info = dict(self._last)
+        self._add_calls(info)
+        return with_text(self._seen, text), 0.0 - told.cost, False, False, info
+
+    def _read(self, text: str) -> tuple[Tool | None, dict[str, Any], str]:
+        """Return the tool and the arguments of a call, or what is wrong with it."""
+        wanted = 'write {"name": "...", "arguments": {...}}'
+        try:
+            call = json.loads(text) if len(text) <= _LONGEST else None
+        except (ValueError, RecursionError):
+            call = None
+        if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+            return None, {}, f"The call is no JSON object of its form: {wanted}."
+        arguments = call.get("arguments", {})
+        if call.keys() - {"name", "arguments", "id"} or not isinstance(arguments, dict):
+            return None, {}, f"The call needs exactly name and arguments, an object: {wanted}."
+        tool = self._tools.get(call["name"])
+        if tool is None:
+            return None, {}, f"There is no tool {call['name'][:60]!r}. {nearest(call['name'][:60], self._tools)}"
+        try:
+            problem = problem_with(arguments, tool.parameters)
+        except (TypeError, ValueError, AttributeError, KeyError, RecursionError) as error:  # a server may send anything
+            problem = f"its schema is none ({type(error).__name__})"
+        return (None, {}, f"{tool.name}: {problem}.") if problem else (tool, arguments, "")
+
+    def _failed(self, problem: str, *, cost: float = 0.0, is_valid: bool = False) -> _Told:
+        text = harmless(cut(problem, self._output))
+        return _Told(f"Error: {text}", is_valid, self._cost + self._error_cost + cost)
+
+    def _late(self, tool: Tool) -> _Told:
+        return self._failed(
+            f"{tool.name} did not answer within {self._timeout:g} seconds.", cost=tool.cost, is_valid=True
+        )
+
+    def _result(self, tool: Tool, value: Any) -> _Told:
+        text = value if isinstance(value, str) else json.dumps(value, default=repr, ensure_ascii=False)
+        return _Told(harmless(cut(text, self._output)), True, self._cost + tool.cost)
+
+    def _run(self, tool: Tool, arguments: dict[str, Any]) -> _Told:
+        """Call a tool in a thread of its own, which also has an event loop where it is a coroutine."""
+        found: list[_Told] = []
+
+        def call() -> None:
+            found.append(asyncio.run(self._arun(tool, arguments)) if is_coroutine else self._once(tool, arguments))
+
+        is_coroutine = inspect.iscoroutinefunction(tool.call)
+        thread = threading.Thread(target=call, name=f"tool {tool.name}", daemon=True)
+        thread.start()
+        thread.join(self._timeout + (1.0 if is_coroutine else 0.0))
+        return found[0] if found else self._late(tool)
+
+    def _once(self, tool: Tool, arguments: dict[str, Any]) -> _Told:
+        try:
+            return self._result(tool, tool.call(**arguments))
+        except Exception as error:  # a tool is foreign code: whatever it raises is told to the agent
+            return self._failed(f"{type(error).__name__}: {error}", cost=tool.cost, is_valid=True)
+
+    async def _arun(self, tool: Tool, arguments: dict[str, Any]) -> _Told:
+        if not inspect.iscoroutinefunction(tool.call):
+            return await asyncio.to_thread(self._run, tool, arguments)
+        try:
+            return self._result(tool, await asyncio.wait_for(tool.call(**arguments), self._timeout))
+        except TimeoutError:
+            return self._late(tool)
+        except Exception as error:  # a tool is foreign code: whatever it raises is told to the agent
+            return self._failed(f"{type(error).__name__}: {error}", cost=tool.cost, is_valid=True)
