@@ -28,7 +28,7 @@ from turngym.agents.server_prompts import Message, ServerPrompts, as_json
 from turngym.agents.usage import Usage
 from turngym.errors import ServerDown
 from turngym.seeding import stream, stream_seed
-from turngym.wrappers.action_format import action_format
+from turngym.wrappers.actions.action_format import action_format
 
 _TOKENS_OF_A_CHECK = 16
 _MOST_LOST = 8  # turns without an answer, one after another, after which a server that can be reached counts as down
