@@ -157,6 +157,8 @@ def test_permuting_the_episodes_permutes_the_advantages(variant: str) -> None:
     tokens = torch.cat([torch.nonzero(table.token_turn == turn).flatten() for turn in turns])
     shuffled = turn_table([trajectories[e] for e in order])
     shuffled = shuffled.with_values(table.turn_value[turns], table.token_value[tokens], table.final_value[order])
+    assert table.token_reference_logprob is not None
+    shuffled = replace(shuffled, token_reference_logprob=table.token_reference_logprob[tokens])
     found = algorithm.credit(shuffled)
     torch.testing.assert_close(found.advantages, credit.advantages[tokens])
     assert (found.returns is None) == (credit.returns is None)
@@ -222,7 +224,7 @@ def test_credit_is_pure(variant: str) -> None:
 def test_a_group_that_shrank_to_one_teaches_nothing(variant: str) -> None:
     algorithm = made(variant)
     kept = [trajectory for trajectory in episodes() if trajectory.spec.group > 0 or trajectory.spec.episode == 0]
-    table = turn_table(kept)
+    table = valued(turn_table(kept))
     credit = algorithm.credit(table)
     alone = table.to_tokens(table.group) == 0
     assert alone.any()
@@ -236,7 +238,7 @@ def test_equal_episodes_of_a_group_teach_nothing(variant: str) -> None:
     algorithm = made(variant)
     twin = episodes(count=1, turns=1, tokens=2, reward=0.1, valid=True)[0]
     twins = [replace(twin, spec=EpisodeSpec(e, 0)) for e in range(3)]
-    assert algorithm.credit(turn_table(twins)).advantages.tolist() == [0.0] * 6
+    assert algorithm.credit(valued(turn_table(twins))).advantages.tolist() == [0.0] * 6
 
 
 @EVERY
