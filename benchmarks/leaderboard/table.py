@@ -206,7 +206,7 @@ def _entry_json(group: Group, entry: Entry, ranks: Ranks | None) -> dict[str, An
         **{name: _json(estimate) for name, estimate in entry.repeated.items()},
         "invalid_actions": _finite(entry.invalid_actions),
         "faults": entry.faults,
-        "context": entry.context,
+        **({"context": entry.context} if entry.context else {}),
         "seconds": _finite(entry.seconds),
         "usage": entry.usage.as_json(),
         "families": families,
