@@ -12,7 +12,7 @@ from tampering import CAREFUL, ENV, Files
 
 from turngym.benchmarks.evaluation.submission import load_submission
 from turngym.benchmarks.verification.replay import replay_sample
-from turngym.benchmarks.verification.verify import checked, verify
+from turngym.benchmarks.verification.verify import verify, verify_submission
 from turngym.storage.bounded import LARGEST_LINES, LONGEST_LINE, MOST_EPISODES
 from turngym.system.limited import LimitedProcess
 
@@ -121,14 +121,14 @@ def test_lines_are_bounded_in_number_and_length(true: Path, tmp_path: Path) -> N
 
 
 def test_a_check_that_takes_too_long_is_a_finding(true: Path) -> None:
-    found = checked(true, seconds=0.01)
+    found = verify_submission(true, seconds=0.01)
     assert found.label == "rejected" and {finding.name for finding in found.findings} == {"limits"}
     assert "--seconds" in found.findings[0].message
 
 
 def test_a_check_in_a_process_of_its_own_finds_the_same(true: Path, tmp_path: Path) -> None:
     with LimitedProcess() as process:
-        assert checked(true, seed=1, process=process) == verify(true, seed=1)
+        assert verify_submission(true, seed=1, process=process) == verify(true, seed=1)
         path = changed(true, tmp_path / "changed", results=put("repeats", 3))
-        assert checked(path, seed=1, process=process) == verify(path, seed=1)
-        assert json.dumps(checked(true, process=process).as_json())
+        assert verify_submission(path, seed=1, process=process) == verify(path, seed=1)
+        assert json.dumps(verify_submission(true, process=process).as_json())

@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _told(error: BaseException, words: Sequence[str], debug: bool) -> int:
-    """Say what ended a command and return its exit status."""
+    """Print what ended a command and return its exit status."""
     if debug:
         traceback.print_exc()
     message, status = explain(error, words)
@@ -87,7 +87,7 @@ def _told(error: BaseException, words: Sequence[str], debug: bool) -> int:
 
 
 def _accept_any_text() -> None:
-    """Replace what a terminal or file without UTF-8 cannot show, instead of breaking off."""
+    """Replace characters that a terminal or file without UTF-8 cannot show."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="replace")
@@ -101,7 +101,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Say a warning in a line, without the place in the code, which helps no user."""
+    """Print a warning on one line, without its place in the code."""
     print(f"warning: {printable(' '.join(str(message).split()), keep='')}", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""The metadata of installed packages, read with care: a package whose files are broken harms no other."""
+"""Entry points from the metadata of installed packages; a package with broken metadata affects no other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_NAME = 300
 
 
 class Entry(NamedTuple):
-    """What the metadata of a package names.
+    """An entry point of a package.
 
     Args:
         package: Name and version of the package; empty if unknown.

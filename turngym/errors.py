@@ -15,7 +15,7 @@ class ConfigError(TurngymError, ValueError):
 
 
 class BrokenCode(ConfigError):
-    """A file or module of the user's own raises when it is imported or called."""
+    """A file or module of the user raises when it is imported or called."""
 
 
 class NotFinite(TurngymError, ValueError):
@@ -44,18 +44,18 @@ class PromptTooLong(ConfigError):
 
 
 class ExpertLost(ConfigError):
-    """The solver knows no way on from where the episode is; elsewhere it may well know one."""
+    """The solver finds no way to go on from the current state; from others it may."""
 
 
 class UnknownName(TurngymError, KeyError):
-    """A name that no registered component carries."""
+    """No registered component has this name."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class MissingExtra(TurngymError, ImportError):
-    """An optional package, or a program such as Java, is needed and absent."""
+    """An optional package, or a program such as Java, is missing."""
 
 
 class EpisodeOver(TurngymError, RuntimeError):
@@ -63,7 +63,7 @@ class EpisodeOver(TurngymError, RuntimeError):
 
 
 class SnapshotUnsupported(ConfigError, RuntimeError):
-    """An environment whose exact state can neither be saved nor replayed."""
+    """The environment's exact state can neither be saved nor replayed."""
 
 
 class CheckpointError(TurngymError, RuntimeError):
@@ -79,11 +79,11 @@ class FolderInUse(RunFolderExists):
 
 
 class ModelError(TurngymError, RuntimeError):
-    """A path or name is no usable language model, or its tokenizer lacks what is needed."""
+    """A path or name is not a usable language model, or its tokenizer lacks something."""
 
 
 class PromptWarning(UserWarning):
-    """A prompt is built otherwise than was asked for, because the model's chat template knows no other way."""
+    """A prompt differs from what was asked for, because the model's chat template does not support it."""
 
 
 class ServerDown(TurngymError, RuntimeError):

@@ -60,6 +60,8 @@ def lazy_names(
 def renamed_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
     """Return the function ``__getattr__`` of a module whose old names work for one more version, with a warning.
 
+    Assign it where ``TYPE_CHECKING`` is false: type checkers would take every name for known.
+
     Args:
         module: ``__name__`` of the module.
         names: Old name -> new name.

@@ -1,8 +1,8 @@
 """Code of the user's own by name: ``path/to/file.py:Name``, ``package.module:Name``, or ``package.module:id``.
 
-Everything that can be chosen by name can be of one's own: environments, agents, algorithms, players, wrappers,
-verifiers, reward models. All of them are found here, so they are all written alike and fail alike. Only what the user
-has named is imported; names that stand in the files of others must not be passed on to this module.
+Everything that can be chosen by name can be your own: environments, agents, algorithms, players, wrappers,
+verifiers, reward models. All of them are found here, so they share one syntax and one kind of error. Only what the user
+has named is imported; names in untrusted files must not be passed to this module.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LIBRARIES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a name must stand for.
+    """The kind of object that a name must stand for.
 
     Args:
         noun: What it is called, such as ``"an agent"``.
@@ -214,7 +214,7 @@ def _guarded(load: Callable[[], T], place: str, text: str) -> T:
 
 
 def broken(place: str, error: BaseException) -> BrokenCode:
-    """Return the error for code of others that cannot be imported: what it raises, and its own line."""
+    """Return the error for user code that cannot be imported: what it raises, and its own line."""
     return BrokenCode(f"{place} cannot be imported: {said(error)}{own_line(error)}")
 
 

@@ -1,9 +1,9 @@
-"""Plug-ins in: packages of third parties that register what they have, found through their entry points.
+"""Plug-ins: third-party packages that register components, found through their entry points.
 
-A package names modules, or functions of them, in the group ``turngym.plugins``. They are imported when something is
-asked for that turngym does not have, or when things are listed, never by ``import turngym``. An entry point that has
-the name of a kind of :data:`KINDS` is for things of that kind alone. One that breaks is named, counted and undone, and
-nothing else suffers; a name that two of them give is refused, with both of them named.
+A package names modules, or functions of them, in the group ``turngym.plugins``. They are imported when a name is
+unknown to turngym or when components are listed, never by ``import turngym``. An entry point that has
+the name of a kind of :data:`KINDS` is for things of that kind alone. One that raises is reported and undone,
+without effect on others; a name that two of them register is refused, with both of them named.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def note(module: str, kind: str, name: str, undo: Callable[[], object]) -> None:
 
 
 def taken(kind: str, name: str, first: str, second: str) -> ConfigError:
-    """Return the error for a name that is given twice; if neither is turngym's, nobody gets it.
+    """Return the error for a name that is given twice; if neither is turngym's, both are refused.
 
     Args:
         kind: What it is, such as ``"environment"``.

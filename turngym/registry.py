@@ -56,7 +56,7 @@ class Registry(Mapping[str, T], Generic[T]):
             if first:
                 error = taken(self.kind, name, first, module)
                 if is_contested(self.kind, name):
-                    self._items.pop(name, None)  # nobody gets it
+                    self._items.pop(name, None)  # both are refused
                 if root_of(module) != OURS or root_of(first) == OURS:
                     raise error
                 warnings.warn(str(error), PluginWarning, stacklevel=2)  # a plug-in was faster than turngym itself

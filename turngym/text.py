@@ -1,4 +1,4 @@
-"""Text from outside: what no encoding can hold is replaced, and what a chat template marks turns with."""
+"""Untrusted text: lone surrogates are replaced, and control tokens of chat templates are broken."""
 
 from __future__ import annotations
 

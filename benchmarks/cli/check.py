@@ -120,7 +120,7 @@ def _check(name: str, arguments: Arguments, console: Console, *, is_one: bool) -
 
 
 def _show(console: Console, result: Result) -> None:
-    """Show one result: a line, or for a broken promise all that helps to mend it."""
+    """Show one result: a line, or for a broken promise everything that helps to fix it."""
     rule = result.rule
 
     def line(text: str) -> None:
@@ -149,7 +149,6 @@ def _verdict(report: Report) -> str:
 
 
 def _show_rules(console: Console, *, is_json: bool) -> int:
-    """Show what is promised, why, and how to keep it."""
     if is_json:
         fields = ("name", "promise", "why", "mend", "after")
         table = [{field: getattr(rule, field) for field in fields} for rule in RULES.values()]

@@ -67,7 +67,7 @@ class Arguments:
         best_of: Attempts at each task of which the verifier chooses one; all of them are kept.
         verifier: What chooses: progress (of the environment), model or model:AGENT (asks a language model),
             reward_model:FOLDER (of turngym fit-reward), or your own, such as `path/to/file.py:Class`.
-        time_budget: Minutes after which no further episode begins; what was left out is told.
+        time_budget: Minutes after which no further episode begins; the number left out is printed.
         num_envs: Environments that are played side by side.
         backend: Backend of the vector: sync or process.
         schedule: lockstep repeats to the bit, continuous never waits for the slowest environment or answer; continuous
@@ -179,7 +179,7 @@ def _evaluation(
 
 
 def check_numbers(arguments: Arguments) -> None:
-    """Refuse numbers that make no sense, in the words of the command line."""
+    """Check that the numbers are within range."""
     if arguments.episodes is not None and arguments.episodes < 1:
         raise ConfigError(f"--episodes must be at least 1, got {arguments.episodes}.")
     if arguments.num_envs < 1:
@@ -230,7 +230,7 @@ def chosen_suite(arguments: Arguments) -> Suite:
         return SUITES[arguments.target]
     env_id = find_env(arguments.target, SUITES, "suite or environment")
     options = {"split": arguments.split, **key_values(arguments.option, "--option")}
-    made = wrap(make_text_env(env_id, options), *arguments.wrapper)  # what is wrong is told before anything is played
+    made = wrap(make_text_env(env_id, options), *arguments.wrapper)  # errors are reported before anything is played
     with suppress(Exception):  # the boundary: the vector counts what breaks from here on
         made.close()
     return single_suite(env_id, options, arguments.wrapper, arguments.episodes, arguments.seed)

@@ -48,7 +48,7 @@ class Arguments:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Read, fit, write, and say how well that went."""
+    """Fit the model, write it, and print how well it fits."""
     arguments = parse(Arguments, argv, "fit-reward")
     if not arguments.folders:
         raise ConfigError("fit-reward needs a folder with recorded episodes: turngym eval ENV --out FOLDER makes one.")

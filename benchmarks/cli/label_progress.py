@@ -52,7 +52,7 @@ class Arguments:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Read, label, write, and say how much has a label."""
+    """Write the labels and print how many turns have one."""
     arguments = parse(Arguments, argv, "label-progress")
     if not arguments.folders:
         raise ConfigError(

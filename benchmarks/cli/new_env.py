@@ -1,4 +1,4 @@
-"""``turngym new-env``: a file with a working game and a file with its test, to be changed into a game of one's own."""
+"""``turngym new-env``: a file with a working game and a file with its test, to build your own game from."""
 
 from __future__ import annotations
 

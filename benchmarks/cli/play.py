@@ -72,7 +72,7 @@ class Arguments:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Play; leaving early is no error."""
+    """Play; quitting early is not an error."""
     arguments = parse(Arguments, argv, "play")
     if arguments.save is not None and arguments.save.exists():
         raise ConfigError(f"{arguments.save} exists already: pass another file as --save.")
@@ -104,7 +104,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _forgive_odd_bytes() -> None:
-    """Replace what the terminal cannot write and what the input has no characters for, instead of breaking off."""
+    """Replace characters that the terminal cannot show or the input cannot decode."""
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -120,12 +120,12 @@ def _shows_pictures(console: Console, wanted: str) -> bool:
 
 
 def fresh_seed() -> int:
-    """Return a seed that nobody has chosen."""
+    """Return a random seed."""
     return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
 
 
 def play(session: Session, screen: Screen, ask: Callable[[str], str]) -> None:
-    """Let a person play until they leave.
+    """Let a person play until they quit.
 
     Args:
         session: The episode.
@@ -157,7 +157,7 @@ def play(session: Session, screen: Screen, ask: Callable[[str], str]) -> None:
 
 
 def watched(arguments: Arguments, seed: int, options: dict[str, Any], wrappers: Sequence[str]) -> Agent | None:
-    """Return the agent that plays; None for a person, and for the expert, whom the environment itself is asked for.
+    """Return the agent that plays; None for a person and for the environment's own expert.
 
     Raises:
         UnknownName: There is no such agent.

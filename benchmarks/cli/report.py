@@ -33,7 +33,7 @@ class Arguments:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Find out what the folder holds, write its page, and tell where."""
+    """Write the page of the folder and print its path."""
     arguments = parse(Arguments, argv, "report")
     folder = arguments.folder
     kind = kind_of(folder)

@@ -34,7 +34,7 @@ _NAMED = re.compile(r"([^=:,\s]+)=(.+)")
 
 @dataclass(frozen=True)
 class Arguments:
-    """Let players of a game meet one another and rate them, with 95 % intervals.
+    """Play a tournament between the players of a game and rate them, with 95 % intervals.
 
     Args:
         game: Id of a game, such as turngym/KuhnPoker-v0, or `module:Class`; `turngym list games` shows them.
@@ -164,7 +164,6 @@ def plan_of(arguments: Arguments) -> TournamentPlan:
 
 
 def _changed(common: AgentSettings, own: AgentSettings) -> dict[str, Any]:
-    """Return the fields that an agent has for itself."""
     names = [field.name for field in dataclasses.fields(common)]
     return {name: getattr(own, name) for name in names if getattr(own, name) != getattr(common, name)}
 

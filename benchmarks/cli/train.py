@@ -66,7 +66,7 @@ _WRAPPERS = Annotated[
 
 
 def main(argv: Sequence[str]) -> int:
-    """Train; an interrupted run keeps a checkpoint and says how to go on, a stopped one says why as well.
+    """Train; an interrupted run keeps a checkpoint and prints how to resume, a stopped one prints why as well.
 
     Returns:
         0 finished, 3 stopped by a fault (``diagnosis.json`` in the run folder), 130 interrupted.
@@ -169,7 +169,6 @@ def default_run_dir(config: TrainConfig) -> Path:
 
 
 def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path | None]:
-    """Return the settings on the command line, and the run folder if it is there too."""
     from turngym.trainers.algorithms import build, parts
     from turngym.trainers.config import TrainConfig
 

@@ -76,8 +76,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _show(found: Verification, console: Console) -> None:
-    """Show the verdict, and all that is wrong by its name."""
-
     def line(text: str) -> None:
         console.print(text, soft_wrap=True)
 

@@ -1,4 +1,4 @@
-"""Two submissions on the same tasks, compared task by task: the work of ``turngym compare``.
+"""Comparison of two submissions on the same tasks, task by task: what ``turngym compare`` prints.
 
 Tasks differ far more in difficulty than agents do, so the difference on each task is known much better than the
 difference of two means. Attempts at one task count together; whole blocks of tasks are resampled.

@@ -1,4 +1,4 @@
-"""The folder of an evaluation while it runs: every finished episode is in it, so that a kill costs no finished one.
+"""The folder of a running evaluation: it holds every finished episode, so a kill loses none of them.
 
 A transcript is written before the line of its episode, and a line counts once it ends with a line break. An episode
 whose transcript a power failure took is played again.
@@ -41,7 +41,7 @@ def _is_left_over(name: str) -> bool:
 
 
 def require_free(path: Path) -> None:
-    """Refuse a folder that already holds something.
+    """Raise unless a folder is absent or empty.
 
     Raises:
         RunFolderExists: It holds something, or is a file.
@@ -100,7 +100,7 @@ class _Lines:
         self._file.flush()
 
     def sync(self) -> None:
-        """Bring what was written to the disk: a kill loses nothing without it, a power failure would."""
+        """Flush to disk, so that a power failure loses nothing either."""
         os.fsync(self._file.fileno())
 
     def sort(self, order: Sequence[Key]) -> None:
@@ -232,7 +232,7 @@ class EvaluationFolder:
         return self._files["transcripts"].read_one(key) if self._kept is None else self._kept[key]
 
     def sync(self) -> None:
-        """Bring everything to the disk, transcripts before the episodes that need them."""
+        """Flush everything to disk, transcripts before the episodes that need them."""
         for name in ("transcripts", "episodes", "baselines"):
             if name in self._files:
                 self._files[name].sync()
@@ -255,7 +255,7 @@ class EvaluationFolder:
         write_json(self.path / "results.json", results)
 
     def close(self) -> None:
-        """Close the files; harmless when they are closed."""
+        """Close the files; calling it twice is harmless."""
         try:
             with ExitStack() as stack:
                 for file in self._files.values():

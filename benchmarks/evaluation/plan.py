@@ -1,4 +1,4 @@
-"""Evaluating an agent on a suite, episode by episode: what was finished before is not played again."""
+"""Which episodes an evaluation consists of, and playing those that are not finished."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Execution:
-    """How episodes are run; none of it changes what an agent of reproducible answers does.
+    """How episodes are run; none of it changes the episodes of a deterministic agent.
 
     Args:
         num_envs: Environments that are played side by side.
@@ -161,7 +161,7 @@ def _waves(waiting: Mapping[int, tuple[Key, int]], one_by_one: bool) -> Iterator
 
 
 def result_of(plan: Plan, rows: Mapping[Key, Mapping[str, Any]]) -> SuiteResult:
-    """Return the means with intervals of the episodes that are there, whatever the order they were played in."""
+    """Return the means with intervals over the finished episodes, whatever order they were played in."""
     by_label: dict[str, list[Mapping[str, Any]]] = {entry.label: [] for entry in plan.suite.entries}
     for key in plan.episodes():
         if key in rows:
@@ -181,5 +181,5 @@ def unplayed(plan: Plan, rows: Mapping[Key, Any]) -> dict[str, list[dict[str, in
 
 
 def usage_of_rows(rows: Mapping[Key, Mapping[str, Any]]) -> Usage:
-    """Return what all episodes used together."""
+    """Return the total usage of all episodes."""
     return total(Usage.from_json(seat) for key in sorted(rows) for seat in rows[key]["seats"].values())

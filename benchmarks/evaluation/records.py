@@ -14,7 +14,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turngym.agents.backends import AgentSettings
 from turngym.agents.best_of import best_of
@@ -41,7 +41,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Evaluation:
-    """An evaluation with what is needed to write it down.
+    """A finished evaluation: the result, and everything its folder records about it.
 
     Args:
         result: What was found.
@@ -111,7 +111,7 @@ def configuration(
     hashes: Sequence[str],
     verifier: str = "",
 ) -> dict[str, Any]:
-    """Return what is asked for.
+    """Return the content of ``config.json``.
 
     Args:
         plan: The episodes.
@@ -237,7 +237,7 @@ def transcript(trajectory: Trajectory, key: Key) -> dict[str, Any]:
 
 
 def results(played: Evaluation) -> dict[str, Any]:
-    """Return the numbers, those of the baselines beside them."""
+    """Return the content of ``results.json``, baselines included."""
     suite = played.result.suite
     content = {**_numbers(played.result), "suite": suite.name, "version": suite.version, "metric": suite.metric}
     content |= {"repeats": played.repeats, "complete": not played.unplayed, "usage": played.usage.as_json()}
@@ -312,4 +312,5 @@ def normalised(played: Evaluation) -> dict[str, float]:
     return found
 
 
-__getattr__ = renamed_names(__name__, {"Played": "Evaluation"})
+if not TYPE_CHECKING:
+    __getattr__ = renamed_names(__name__, {"Played": "Evaluation"})

@@ -1,4 +1,4 @@
-"""Environments that files of others ask for: what of them may be made here, and made.
+"""Environments that untrusted files ask for: which of them may be made here, and making them.
 
 A submission or a recording is untrusted: it may name what is registered here with the options that its class declares
 (:class:`turngym.envs.settings.Declared`), and nothing else. Everything is refused before anything is made.

@@ -25,21 +25,21 @@ from turngym.errors import ConfigError, error_text
 
 
 class Watcher:
-    """Is told how an evaluation goes on; this one does nothing with it."""
+    """Receives the progress of an evaluation; this base class ignores it."""
 
     def begin(self, player: str) -> None:
-        """Take note that the episodes of a player come next; those of the agent itself have the empty name."""
+        """Called before the episodes of a player; the agent itself has the empty name."""
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Take note of a finished episode, one from an earlier run included."""
+        """Called with each finished episode, those of an earlier run included."""
 
     def remark(self, text: str) -> None:
-        """Take note of something that a person should know."""
+        """Called with a remark for the user."""
 
 
 @dataclass(frozen=True)
 class EvaluationRun:
-    """An evaluation that can be killed at any moment and gone on with.
+    """An evaluation that can be killed at any moment and resumed.
 
     Args:
         plan: The episodes.
@@ -51,7 +51,7 @@ class EvaluationRun:
         out: The folder; None writes nothing.
         resume: Go on with what the folder holds.
         time_budget: Minutes after which no further episode begins; None has no limit.
-        watcher: Is told how it goes on.
+        watcher: Receives the progress.
         clock: Tells the seconds for the time budget.
         verifier: Scores every episode of the agent, so that the best of its attempts at a task can be chosen.
         verifier_name: How the verifier was asked for.

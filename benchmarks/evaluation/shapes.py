@@ -1,10 +1,10 @@
-"""What of JSON that somebody else wrote has not the right shape."""
+"""Shape checks of untrusted JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turngym.exports import renamed_names
 from turngym.storage.bounded import LARGEST
@@ -16,7 +16,7 @@ NUMBER = (int, float)
 
 @dataclass(frozen=True)
 class MalformedData:
-    """Something that has not the right shape.
+    """A value of the wrong shape.
 
     Args:
         place: File, and line or key.
@@ -47,4 +47,5 @@ def is_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
     return isinstance(value, kind) and not (isinstance(value, float) and not abs(value) < LARGEST)
 
 
-__getattr__ = renamed_names(__name__, {"Misshapen": "MalformedData"})
+if not TYPE_CHECKING:
+    __getattr__ = renamed_names(__name__, {"Misshapen": "MalformedData"})

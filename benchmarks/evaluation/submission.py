@@ -1,4 +1,4 @@
-"""Reads a submission folder and says what of it has not the right shape.
+"""Reading a submission folder, with everything in it that is malformed.
 
 Nothing that the files say is executed or imported: names of environments, wrappers and suites are looked up among those
 that are registered already.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, MalformedData, is_kind, shape
 from turngym.errors import ConfigError
@@ -268,4 +268,5 @@ def _transcript_problems(row: Any, place: str) -> Iterator[MalformedData]:
             yield MalformedData(f"{place}, turn {number}", "it has no 'observation'")
 
 
-__getattr__ = renamed_names(__name__, {"sound_submission": "load_submission"})
+if not TYPE_CHECKING:
+    __getattr__ = renamed_names(__name__, {"sound_submission": "load_submission"})

@@ -1,6 +1,6 @@
 """Earlier tries at a task, for agents that learn from one try to the next.
 
-They are read from transcripts, those of an earlier run among them: what an agent is told of its tries is the same
+They are read from transcripts, those of an earlier run among them: what an agent learns about its tries is the same
 whether the evaluation was killed in between or not.
 """
 
@@ -19,7 +19,7 @@ ReadTranscript = Callable[[Key], Mapping[str, Any]]
 
 
 def try_of(transcript: Mapping[str, Any]) -> Try:
-    """Return a transcript as what the next try is told of it."""
+    """Return a transcript in the form in which the next try sees it."""
     turns = transcript["turns"]
     return Try(
         tuple(Told(str(turn["observation"]), turn["completion"], turn["action"]) for turn in turns),

@@ -212,7 +212,6 @@ def _usage(used: Mapping[str, Any]) -> Content:
 
 
 def _summary(sample: Mapping[str, Any]) -> Content:
-    """Return what lists of samples show."""
     keys = ("id", "epoch", "input", "target", "metadata", "scores", "model_usage", "turn_count")
     error = sample["error"]
     return {

@@ -95,8 +95,6 @@ def suite(name: str = "turngym-core", episodes: int | None = None, format: str =
 
 
 def _named(name: str) -> Callable[..., Task]:
-    """Return a task that is the suite of a name."""
-
     def one_suite(episodes: int | None = None, format: str = "tag") -> Task:
         return suite_task(SUITES[name], episodes, format)
 

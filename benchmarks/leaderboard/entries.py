@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turngym.agents.best_of import best_of
 from turngym.agents.evaluate import EvaluationResult, summarise_records
@@ -265,4 +265,5 @@ def tasks_digest(submission: Submission) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
-__getattr__ = renamed_names(__name__, {"Row": "Entry", "read_row": "read_entry", "read_rows": "read_entries"})
+if not TYPE_CHECKING:
+    __getattr__ = renamed_names(__name__, {"Row": "Entry", "read_row": "read_entry", "read_rows": "read_entries"})

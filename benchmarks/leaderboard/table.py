@@ -1,7 +1,7 @@
-"""Submissions in tables: the work of ``turngym leaderboard``.
+"""The tables of a leaderboard.
 
-A table holds submissions that played the same tasks under the same rules, and no others. A place in it is a range:
-whoever's interval overlaps may be as good.
+A table holds submissions that played the same tasks under the same rules, and no others. A rank is a range:
+submissions whose intervals overlap may be equally good.
 """
 
 from __future__ import annotations

@@ -54,7 +54,6 @@ def evaluation_page(entry: Entry) -> str:
 
 
 def _headline(group: Group, entry: Entry) -> Html:
-    """Return the number of the suite in a sentence."""
     shares = group.metric == "success"
     scale, digits, unit = (100, 1, " %") if shares else (1, 3, "")
     mean = entry.mean
@@ -77,7 +76,6 @@ def _headline(group: Group, entry: Entry) -> Html:
 
 
 def _families(group: Group, entry: Entry) -> Html:
-    """Return a bar for each family."""
     if len(group.families) < 2:
         return Html()
     shares = group.metric == "success"

@@ -1,4 +1,4 @@
-"""The page of a leaderboard: a table for each suite, bars by family and environment, and what is known of each row."""
+"""The page of a leaderboard: a table for each suite, bars by family and environment, and details of each submission."""
 
 from __future__ import annotations
 
@@ -63,7 +63,6 @@ def leaderboard_page(board: Leaderboard, title: str = "Leaderboard") -> str:
 
 
 def _group_section(group: Group, key: str, is_alone: bool) -> Html:
-    """Return everything about the submissions that played the same tasks."""
     keys = [f"{key}r{place}" for place in range(len(group.entries))]
     other = Html()
     if not is_alone:

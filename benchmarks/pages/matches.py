@@ -32,7 +32,6 @@ def _estimate(content: Numbers | None) -> Estimate | None:
 
 
 def _elo(found: Numbers, player: str, side: str | None = None) -> Estimate | None:
-    """Return a player's Elo, on a side or in all."""
     ratings = found["ratings"] or {"players": {}, "by_side": {}}
     numbers = ratings["players"].get(player) if side is None else ratings["by_side"].get(player, {}).get(side)
     return _estimate(numbers["elo"]) if numbers else None

@@ -1,4 +1,4 @@
-"""What a page tells of a submission besides its numbers: who, when, with what, and how it was checked."""
+"""The details of a submission on a page: author, date, settings, and how it was verified."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _model_id(model: Any) -> str:
 
 
 def _said(value: Any) -> str:
-    """Return what somebody wrote into a file, as text."""
+    """Return untrusted content as text."""
     if value is None or value in ([], {}, ""):
         return UNKNOWN
     if isinstance(value, bool):

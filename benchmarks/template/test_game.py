@@ -5,7 +5,7 @@ from turngym.benchmarks.template.game import TreasureHunt, candidates, cells, di
 
 
 def test_it_keeps_every_promise_of_an_environment() -> None:
-    """Say what is broken, why it matters and how to mend it, if anything is."""
+    """Check every promise of the contract; a failure says what is broken, why it matters and how to fix it."""
     assert not check(TreasureHunt).failed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turngym.agents.backends import AgentSettings
 from turngym.benchmarks.evaluation.rulesets import game_ruleset_hash
@@ -85,4 +85,5 @@ class TournamentPlan:
         return {**told, "player_order": order, "ruleset_hash": game_ruleset_hash(self.game, self.make_game())}
 
 
-__getattr__ = renamed_names(__name__, {"Plan": "TournamentPlan"})
+if not TYPE_CHECKING:
+    __getattr__ = renamed_names(__name__, {"Plan": "TournamentPlan"})

@@ -187,7 +187,6 @@ def _seat_means(own: Sequence[tuple[Record, list[str]]]) -> dict[str, Any]:
 
 
 def _means(records: Sequence[Record], rows: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
-    """Return the mean of each number over the games that have it."""
     found = {}
     for key in sorted({key for row in rows for key in row}):
         kept = [

@@ -1,4 +1,4 @@
-"""The players of a tournament, and one game between them in which whoever fails is played on by default actions."""
+"""The players of a tournament, and one game between them; the seat of a player that fails takes default actions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from turngym.errors import ConfigError, PromptTooLong
 from turngym.loading import is_own, load_place, split_place
 from turngym.seeding import stream
 
-_TRIES = 2  # whoever raises is asked once more
+_TRIES = 2  # a player that raises is asked once more
 _LONGEST_MESSAGE = 500
 
 
@@ -113,7 +113,7 @@ class LiveGame:
 
     Args:
         match: Who sits where, and the seed.
-        table: A table that nobody else uses.
+        table: A table for this game alone.
         roster: Makes the players.
     """
 

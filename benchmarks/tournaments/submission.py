@@ -1,4 +1,4 @@
-"""Reads the folder of a tournament and says what of it has not the right shape; nothing in it is imported."""
+"""Reading the folder of a tournament, with everything in it that is malformed; nothing in it is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``turngym tournament`` shows of its results."""
+"""The tables that ``turngym tournament`` prints."""
 
 from __future__ import annotations
 
@@ -90,8 +90,6 @@ def remarks(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _by_rating(found: Mapping[str, Any], side: str | None = None) -> list[str]:
-    """Return the players, the strongest first."""
-
     def weakness(name: str) -> float:
         elo = _elo(found, name, side)
         return -elo["value"] if elo else 0.0

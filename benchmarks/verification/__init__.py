@@ -1,1 +1,1 @@
-"""Checks of folders that somebody else wrote: files, tasks, numbers, and episodes played again."""
+"""Verification of untrusted folders: files, tasks, numbers, and replayed episodes."""

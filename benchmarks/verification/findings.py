@@ -1,4 +1,4 @@
-"""What ``turngym verify`` can find wrong with a submission."""
+"""The findings of ``turngym verify``."""
 
 from __future__ import annotations
 

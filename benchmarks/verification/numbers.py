@@ -41,7 +41,7 @@ def number_findings(submission: Submission) -> Iterator[Finding]:
         label, rows = environment["label"], submission.of(environment["label"])
         if rows:
             found[label] = summarise_records(environment["env"], rows)
-        else:  # that there are none is told elsewhere
+        else:  # their absence is another finding
             environments.pop(label, None)
     yield from table_findings(environments, found, FILE)
     metric = submission.config["suite"]["metric"]

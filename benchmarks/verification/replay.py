@@ -22,7 +22,7 @@ SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Replay:
-    """What playing episodes again showed.
+    """The outcome of replaying episodes.
 
     Args:
         played: Label -> episodes that were played again.

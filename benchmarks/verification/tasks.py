@@ -51,7 +51,6 @@ def suite_findings(submission: Submission) -> Iterator[Finding]:
 
 
 def _as_json(value: Any) -> Any:
-    """Return a value as it comes back from a file."""
     return json.loads(json.dumps(value))
 
 

@@ -1,4 +1,4 @@
-"""Checks a submission folder: the work of ``turngym verify``.
+"""Verification of a submission folder: what ``turngym verify`` does.
 
 A submission is *self-reported* when its files agree with one another and with the suite, and *replayed* when besides
 all successes that it claims came out the same from their seeds and actions alone; *partly replayed* when only some of
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from turngym.benchmarks.evaluation.remade import refused
 from turngym.benchmarks.evaluation.submission import Submission, read_submission
@@ -187,7 +187,7 @@ def verify_submission(
     seconds: float = 900.0,
     process: LimitedProcess | None = None,
 ) -> Verification:
-    """Check a folder as :func:`verify` does, in a process of its own with limits: for folders of others.
+    """Check a folder as :func:`verify` does, in a separate process with limits, so that it may be untrusted.
 
     Args:
         path: The folder.
@@ -217,7 +217,6 @@ def verify_as_json(**arguments: Any) -> dict[str, Any]:
 
 
 def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
-    """Check the folder of a tournament."""
     tournament, problems = read_tournament(path)
     if tournament is None:
         return Verification(path, "rejected", tuple(Finding("schema", p.place, p.message) for p in problems), seed=seed)
@@ -263,4 +262,5 @@ def _notes(submission: Submission) -> Iterator[str]:
         yield "metadata.json does not say whether the agent was trained on the suite"
 
 
-__getattr__ = renamed_names(__name__, {"checked": "verify_submission"})
+if not TYPE_CHECKING:
+    __getattr__ = renamed_names(__name__, {"checked": "verify_submission"})

@@ -1,4 +1,4 @@
-"""Reads JSON that somebody else wrote: within bounds, line by line."""
+"""Bounded reading of untrusted JSON, line by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing files so that a kill at any moment leaves the old file or the new one, never half of one."""
+"""Atomic writes: a kill at any moment leaves the old file or the new one, never half of one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_atomic(path: Path, content: bytes | str) -> None:
 
 
 def cache_folder(name: str) -> Path:
-    """Return the folder for what a part of turngym works out once; it may not be there yet."""
+    """Return the cache folder of a part of turngym; it may not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     return Path(base) / "turngym" / name
 

@@ -1,4 +1,4 @@
-"""What a folder holds that a command has written: known by its ``config.json``, whichever part wrote it."""
+"""The kind of a folder that a command has written, recognised by its ``config.json``."""
 
 from __future__ import annotations
 

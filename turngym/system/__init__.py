@@ -1,1 +1,1 @@
-"""What the operating system is asked for: processes, calls with limits, locks."""
+"""Processes, calls with limits, and locks."""

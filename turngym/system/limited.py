@@ -1,6 +1,6 @@
-"""Calls of functions in a process of their own, with limits: what hangs or eats memory there is an error here.
+"""Function calls in a separate process with limits: a call that hangs or exhausts memory there is an error here.
 
-Files that somebody else wrote are replayed so. Only functions of turngym are called, by names that stand in turngym;
+Untrusted files are replayed this way. Only functions of turngym are called, by names written in turngym;
 arguments and results are JSON of bounded size, so nothing that a file says becomes an object of this process.
 """
 

@@ -1,4 +1,4 @@
-"""One writer a folder: a lock that the system lets go of when its process ends, however it ends."""
+"""One writer per folder: a lock that the system releases when its process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class FolderLock:
         self._work = work
         self._descriptor = self._taken()
         _HELD.add(self)
-        with contextlib.suppress(OSError):  # a full disk: the lock holds, and nobody is told whose it is
+        with contextlib.suppress(OSError):  # a full disk: the lock holds without the name of its holder
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, Holder.here().write().encode(), 0)
 
@@ -143,7 +143,7 @@ class FolderLock:
         )
 
     def release(self) -> None:
-        """Let others in; harmless when it is released already."""
+        """Release the lock; calling it twice is harmless."""
         if self._descriptor < 0:
             return
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What the system tells of a process, raising nothing where it cannot tell; and what a process has one of."""
+"""Information about processes from /proc, where there is one, and objects of which each process has one."""
 
 from __future__ import annotations
 

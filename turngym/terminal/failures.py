@@ -1,4 +1,4 @@
-"""What the command line says where something went wrong: one to three lines, with the way out."""
+"""Error messages of the command line: one to three lines, with the way out."""
 
 from __future__ import annotations
 

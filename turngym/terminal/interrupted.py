@@ -1,4 +1,4 @@
-"""Ctrl-C before a command has begun: one word in place of a traceback from the middle of an import."""
+"""Ctrl-C before a command has begun: one word instead of a traceback from the middle of an import."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INTERRUPTED = 130
 
 
 def be_quiet() -> None:
-    """Let an interrupt that nothing catches end this process with a word and its exit status."""
+    """End this process with one word and its exit status on an interrupt that nothing catches."""
     show = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

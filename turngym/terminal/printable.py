@@ -1,10 +1,10 @@
-"""Text of others on a terminal: whatever a file holds, it is shown and obeyed by nobody."""
+"""Untrusted text on a terminal: control sequences are shown, not obeyed."""
 
 from __future__ import annotations
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Return a text in which all that a terminal would obey, or that turns writing around, is an escape.
+    r"""Return a text with control and bidirectional characters as escapes.
 
     Those are control characters (C0 and C1, so ANSI sequences too), marks of direction and other invisible ones,
     separators of lines, surrogates, and what Unicode has not assigned.

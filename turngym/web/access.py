@@ -1,4 +1,4 @@
-"""Who may ask a server of turngym over HTTP: holders of its token, or programs of this machine, and no web page."""
+"""Access control of turngym's HTTP servers: holders of the token, or programs on this machine, and no web pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Denial(NamedTuple):
-    """Why a request is not answered.
+    """Why a request is refused.
 
     Args:
         status: Status of HTTP.
@@ -22,7 +22,7 @@ class Denial(NamedTuple):
 
 
 def denial(token: str, host: str, origin: str = "", authorization: str = "") -> Denial | None:
-    """Return why a request is not answered; None if it is.
+    """Return why a request is refused; None if it is answered.
 
     A web page that is open in a browser on this machine can send requests to the loopback, under a name of its own for
     this address too. So requests of other origins are refused, and without a token all that name another host.

@@ -1,4 +1,4 @@
-"""Building HTML out of small pure functions: whatever is not marked as HTML is escaped."""
+"""Building HTML from small pure functions; everything that is not marked as HTML is escaped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNSHOWABLE = re.compile("[\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufff
 
 
 class Html(str):
-    """Text that is HTML already; everything else is escaped on its way into a page."""
+    """Text that is already HTML; all other text is escaped."""
 
     __slots__ = ()
 

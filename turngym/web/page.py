@@ -1,4 +1,4 @@
-"""One HTML file that needs nothing else: no network, no other file, and only the scripts that it was made with."""
+"""One self-contained HTML file: no network, no other file, and only the scripts it was made with."""
 
 from __future__ import annotations
 

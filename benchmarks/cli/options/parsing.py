@@ -195,7 +195,7 @@ def make_text_env(env_id: str, options: dict[str, Any]) -> TextEnv[Any]:
     require_text_env(env_id)
     try:
         env = gymnasium.make(env_id, **options)
-    except BaseException as error:  # the boundary: an environment that ends the program here is told like any other
+    except BaseException as error:  # the boundary: an environment that ends the program is reported like any other
         if isinstance(error, Exception) or is_for_program(error):
             raise
         raise ConfigError(f"{env_id} cannot be made: {error_text(error)}.") from error

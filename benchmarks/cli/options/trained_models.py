@@ -1,4 +1,4 @@
-"""Playing a model as it was trained: what its folder says fills in for options that are not given, and is told."""
+"""Playing a model as it was trained: settings in its folder are the defaults of options that are not given."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def tell(
     wrappers: Sequence[str],
     settings: AgentSettings,
 ) -> None:
-    """Say in one line on the error stream how an agent's model was trained, and what is different here.
+    """Print on standard error, in one line, how an agent's model was trained and what differs here.
 
     Args:
         agent: How the agent was asked for.

@@ -90,7 +90,6 @@ def sentence(printed: str, argv: Sequence[str]) -> str:
 
 
 def _kind(form: str) -> str:
-    """Return in words what an option takes."""
     form = form.removeprefix("{None}|").split("  ")[0].strip()
     return _KINDS.get(form, form or "another value")
 

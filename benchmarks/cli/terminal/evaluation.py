@@ -74,7 +74,7 @@ class LiveTable(Watcher):
             self._live.stop()
 
     def begin(self, player: str) -> None:
-        """Take note that the episodes of a player come next."""
+        """Start the bar of a player."""
         self._task = self._progress.add_task(
             player or "episodes", total=sum(self._totals.values()), deadline=self._deadline
         )
@@ -91,7 +91,7 @@ class LiveTable(Watcher):
             self._usage += Usage.from_json(seat)
 
     def remark(self, text: str) -> None:
-        """Show something that a person should know."""
+        """Show a remark."""
         self._console.print(text, markup=False)
 
     def renderable(self) -> Group:
@@ -112,7 +112,7 @@ def _is_counted(usage: Usage) -> bool:
 
 
 def show_retries(agent: Agent) -> None:
-    """Say on the error stream that a server is waited for, at the first failure and every few seconds of failures."""
+    """Print on standard error that a server is waited for, at the first failure and every few seconds after it."""
     server = getattr(agent, "server", None) if isinstance(agent, StyledServerAgent) else agent
     if not isinstance(server, ServerAgent):
         return
@@ -163,7 +163,7 @@ def usage_text(usage: Usage) -> str:
 
 
 def remarks(played: Evaluation, out: Path | None) -> Iterator[str]:
-    """Yield what a person should know beside the tables: what was used, what failed, what is missing, where it lies."""
+    """Yield remarks below the tables: usage, failures, missing episodes, and the folder."""
     if _is_counted(played.usage):
         yield usage_text(played.usage)
     spent = verifier_usage(row for found in played.result.results for row in found.episodes)
@@ -184,7 +184,7 @@ def remarks(played: Evaluation, out: Path | None) -> Iterator[str]:
 
 
 def broken_episodes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield one line for the episodes that the environment broke in, with the most frequent reason.
+    """Yield one line for the episodes that ended with a fault, with the most frequent reason.
 
     >>> row = {"status": "env_error", "env": "my/Lock-v0", "fault": "exception: ValueError: no board"}
     >>> list(broken_episodes([row, {**row, "status": "ok"}]))
@@ -252,7 +252,6 @@ def _empty_table(title: str, played: Evaluation) -> Table:
 
 
 def _metric_rows(result: EvaluationResult) -> dict[str, tuple[str, str]]:
-    """Return metric -> mean and interval, as text."""
     return {
         "success %": _numbers(result.success, 100, 1),
         "score": _numbers(result.score, 1, 3),

@@ -36,7 +36,7 @@ class Screen:
         self.state(session, is_interactive=is_interactive)
 
     def state(self, session: Session, *, is_interactive: bool) -> None:
-        """Show the observation, and after the end how it went."""
+        """Show the observation, and the outcome after the end."""
         turns = len(session.turns)
         if session.is_over:
             self.observation(session)
@@ -60,7 +60,7 @@ class Screen:
         self.line(session.text)
 
     def turn(self, session: Session) -> None:
-        """Show what the last action has brought."""
+        """Show the result of the last action."""
         note = "" if session.info["action_is_valid"] else "  (not a valid action)"
         reward = session.turns[-1].reward
         self.line(f"reward {reward:g}, return {session.total:g}{note}", "yellow" if note else "dim")
@@ -91,7 +91,7 @@ class Screen:
         self.console.print(table)
 
     def note(self, text: str) -> None:
-        """Show what is no part of the game."""
+        """Show a remark that is not part of the game."""
         self.line(text, "cyan")
 
     def problem(self, text: str) -> None:

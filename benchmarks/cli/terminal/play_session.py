@@ -1,4 +1,4 @@
-"""One sitting at the terminal: an episode that can be taken back, hinted at, begun again and saved."""
+"""A session of ``turngym play``: an episode with undo, hints, restart and save."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Played:
 
 @dataclass(slots=True)
 class Session:
-    """An episode in the making.
+    """The episode that is being played.
 
     Args:
         env: The environment.
@@ -130,8 +130,8 @@ class Session:
 
 
 class Left(Exception):
-    """The person at the terminal wants to leave."""
+    """The player has asked to quit."""
 
 
 class NoSuchCommand(TurngymError, ValueError):
-    """What was typed after the colon is no command, or not in this form; the message says what is."""
+    """The text after the colon is not a valid command; the message lists what is."""

@@ -1,4 +1,4 @@
-"""What ``turngym train`` says at its end: the result in one sentence, and the command that evaluates the model."""
+"""The closing lines of ``turngym train``: the result in one sentence, and the command that evaluates the model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def result_sentence(folder: RunFolder) -> str:
 
 
 def result_as_json(folder: RunFolder, finished: bool) -> dict[str, Any]:
-    """Return what a run left behind, for programs.
+    """Return the outcome of a run as JSON can hold it.
 
     Args:
         folder: Its folder.

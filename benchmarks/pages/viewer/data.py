@@ -42,7 +42,7 @@ class Viewer:
         return " and ".join(dict.fromkeys(run.kind for run in self.runs))
 
     def about(self) -> dict[str, Any]:
-        """Return what the page is told at first."""
+        """Return the initial data of the page."""
         names = [run.name for run in self.runs]
         return {"diff": self.is_diff, "names": [f"A {names[0]}", f"B {names[1]}"] if self.is_diff else names}
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 LARGEST = 64 * 2**20
-"""Bytes of an episode; what is longer is told about, and not read."""
+"""Bytes of an episode; a longer one is reported and not read."""
 _CHUNK = 8 * 2**20
 _LARGE = 10**18
 

@@ -20,7 +20,7 @@ def viewer_page(title: str, subtitle: str, about: Mapping[str, Any]) -> str:
     Args:
         title: What is viewed.
         subtitle: What kind it is.
-        about: What the page is told at first.
+        about: The initial data of the page.
     """
     return _page(title, subtitle, {**about, "server": True}, "", "connect-src 'self'")
 

@@ -14,8 +14,6 @@ _SHOWN = ("success", "score", "progress", "anchor", "legal_actions", "fault")
 
 
 class _Open:
-    """An episode that is being read."""
-
     def __init__(self, place: Place) -> None:
         self.place = place
         self.end = place.start + place.length

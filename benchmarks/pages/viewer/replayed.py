@@ -1,6 +1,6 @@
 """Playing recorded episodes again for the viewer: rules, observations and pictures, and what each seat of a game saw.
 
-A file may come from a stranger: only what is registered is made, with options that can name neither modules nor files.
+The files are untrusted: only what is registered is made, with options that can name neither modules nor files.
 """
 
 from __future__ import annotations

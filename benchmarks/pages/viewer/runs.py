@@ -1,4 +1,4 @@
-"""Whatever `turngym view` can open, as one list of episodes that is found while somebody reads it already."""
+"""Everything `turngym view` can open, as one list of episodes that grows while it is already shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from turngym.errors import ConfigError
 from turngym.storage.bounded import read_json
 
 MOST_EPISODES = 2_000_000
-"""Episodes of a list; what follows is told about, and not listed."""
+"""Episodes of a list; the rest is counted and not listed."""
 _TOLD_EVERY, _LOOKED_AT = 200, 100
 
 

@@ -1,6 +1,6 @@
 """The viewer as a small server for one person on this machine.
 
-It listens on the loopback address alone and answers nobody who does not know the token in its address. It only reads:
+It listens on the loopback address alone and answers only requests with the token in its address. It only reads:
 there is no way to name a file to it, since episodes are asked for by number.
 """
 
@@ -75,8 +75,6 @@ class ViewerServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers one request. Only ``GET`` exists."""
-
     server: ViewerServer
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "turngym", ""

@@ -1,4 +1,4 @@
-"""What the list of the viewer tells of each episode, and finding episodes in it."""
+"""The viewer's list of episodes, and searching it."""
 
 from __future__ import annotations
 
