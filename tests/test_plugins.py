@@ -107,7 +107,7 @@ def test_its_algorithm_trains_on_its_environment_in_workers(site: Path, tmp_path
     found = turngym("train", *own, *workers, *TINY, "--run-dir", "run", site=site, cwd=tmp_path)
     assert found.returncode == 0, found.stderr
     config = json.loads((tmp_path / "run" / "config.json").read_text("utf8"))
-    assert config["algorithm_options"] == {"sample_plain": {"gamma": 0.25}}
+    assert config["algorithm_options"]["sample_plain"]["gamma"] == 0.25
     assert (tmp_path / "run" / "report.html").is_file()
 
 
