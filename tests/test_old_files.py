@@ -62,6 +62,15 @@ def printed(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+def shared(value: Any, before: Any) -> Any:
+    """Return a value with the keys that it had in an earlier version; new ones may have come."""
+    if isinstance(value, Mapping) and isinstance(before, Mapping):
+        return {key: shared(value[key], before[key]) for key in before}
+    if isinstance(value, list) and isinstance(before, list) and len(value) == len(before):
+        return [shared(*pair) for pair in zip(value, before, strict=True)]
+    return value
+
+
 @pytest.fixture(scope="module")
 def resumed(old: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Return the runs, resumed by the code of today until their end."""
@@ -153,7 +162,7 @@ def test_the_tables_of_old_evaluations_are_what_they_were(
 ) -> None:
     monkeypatch.chdir(old)
     found = printed(capsys, words[0], "evaluations/random", "evaluations/expert", *words[1:], "--json")
-    assert found == EXPECTED[words[0]]
+    assert shared(found, EXPECTED[words[0]]) == EXPECTED[words[0]]
 
 
 def test_an_old_model_plays_as_it_did(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
