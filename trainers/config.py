@@ -134,7 +134,7 @@ class SelfPlayConfig:
 class TrainConfig:
     """A training run; the defaults are those of the preset ``quickstart``, made for the embedded model.
 
-    :func:`turngym.trainers.presets.with_preset` gives the settings that another model needs.
+    ``with_preset`` of ``turngym.trainers.presets`` gives the settings that another model needs.
 
     Args:
         env: Id of the environment, or of a game between seats, which is then learnt by self-play.
