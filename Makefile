@@ -246,57 +246,57 @@ integration-own: .venvs/smollm2 .venvs/ray $(DOCS_DONE)
 	$(PYTEST) -q -m integration
 
 integration-peers: $(PEERS_DONE)
-	$(call ISOLATED,$(PEERS)) tests/test_gem.py tests/test_textarena.py
+	$(call ISOLATED,$(PEERS)) tests/envs/adapters/test_gem.py tests/envs/adapters/test_textarena.py
 
 integration-plugins: $(PLUGINS_DONE)
-	$(call ISOLATED,.venvs/plugins) tests/test_plugin_trl.py tests/test_plugin_trl_rollout.py \
-		tests/test_plugin_skyrl.py tests/test_plugin_openrlhf.py
+	$(call ISOLATED,.venvs/plugins) tests/trainers/integrations/test_plugin_trl.py tests/trainers/integrations/test_plugin_trl_rollout.py \
+		tests/trainers/integrations/test_plugin_skyrl.py tests/trainers/integrations/test_plugin_openrlhf.py
 
 integration-verl: $(VERL_DONE)
-	$(call ISOLATED,.venvs/verl) tests/test_plugin_verl.py tests/test_plugin_verl_ray.py
+	$(call ISOLATED,.venvs/verl) tests/trainers/integrations/test_plugin_verl.py tests/trainers/integrations/test_plugin_verl_ray.py
 
 integration-rl: $(RL_DONE)
-	$(call ISOLATED,.venvs/rl) tests/test_plugin_sb3.py tests/test_plugin_rllib.py
+	$(call ISOLATED,.venvs/rl) tests/trainers/integrations/test_plugin_sb3.py tests/trainers/integrations/test_plugin_rllib.py
 
 integration-openenv: .venvs/openenv
-	PYTHONPATH=$(CURDIR)/.venvs/openenv $(PYTEST) -q -m integration tests/test_openenv_live.py
+	PYTHONPATH=$(CURDIR)/.venvs/openenv $(PYTEST) -q -m integration tests/trainers/integrations/test_openenv_live.py
 
 integration-vllm: $(VLLM_DONE)
-	$(call ISOLATED,$(VLLM)) tests/test_vllm*.py
+	$(call ISOLATED,$(VLLM)) tests/agents/test_vllm*.py tests/benchmarks/cli/test_vllm*.py tests/trainers/test_vllm*.py
 
 integration-scienceworld: .venvs/scienceworld
-	PYTHONPATH=$(CURDIR)/.venvs/scienceworld $(PYTEST) -q -m integration tests/test_scienceworld.py
+	PYTHONPATH=$(CURDIR)/.venvs/scienceworld $(PYTEST) -q -m integration tests/envs/textworlds/test_scienceworld.py
 
 integration-miniwob: .venvs/miniwob
-	PYTHONPATH=$(CURDIR)/.venvs/miniwob $(PYTEST) -q -m integration tests/test_miniwob*.py
+	PYTHONPATH=$(CURDIR)/.venvs/miniwob $(PYTEST) -q -m integration tests/envs/web/test_miniwob*.py
 
 integration-desktop: .venvs/desktop
-	PYTHONPATH=$(CURDIR)/.venvs/desktop $(PYTEST) -q -m integration tests/test_desktop_*.py
+	PYTHONPATH=$(CURDIR)/.venvs/desktop $(PYTEST) -q -m integration tests/envs/desktop/test_desktop_*.py
 
 integration-browsergym: $(BROWSERGYM_DONE)
-	$(call ISOLATED,$(BROWSERGYM)) tests/test_browsergym.py
+	$(call ISOLATED,$(BROWSERGYM)) tests/envs/adapters/test_browsergym.py
 
 integration-verifiers: .venvs/verifiers
-	PYTHONPATH=$(CURDIR)/.venvs/verifiers $(PYTEST) -q -m integration tests/test_plugin_verifiers.py
+	PYTHONPATH=$(CURDIR)/.venvs/verifiers $(PYTEST) -q -m integration tests/trainers/integrations/test_plugin_verifiers.py
 
 integration-inspect: $(INSPECT_DONE)
-	$(call ISOLATED,.venvs/inspect) tests/test_inspect.py
+	$(call ISOLATED,.venvs/inspect) tests/benchmarks/cli/test_inspect.py
 
 integration-textworld: .venvs/textworld
-	PYTHONPATH=$(CURDIR)/.venvs/textworld $(PYTEST) -q -m integration tests/test_textworld.py tests/test_jericho.py
+	PYTHONPATH=$(CURDIR)/.venvs/textworld $(PYTEST) -q -m integration tests/envs/textworlds/test_textworld.py tests/envs/textworlds/test_jericho.py
 
 integration-alfworld: $(ALFWORLD_DONE)
-	$(call ISOLATED,$(ALFWORLD)) tests/test_alfworld_engine.py
+	$(call ISOLATED,$(ALFWORLD)) tests/envs/household/test_alfworld_engine.py
 
 integration-tools: $(TOOLS_DONE)
-	$(call ISOLATED,.venvs/tools) tests/test_sandbox_*.py tests/test_mcp_tools.py
+	$(call ISOLATED,.venvs/tools) tests/envs/tools/test_sandbox_*.py tests/envs/tools/test_mcp_tools.py
 
 integration-search: $(SEARCH_DONE)
-	$(call ISOLATED,.venvs/search) tests/test_search_dense.py tests/test_search_qdrant.py tests/test_search_hub.py
+	$(call ISOLATED,.venvs/search) tests/envs/search/test_search_dense.py tests/envs/search/test_search_qdrant.py tests/envs/search/test_search_hub.py
 
 coverage: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/coverage erase
-	OMP_NUM_THREADS=1 $(VENV)/bin/coverage run -m pytest -q tests/test_algorithm_*.py tests/test_functional_*.py
+	OMP_NUM_THREADS=1 $(VENV)/bin/coverage run -m pytest -q tests/trainers/algorithms/test_algorithm_*.py tests/trainers/functional/test_functional_*.py
 	$(VENV)/bin/coverage combine --quiet
 	$(VENV)/bin/coverage report --include="trainers/algorithms/*,trainers/functional/*" --fail-under=95
 

@@ -3,6 +3,7 @@
 import functools
 import os
 import signal
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,11 @@ import pytest
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+# Test modules are imported by name in worker processes, and a few share their settings with others.
+for _folder in sorted({path.parent for path in Path(__file__).parent.rglob("test_*.py")}):
+    if str(_folder) not in sys.path:
+        sys.path.append(str(_folder))
 
 _alfworld = Path(__file__).parent.parent.parent / "shared" / "data" / "alfworld"
 if _alfworld.is_dir():

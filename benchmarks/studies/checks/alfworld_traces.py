@@ -32,7 +32,7 @@ FOLDS = ("valid_unseen", "valid_seen")
 
 def compare(data: Path, steps: int, job: tuple[int, str, str]) -> dict[str, Any]:
     """Play one game in both engines and return how far they agree."""
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
     from alfworld_engine import ours, trace
 
     warnings.simplefilter("ignore", ResourceWarning)

@@ -105,7 +105,7 @@ def main() -> int:
     parser.add_argument("--episodes", type=int, help="episodes of each environment; the suite's own unless given")
     parser.add_argument("--server-episodes", type=int, default=10, help="the same with the server")
     options = parser.parse_args()
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
     from chat_servers import chaotic, chat_server
 
     suite = SUITES[SUITE]

@@ -148,7 +148,7 @@ def engine(arguments: argparse.Namespace) -> Iterator[str]:
     if not arguments.own_engine:
         yield arguments.url
         return
-    sys.path.insert(0, str(Path(__file__).parents[3] / "tests"))
+    sys.path.insert(0, str(Path(__file__).parents[3] / "tests" / "support"))
     import sandbox_backends
 
     arguments.image = sandbox_backends.IMAGE

@@ -1,0 +1,74 @@
+"""The packaging contract: one import name, every folder shipped, one direction of imports."""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import turngym
+
+ROOT = Path(__file__).parents[2]
+LAYERS = ["envs", "wrappers", "agents", "trainers", "benchmarks"]  # each may import only those before it
+
+
+def source_packages() -> set[str]:
+    own = (path.parent for path in (ROOT / "turngym").glob("*/__init__.py"))
+    found = {"turngym", *(f"turngym.{folder.name}" for folder in own if folder.name not in LAYERS)}
+    for layer in LAYERS:
+        for init in (ROOT / layer).rglob("__init__.py"):
+            found.add("turngym." + ".".join(init.parent.relative_to(ROOT).parts))
+    return found
+
+
+def test_every_source_folder_is_packaged() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))
+    assert set(config["tool"]["setuptools"]["packages"]) == source_packages()
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_the_view_points_at_the_source(layer: str) -> None:
+    view = ROOT / "turngym" / layer
+    if not view.is_dir():
+        pytest.skip("checked out without symbolic links")
+    assert view.resolve() == (ROOT / layer).resolve()
+
+
+def test_only_one_import_name() -> None:
+    stray = [name for name in sys.modules if name.partition(".")[0] in LAYERS]
+    assert not stray
+
+
+def imported_layers(path: Path) -> set[str]:
+    """Return the layers that one file imports, whichever way the import is written."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    parts = (name.split(".") for name in names)
+    return {part[1] for part in parts if part[0] == "turngym" and len(part) > 1 and part[1] in LAYERS}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_imports_point_down(layer: str) -> None:
+    above = set(LAYERS[LAYERS.index(layer) + 1 :])
+    for path in (ROOT / layer).rglob("*.py"):
+        assert not imported_layers(path) & above, path
+
+
+MODULES = [m.name for m in pkgutil.walk_packages(turngym.__path__, "turngym.") if not m.name.endswith("__main__")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name: str) -> None:
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        pytest.skip(f"needs the optional package {error.name}")
+    assert doctest.testmod(module).failed == 0

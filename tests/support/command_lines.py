@@ -1,0 +1,108 @@
+"""Command lines that work, one of each command, and what their words are: read from the parsers' own classes."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+import tyro
+
+from turngym.benchmarks.cli.train import _default_arguments
+from turngym.trainers.algorithms import parts
+from turngym.trainers.config import TrainConfig
+
+_POSITIONAL: Any = get_args(tyro.conf.Positional[int])[1]
+HANOI = "turngym/TowerOfHanoi-v0"
+EVALUATION = "evaluation"
+"""The folder of an evaluation, which lies beside the command lines' own files."""
+
+LINES: Mapping[str, Mapping[str, str]] = {
+    "list": {"kind": "verifiers"},
+    "play": {"env": HANOI, "agent": "random", "option": "discs=2"},
+    "check": {"env": HANOI, "option": "discs=2"},
+    "new-env": {"name": "LockPicker"},
+    "eval": {"target": HANOI, "agent": "random", "episodes": "1", "option": "discs=2"},
+    "verify": {"folder": EVALUATION, "replay": "0"},
+    "export": {"folder": EVALUATION, "format": "inspect", "out": "log.json"},
+    "compare": {"first": EVALUATION, "second": EVALUATION},
+    "view": {"path": EVALUATION, "out": "page.html"},
+    "leaderboard": {"folder": EVALUATION, "out": "page.html", "verify": "no-verify"},
+    "tournament": {"game": "turngym/KuhnPoker-v0", "blocks": "1"},
+    "serve-env": {"env": HANOI, "port": "0"},
+    "serve-search": {"size": "20", "engine": "fts5", "port": "0"},
+    "report": {"folder": EVALUATION, "out": "page.html"},
+    "train": {"env": HANOI, "env-options": "discs=2", "warmup.demonstrations": "0", "run-dir": "run"},
+    "label-progress": {"folders": EVALUATION, "out": "labels"},
+    "fit-reward": {"folders": EVALUATION, "model": "spa", "out": "fitted", "option": "epochs=1"},
+}
+"""Command -> its arguments and options, of cheap values; switches have the form in which they are written."""
+
+
+class Word(NamedTuple):
+    """An argument or option of a command.
+
+    Args:
+        name: Its name, without dashes in front.
+        hint: What it takes.
+        is_positional: Whether it is written without its name.
+    """
+
+    name: str
+    hint: Any
+    is_positional: bool
+
+    @property
+    def kinds(self) -> set[Any]:
+        """The types of which it takes one."""
+        return {self.hint} if get_origin(self.hint) in (None, Literal, tuple) else set(get_args(self.hint))
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it names files or folders."""
+        return bool(self.kinds & {Path, tuple[Path, ...]})
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it takes names, or pairs of names and values."""
+        return bool(self.kinds & {str, tuple[str, ...]})
+
+
+def words_of(command: str) -> list[Word]:
+    """Return the arguments and options of a command."""
+    if command == "train":
+        start = TrainConfig()
+        methods = {name: kind() for name, kind in dict(parts(start.algorithm)).items()}
+        return list(_words(type(_default_arguments(start, methods))))
+    module = importlib.import_module(f"turngym.benchmarks.cli.{command.replace('-', '_')}")
+    return list(_words(module.Arguments))
+
+
+def line(command: str, changed: Mapping[str, str | None] | None = None) -> list[str]:
+    """Return the command line of a command, some of its words with other values, or without those that are None."""
+    assert command in LINES, f"{command} has no line in tests/support/command_lines.py: add one that works."
+    values = {**LINES[command], **(changed or {})}
+    words = [command]
+    for word in words_of(command):
+        value = values.get(word.name)
+        if value is not None and word.hint is bool:
+            words.append(f"--{value}")
+        elif value is not None:
+            words += [value] if word.is_positional else [f"--{word.name}={value}"]
+    return words
+
+
+def _words(kind: Any, prefix: str = "") -> Iterator[Word]:
+    """Yield every field of a class of settings, those of nested ones too."""
+    hints = get_type_hints(kind, include_extras=True)
+    for field in dataclasses.fields(kind):
+        hint = hints[field.name]
+        notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+        bare = get_args(hint)[0] if notes else hint
+        if dataclasses.is_dataclass(bare):
+            yield from _words(bare, f"{prefix}{field.name}.")
+            continue
+        given = next((name for note in notes if isinstance(name := getattr(note, "name", None), str)), field.name)
+        yield Word(f"{prefix}{given}".replace("_", "-"), bare, _POSITIONAL in notes)

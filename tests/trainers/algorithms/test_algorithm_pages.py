@@ -1,0 +1,149 @@
+"""The pages of training methods: the table holds every method as the code has it, and every link leads somewhere.
+
+``python tests/trainers/algorithms/test_algorithm_pages.py`` writes the table.
+"""
+
+import dataclasses
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from turngym.trainers.algorithm import Algorithm, Need
+from turngym.trainers.algorithms import ALGORITHMS, build
+from turngym.trainers.clipped import RATIOS, ClippedConfig
+from turngym.trainers.modifier import Modifier
+
+FOLDER = Path(__file__).parents[3] / "trainers" / "algorithms"
+PAGE = FOLDER / "README.md"
+BEGIN, END = "writes it from the code -->\n", "<!-- end of table -->"
+OF_BASE = "of the base"
+SOURCES = (r"arXiv \d{4}\.\d{4,5}", r"repository [\w./-]+\w", r"[A-Z]\w+ et al\. \d{4}")
+PAGES = sorted(path.stem for path in FOLDER.glob("*.md") if path.stem != "README")
+
+
+def source(name: str) -> str:
+    text = " ".join((sys.modules[ALGORITHMS[name].__module__].__doc__ or "").split())
+    found = [match.group() for pattern in SOURCES for match in [re.search(pattern, text)] if match]
+    return found[0] if found else ""
+
+
+def quiet(name: str) -> Algorithm[object]:
+    """The method without entropy and divergence, whose needs are settings of all."""
+    off = {"entropy_coef": 0.0, "kl_coef": 0.0}
+    return build(name, {name: off} if issubclass(ALGORITHMS[name].Config, ClippedConfig) else {})
+
+
+def row(name: str) -> str:
+    kind, algorithm = ALGORITHMS[name], quiet(name)
+    needs = algorithm.needs
+    if isinstance(algorithm, Modifier):
+        base = build("ppo")
+        needs = needs - base.needs | (needs & {Need.ENTROPY} if name == "epo" else frozenset())
+        level = algorithm.innermost.ratio_level  # type: ignore[attr-defined]
+        ratio = next((key for key, item in RATIOS.items() if item is level and key != "token"), OF_BASE)
+        over = OF_BASE
+    else:
+        ratio, over = (str(getattr(algorithm.config, key, "-")) for key in ("ratio", "normalisation"))
+    what = (kind.__doc__ or "").splitlines()[0].rstrip(".")
+    page = f"[{name}.md]({name}.md)" if name in PAGES else "-"
+    listed = ", ".join(sorted(need.value.replace("_", " ") for need in needs)) or "-"
+    return f"| `{name}` | {what} | {listed} | {ratio} | {over} | {source(name)} | {page} |"
+
+
+def table() -> str:
+    head = "| name | what | needs | ratio | averaged over | source | page |\n|---|---|---|---|---|---|---|\n"
+    return "\n" + head + "".join(row(name) + "\n" for name in sorted(ALGORITHMS)) + "\n"
+
+
+def test_the_table_is_that_of_the_code() -> None:
+    written = PAGE.read_text("utf8").partition(BEGIN)[2].partition(END)[0]
+    assert written == table(), "run: python tests/trainers/algorithms/test_algorithm_pages.py"
+
+
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_every_method_names_its_source(name: str) -> None:
+    assert source(name), f"the docstring of {ALGORITHMS[name].__module__} names no paper and no repository"
+
+
+def sections(text: str) -> set[str]:
+    """The anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", ["README", *PAGES])
+def test_links_between_pages_lead_somewhere(name: str) -> None:
+    text = (FOLDER / f"{name}.md").read_text("utf8")
+    for target, anchor in re.findall(r"\]\(([\w.]*\.md)?(?:#([\w-]+))?\)", text):
+        path = FOLDER / (target or f"{name}.md")
+        assert path.exists(), target
+        assert not anchor or anchor in sections(path.read_text("utf8")), anchor
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_formula_source_choices_settings_metrics_and_a_command_that_works(name: str) -> None:
+    from turngym.benchmarks.cli.train import parse_train
+
+    text = (FOLDER / f"{name}.md").read_text("utf8")
+    assert text.startswith(f"# {name}\n") and name in ALGORITHMS
+    for part in ("**Source.**", "**Our choices.**", "**Settings.**", "**Metrics.**"):
+        assert part in text, part
+    assert re.search(r"^    \S.*=", text, re.MULTILINE), "a formula"
+    commands = re.findall(r"^    turngym train (.*)$", text, re.MULTILINE)
+    assert commands
+    for command in commands:
+        assert name in parse_train(command.split())[0].algorithm.split("+")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_metrics_and_settings_of_a_page_exist(name: str) -> None:
+    """Metrics of the credit are those that the method gives; settings between backticks are fields or their values."""
+    import algorithm_batches as properties
+
+    text = (FOLDER / f"{name}.md").read_text("utf8")
+    algorithm = properties.made(name)
+    batch = properties.batch_of(algorithm, algorithm.collect(lambda **kinds: properties.episodes()))
+    metrics = text.partition("**Metrics.**")[2]
+    own = {metric for metric in batch.credit.metrics if "/" not in metric}
+    of_base: set[str] = set()
+    if isinstance(algorithm, Modifier):
+        of_base = set(properties.batch_of(algorithm.base, properties.episodes()).credit.metrics)
+    assert set(re.findall(r"`credit/(\w+)`", metrics)) == own - of_base
+    output = algorithm.loss(batch.inputs(batch.by_turn()))
+    logged = {*output.metrics, *output.terms}
+    assert set(re.findall(r"`loss/(\w+)`", metrics)) <= logged
+    fields = {field.name for field in dataclasses.fields(ALGORITHMS[name].Config)}
+    settings = text.partition("**Settings.**")[2].partition("**Metrics.**")[0]
+    assert {word for word in re.findall(r"`(\w+)`", settings) if "_" in word} <= fields
+
+
+DEFAULT = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
+
+
+def written(value: object) -> str:
+    """A default as the tables have it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value) or "(empty)"
+
+
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_the_defaults_of_a_page_are_those_of_the_code_and_name_a_source(name: str) -> None:
+    text = (FOLDER / f"{name}.md").read_text("utf8")
+    rows = DEFAULT.findall(text.partition("| setting | default | source |\n")[2].partition("\n\n")[0])
+    of_code = {field.name: written(field.default) for field in dataclasses.fields(ALGORITHMS[name].Config)}
+    assert {setting: default for setting, default, _ in rows} == of_code
+    assert [setting for setting, *_ in rows] == list(of_code), "in the order of the code, each once"
+    assert all(source.strip() for *_, source in rows)
+
+
+@pytest.mark.parametrize("name", sorted(set(ALGORITHMS) - {"dapo"}))
+def test_no_method_has_a_dual_clip_that_its_paper_does_not_have(name: str) -> None:
+    assert getattr(ALGORITHMS[name].Config(), "dual_clip", 0) == 0
+
+
+if __name__ == "__main__":
+    before, begin, rest = PAGE.read_text("utf8").partition(BEGIN)
+    PAGE.write_text(before + begin + table() + END + rest.partition(END)[2], "utf8")

@@ -1,0 +1,103 @@
+"""METRICS.md and the runs agree: every name that is logged is written down, and every name written down is logged."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small import small_model
+
+from turngym.trainers.algorithm import Need
+from turngym.trainers.algorithms import ALGORITHMS, build
+from turngym.trainers.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
+from turngym.trainers.learner import UpdateConfig
+from turngym.trainers.making import make_task
+from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.setup import build_algorithm, build_learner
+from turngym.trainers.trainer import Trainer
+
+TRAINERS = Path(__file__).parents[2] / "trainers"
+ROW = re.compile(r"^\| `([\w/]+)` \| (.*?) \| (.*?)\|$", re.MULTILINE)
+DOCUMENTED = {name: formula for name, formula, _ in ROW.findall((TRAINERS / "METRICS.md").read_text("utf8"))}
+TINY = TrainConfig(
+    env="turngym/NumberLine-v0",
+    env_options={"max_turns": 4, "highest": 3},
+    iterations=1,
+    max_seconds=0,
+    control=False,
+    rollout=RolloutConfig(groups=2, group_size=2, max_new_tokens=2),
+    update=UpdateConfig(minibatches=2),
+    evaluation=EvaluationConfig(0, 0, 1),
+)
+OPTIONS: dict[str, dict[str, Any]] = {"arpo": {"arpo": {"episodes_per_group": 3}}}
+
+
+def records(config: TrainConfig, folder: Path) -> list[dict[str, Any]]:
+    """Train without a warm-up."""
+    method = build_algorithm(config)
+    task, model, run = make_task(config, method), small_model(), RunFolder.create(folder, config)
+    learner = build_learner(config, model, method)
+    try:
+        Trainer(config, model, learner, task, run, lambda: task.curve_point(model)).run()
+    finally:
+        task.close()
+    return run.metrics()
+
+
+def names(found: Iterable[dict[str, Any]]) -> set[str]:
+    """The names in some records, players written as in the documentation."""
+    return {re.sub(r"_vs_\w+$", "_vs_PLAYER", name) for record in found for name in record}
+
+
+def config_of(algorithm: str) -> TrainConfig:
+    config = replace(TINY, algorithm=algorithm, algorithm_options=OPTIONS.get(algorithm, {}))
+    if Need.JOINT_VIEWS in build(algorithm).needs:
+        return replace(config, env="turngym/KuhnPoker-v0", env_options={})
+    return config
+
+
+def of_page(algorithm: str) -> set[str]:
+    """The names on the pages of the parts of a method; ``<...>`` and the like stand for anything."""
+    page = TRAINERS / "algorithms" / f"{algorithm}.md"
+    text = page.read_text("utf8") if page.exists() else ""
+    return set(re.findall(r"`((?:credit|loss|rollout|train)/[^`]+)`", text))
+
+
+@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+def test_every_method_logs_documented_names_and_the_same_ones(algorithm: str, tmp_path: Path) -> None:
+    logged = names(records(config_of(algorithm), tmp_path / "run"))
+    pages = of_page(algorithm)
+    patterns = [re.escape(name).replace("ENVIRONMENT/ROLE", ".*").replace("NAME", ".*") for name in pages]
+    unknown = {n for n in logged - DOCUMENTED.keys() if not any(re.fullmatch(p, n) for p in patterns)}
+    assert not unknown, f"write them into METRICS.md or {algorithm}.md"
+    assert {name for name in pages if name.startswith("train/")} <= logged
+    needs = build(algorithm).needs
+    shared = {name for name in DOCUMENTED if name.startswith(("policy/entropy_first", "policy/entropy_last"))}
+    shared |= {"loss/policy", "loss/clip_fraction_token", "loss/clip_fraction_turn", "loss/approx_kl", "rollout/faults"}
+    shared |= {"policy/ess", "policy/ess_turn", "policy/ratio_max", "policy/kl_sampler", "policy/kl_sampler_last"}
+    shared |= {"policy/staleness_mean", "policy/staleness_max", "policy/entropy_sampled"}
+    shared |= {"train/grad_norm", "train/grad_norm_clipped", "train/logprob_gap"}
+    if Need.VALUES in needs:
+        shared |= {"credit/explained_variance", "train/grad_norm_critic"}
+    assert shared <= logged
+
+
+def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) -> None:
+    with_reference = {"ppo": {"kl_coef": 0.1, "entropy_coef": 0.01, "reward_kl_coef": 0.01}}
+    evaluated = EvaluationConfig(episodes=0, every=1, curve_episodes=2)
+    long = replace(TINY, env_options={"max_turns": 40, "highest": 30}, rollout=replace(TINY.rollout, groups=1))
+    game = replace(TINY, env="turngym/KuhnPoker-v0", env_options={}, algorithm="grpo", evaluation=evaluated)
+    runs = [
+        replace(long, algorithm="ppo", algorithm_options=with_reference, evaluation=evaluated),
+        replace(game, self_play=SelfPlayConfig(evaluation_opponents=("random",))),
+        config_of("arpo"),
+    ]
+    logged = names(record for number, run in enumerate(runs) for record in records(run, tmp_path / str(number)))
+    assert DOCUMENTED.keys() - logged == set()
+
+
+def test_every_name_has_a_formula() -> None:
+    assert len(DOCUMENTED) > 50
+    assert all(formula.strip() for formula in DOCUMENTED.values())

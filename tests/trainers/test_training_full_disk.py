@@ -1,0 +1,131 @@
+"""A full disk, a real one: the run stops or makes room, nothing is written by halves, and a resume loses nothing."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fault_runs import ITERATIONS, TINY, assert_goes_on_to, diagnosis, numbers
+
+from turngym.agents.models import LanguageModel
+from turngym.errors import RunStopped
+from turngym.trainers.checkpoint import all_checkpoints
+from turngym.trainers.job import train
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    assert train(TINY, folder).finished
+    assert not (folder / "diagnosis.json").exists() and not (folder / ".reserve").exists()
+    return numbers(folder)
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """A file system of 8 MiB, apart from pytest's folders, which it would hold up if this process were killed."""
+    disk = Path(tempfile.mkdtemp(prefix="small-disk-"))
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
+    try:
+        made = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        disk.rmdir()
+        pytest.skip("there is no mount command for a small disk")
+    if made.returncode:
+        disk.rmdir()
+        pytest.skip(f"a small disk cannot be mounted here: {made.stderr.strip()}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+        disk.rmdir()
+
+
+def fill(disk: Path) -> None:
+    """Write until there is no room left at all."""
+    with (disk / "ballast").open("ab", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                continue
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # TensorBoard writes in a thread
+@pytest.mark.parametrize("iteration", [0, 1])
+def test_a_full_disk_stops_the_run_and_nothing_is_half_written(
+    iteration: int, whole: list[dict[str, Any]], small_disk: Path
+) -> None:
+    """Before the first checkpoint, and right before one."""
+
+    def watch(model: LanguageModel, record: Mapping[str, Any]) -> None:
+        if record["iteration"] == iteration:
+            fill(small_disk)
+
+    folder = small_disk / "run"
+    with pytest.raises(RunStopped, match="make room on the disk") as caught:
+        train(TINY, folder, watch=watch)
+    assert "No space left on device" in str(caught.value) or "os error 28" in str(caught.value)
+    found = diagnosis(folder)
+    assert found["kind"] == "disk"
+    kept = all_checkpoints(folder / "checkpoints")
+    assert found["checkpoint"] == (str(kept[-1]) if kept else "")
+    for path in kept:
+        assert (path / "policy.safetensors").stat().st_size > 1000 and json.loads((path / "state.json").read_text())
+    (small_disk / "ballast").unlink()
+    assert_goes_on_to(whole, TINY, folder)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_the_older_of_two_checkpoints_makes_room(whole: list[dict[str, Any]], small_disk: Path) -> None:
+    def watch(model: LanguageModel, record: Mapping[str, Any]) -> None:
+        if record["iteration"] == ITERATIONS - 1:
+            fill(small_disk)
+
+    assert train(TINY, small_disk / "run", watch=watch).finished
+    assert all_checkpoints(small_disk / "run" / "checkpoints")[-1].name == "000005"
+    assert numbers(small_disk / "run") == whole
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+import injected
+from fault_runs import TINY
+from turngym.errors import RunStopped
+from turngym.trainers.job import train
+
+def limit(model, record):
+    if record["iteration"] == 2:
+        size = (Path(sys.argv[1]) / "metrics.jsonl").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, resource.RLIM_INFINITY))
+
+try:
+    train(TINY, Path(sys.argv[1]), watch=limit)
+except RunStopped as stopped:
+    print(stopped)
+    sys.exit(3)
+"""
+
+
+def test_a_line_that_does_not_fit_is_not_written_by_halves(whole: list[dict[str, Any]], tmp_path: Path) -> None:
+    """A limit on the size of files breaks the next line of the metrics after its first 100 bytes."""
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "support")},
+    )
+    assert done.returncode == 3, done.stderr
+    assert "File too large" in done.stdout and resource.RLIMIT_FSIZE >= 0
+    assert (tmp_path / "run" / "metrics.jsonl").read_text().endswith("}\n")
+    assert [record["iteration"] for record in numbers(tmp_path / "run")] == [0, 1, 2]
+    assert_goes_on_to(whole, TINY, tmp_path / "run")
