@@ -21,7 +21,7 @@ from turngym.loading import own_frame
 from turngym.terminal.failures import explain
 from turngym.terminal.interrupted import INTERRUPTED
 from turngym.terminal.output import reserved_stdout
-from turngym.terminal.printable import printable
+from turngym.text import printable
 
 COMMANDS = {
     "list": "Show the environments, algorithms, backends, suites and wrappers that can be chosen, plug-ins included.",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from turngym.errors import error_text
-from turngym.terminal.printable import printable
+from turngym.text import printable
 
 if TYPE_CHECKING:
     import importlib.metadata

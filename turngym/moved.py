@@ -210,7 +210,7 @@ MOVED: Mapping[str, str] = {
     "turngym.locks": "turngym.system.locks",
     "turngym.output": "turngym.terminal.output",
     "turngym.page": "turngym.web.page",
-    "turngym.printable": "turngym.terminal.printable",
+    "turngym.printable": "turngym.text",
     "turngym.processes": "turngym.system.processes",
     "turngym.wrappers.action_format": "turngym.wrappers.actions.action_format",
     "turngym.wrappers.anchor": "turngym.wrappers.observations.anchor",

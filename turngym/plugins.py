@@ -132,7 +132,7 @@ def _load(entry: Entry) -> Plugin:
     except KeyboardInterrupt:
         raise
     except BaseException as problem:  # the boundary to code of third parties
-        from turngym.terminal.printable import printable
+        from turngym.text import printable
 
         error = printable(f"{error_text(problem)}{_place(problem)}")
     finally:

@@ -16,7 +16,7 @@ from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.evaluation.comparison import Comparison, Difference, compare, verdict
 from turngym.benchmarks.evaluation.submission import load_submission
 from turngym.terminal.output import print_json
-from turngym.terminal.printable import printable
+from turngym.text import printable
 
 SCHEMA = 1
 """Version of what ``--json`` prints."""

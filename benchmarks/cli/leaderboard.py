@@ -23,7 +23,7 @@ from turngym.storage.files import write_atomic
 from turngym.storage.folders import require_file
 from turngym.system.limited import LimitedProcess
 from turngym.terminal.output import print_json
-from turngym.terminal.printable import printable
+from turngym.text import printable
 from turngym.trainers.wording import counted
 
 _DEFAULT = Path("leaderboard.html")

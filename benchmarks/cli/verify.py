@@ -15,7 +15,7 @@ from turngym.benchmarks.verification.findings import MEANINGS
 from turngym.benchmarks.verification.verify import Verification, verify_submission
 from turngym.errors import ConfigError
 from turngym.terminal.output import print_json
-from turngym.terminal.printable import printable
+from turngym.text import printable
 from turngym.trainers.wording import counted
 
 SCHEMA = 1

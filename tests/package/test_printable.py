@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from submissions import changed, play, rows_of, write_rows
 
 from turngym.__main__ import main
-from turngym.terminal.printable import printable
+from turngym.text import printable
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egnp\u2066\u2028\x00\r\x08\x7f\U000e0041[red]"
 

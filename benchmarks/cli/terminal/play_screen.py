@@ -12,7 +12,7 @@ from rich.text import Text
 
 from turngym.benchmarks.cli.terminal.half_blocks import half_blocks
 from turngym.benchmarks.cli.terminal.play_session import Session
-from turngym.terminal.printable import printable
+from turngym.text import printable
 
 _MOST_LEGAL = 200
 
