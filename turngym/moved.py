@@ -79,6 +79,7 @@ MOVED: Mapping[str, str] = {
     "turngym.envs.desktop.words": "turngym.envs.desktop.goals.words",
     "turngym.envs.json_text": "turngym.envs.parsing.json_text",
     "turngym.envs.multiagent.aec": "turngym.envs.multiagent.pettingzoo.aec",
+    "turngym.envs.multiagent.desk": "turngym.envs.multiagent.table_slot",
     "turngym.envs.multiagent.parallel": "turngym.envs.multiagent.pettingzoo.parallel",
     "turngym.envs.multiagent.zoo": "turngym.envs.multiagent.pettingzoo.base",
     "turngym.envs.scanning": "turngym.envs.parsing.scanning",

@@ -1,6 +1,10 @@
 """Wrappers that change one thing about an environment, and the formats that action texts are written in."""
 
-from turngym.wrappers.wrapping import WRAPPERS, Wrapping, wrap, wrapping  # isort: skip
-from turngym.wrappers.core import Begun, Played, TextWrapper
+from turngym.exports import renamed_names
 
-__all__ = ["WRAPPERS", "Begun", "Played", "TextWrapper", "Wrapping", "wrap", "wrapping"]
+from turngym.wrappers.wrapping import WRAPPERS, Wrapping, wrap, wrapping  # isort: skip
+from turngym.wrappers.core import ResetResult, StepResult, TextWrapper
+
+__all__ = ["WRAPPERS", "ResetResult", "StepResult", "TextWrapper", "Wrapping", "wrap", "wrapping"]
+
+__getattr__ = renamed_names(__name__, {"Begun": "ResetResult", "Played": "StepResult"})

@@ -19,6 +19,7 @@ from gymnasium.utils import RecordConstructorArgs
 from turngym.envs.hooks import RenamedAttribute, RenamedHooks
 from turngym.envs.settings import Declared
 from turngym.errors import ConfigError, EpisodeOver, error_text, nearest
+from turngym.exports import renamed_names
 from turngym.types import JSONValue
 from turngym.wrappers.passing import Passing
 from turngym.wrappers.snapshots import FORMAT, has_shape, parsed, plain, told, wrappers_in, written
@@ -27,7 +28,7 @@ Reset: TypeAlias = tuple[int | None, dict[str, Any] | None]
 """Seed and options of a reset."""
 
 
-class Begun(NamedTuple):
+class ResetResult(NamedTuple):
     """A reset: what came from inside, and what it was called with."""
 
     observation: Any
@@ -36,7 +37,7 @@ class Begun(NamedTuple):
     options: Mapping[str, Any]
 
 
-class Played(NamedTuple):
+class StepResult(NamedTuple):
     """A turn: the action text that reached the wrapper, and what came from inside."""
 
     action: str
@@ -133,16 +134,16 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
         """Return the seed and the options that the reset goes on with; the last episode is still in ``state``."""
         return seed, options
 
-    def on_reset(self, begun: Begun) -> None:
+    def on_reset(self, result: ResetResult) -> None:
         """Take note of a reset."""
 
     def transform_action(self, action: str) -> str:
         """Return what is passed on for an action text."""
         return action
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
         """Take note of a turn; return the reward, and whether to cut the episode off here unless it is over."""
-        return played.reward, False
+        return step.reward, False
 
     def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
         """Return the observation to show, a function of ``state``; entries of ``info`` may be replaced."""
@@ -168,7 +169,7 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
         self.state = self.initial_state()
         self._has_cut = False
         self._is_running = True
-        self.on_reset(Begun(observation, info, seed, options or {}))
+        self.on_reset(ResetResult(observation, info, seed, options or {}))
         return self.transform_observation(observation, info), info
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -183,11 +184,11 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
         if not isinstance(action, str):
             raise TypeError(f"an action of {self.env_id} is text, got {type(action).__name__}: pass a str.")
         observation, reward, terminated, truncated, info = self.env.step(self.transform_action(action))
-        played = Played(action, observation, float(reward), terminated, truncated, info)
-        reward, is_cut = self.on_step(played)
+        step = StepResult(action, observation, float(reward), terminated, truncated, info)
+        reward, is_cut = self.on_step(step)
         # Gymnasium's TimeLimit cuts an episode off without a word in its info
         is_untold = truncated and info["success"] < 0 and not self.is_transparent
-        if is_untold or (is_cut and not played.is_over):
+        if is_untold or (is_cut and not step.is_over):
             truncated = self._has_cut = True
             _mark_cut(info)
         self._is_running = not (terminated or truncated)
@@ -311,3 +312,6 @@ def layers_of(env: gymnasium.Env[Any, Any]) -> list[TextWrapper]:
 def _mark_cut(info: dict[str, Any]) -> None:
     """Say in the info of a running environment that its episode was cut off."""
     info["success"], info["legal_actions"] = 0, ()
+
+
+__getattr__ = renamed_names(__name__, {"Begun": "ResetResult", "Played": "StepResult"})

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.desktop.sandbox import command
 from turngym.errors import TurngymError
+from turngym.exports import renamed_names
 
 _PATIENCE_SECONDS = 5.0
 """How long after the limit inside the answer may come, before everything is ended."""
@@ -56,7 +57,7 @@ class Window:
     has_focus: bool
 
 
-class Session:
+class DesktopSession:
     """A display with its window manager in a sandbox, kept from episode to episode, and the programs of one.
 
     Args:
@@ -224,3 +225,6 @@ class Session:
             self._errors.seek(0)
             return self._errors.read(2000).decode("utf8", "replace").strip()
         return ""
+
+
+__getattr__ = renamed_names(__name__, {"Session": "DesktopSession"})

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from turngym.envs.desktop.actions import Action
 from turngym.envs.desktop.folder import Folder
 from turngym.envs.desktop.goals.base import Goal
-from turngym.envs.desktop.session import DesktopFault, Session, Window
+from turngym.envs.desktop.session import DesktopFault, DesktopSession, Window
 
 _MOUSEPAD = """[org/xfce/mousepad/preferences/view]
 font-name='DejaVu Sans Mono 10'
@@ -45,14 +45,14 @@ class DesktopSlot:
     def __init__(self, width: int, height: int, limit_seconds: float) -> None:
         self._size = width, height
         self._limit = limit_seconds
-        self._session: Session | None = None
+        self._session: DesktopSession | None = None
         self.windows: tuple[Window, ...] = ()
         self.folder: Folder | None = None
         self.starts = 0
         """How often a display was started."""
 
     @property
-    def session(self) -> Session | None:
+    def session(self) -> DesktopSession | None:
         """The running desktop, None before the first episode and after a fault."""
         return self._session
 
@@ -71,12 +71,12 @@ class DesktopSlot:
             with contextlib.suppress(DesktopFault):
                 return self._begin(self._session, goal)
             self.close()
-        self._session = Session(*self._size, self._limit)
-        weakref.finalize(self, Session.close, self._session)
+        self._session = DesktopSession(*self._size, self._limit)
+        weakref.finalize(self, DesktopSession.close, self._session)
         self.starts += 1
         self._begin(self._session, goal)
 
-    def _begin(self, session: Session, goal: Goal) -> None:
+    def _begin(self, session: DesktopSession, goal: Goal) -> None:
         session.stop_programs()
         for path in session.home.iterdir():
             if path.is_dir() and not path.is_symlink():

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from turngym.envs.multiagent.desk import Desk, to_bytes
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.hosted import PlayerError, whole_seed
 from turngym.envs.multiagent.records import EpisodeRecord, StepRecord, ruleset_hash
@@ -27,6 +26,7 @@ from turngym.envs.multiagent.registration import make_game
 from turngym.envs.multiagent.requests import Receipt, RequestBook
 from turngym.envs.multiagent.seating import PlayerMaker, Seating, SeatPolicy
 from turngym.envs.multiagent.table import SeatRequest, Table
+from turngym.envs.multiagent.table_slot import TableSlot, to_bytes
 from turngym.errors import ConfigError, EpisodeOver, error_text
 from turngym.seeding import stream_seed
 
@@ -72,12 +72,12 @@ class TableVector:
         self.auto_reset = auto_reset
         self._book = RequestBook()
         seating = Seating(seat_policy, scripted)
-        self._desks: list[Desk] = []
+        self._slots: list[TableSlot] = []
         for index in range(num_tables):
             rules = make_game(game) if isinstance(game, str) else game()
             table = Table(rules, retries=retries, invalid_penalty=invalid_penalty)
-            self._desks.append(Desk(index, table, seating, self._book, ruleset_hash(rules)))
-        self.tables: tuple[Table, ...] = tuple(desk.hosted.table for desk in self._desks)
+            self._slots.append(TableSlot(index, table, seating, self._book, ruleset_hash(rules)))
+        self.tables: tuple[Table, ...] = tuple(slot.hosted.table for slot in self._slots)
         """The tables, to look at; answers go through :meth:`submit` alone."""
         self._to_begin: set[int] = set()
         self._touched: set[int] = set()
@@ -88,12 +88,12 @@ class TableVector:
     @property
     def num_tables(self) -> int:
         """How many tables there are."""
-        return len(self._desks)
+        return len(self._slots)
 
     @property
     def is_open(self) -> bool:
         """Whether a game is being played or will begin in the next :meth:`pending`."""
-        return bool(self._to_begin) or any(desk.is_playing for desk in self._desks)
+        return bool(self._to_begin) or any(slot.is_playing for slot in self._slots)
 
     def reset(
         self, seed: int | Sequence[int] | None = None, options: Mapping[str, Any] | Sequence[Any] | None = None
@@ -119,23 +119,23 @@ class TableVector:
                 raise ConfigError(
                     f"{name} of reset() needs one entry per table: got {len(given)} for {self.num_tables}."
                 )
-        for desk, first, of_table in zip(self._desks, seeds, each, strict=True):
-            desk.reset(first, of_table)
+        for slot, first, of_table in zip(self._slots, seeds, each, strict=True):
+            slot.reset(first, of_table)
         self._episodes.clear()
         self._touched.clear()
         self._to_begin = set(range(self.num_tables))
 
     def abandon(self) -> None:
         """Drop every game and every record and begin none, such as after an interrupt; :meth:`begin` comes next."""
-        for desk in self._desks:
-            desk.reset(0, None)
+        for slot in self._slots:
+            slot.reset(0, None)
         self._episodes.clear()
         self._touched.clear()
         self._to_begin.clear()
 
     def drop(self, table: int) -> None:
         """Drop the game that is being played at a table, without a record; :meth:`begin` comes next."""
-        self._desk(table).reset(0, None)
+        self._slot(table).reset(0, None)
 
     def begin(self, table: int, seed: int, options: Mapping[str, Any] | None = None) -> None:
         """Begin a given game at one table, at once; what was being played there is dropped without a record.
@@ -148,11 +148,11 @@ class TableVector:
         Raises:
             ConfigError: The seed is no whole number, or the options of the game or the seating are wrong.
         """
-        desk, number = self._desk(table), whole_seed(seed)
+        slot, number = self._slot(table), whole_seed(seed)
         self._to_begin.discard(table)
-        desk.options = options
-        desk.begin(number)
-        self._settle(desk)
+        slot.options = options
+        slot.begin(number)
+        self._settle(slot)
 
     def pending(self, policy: str | None = None, limit: int | None = None) -> list[SeatRequest]:
         """Return the open questions in the order of tables and seats, after beginning the games that are due.
@@ -169,10 +169,10 @@ class TableVector:
         if limit is not None and limit < 0:
             raise ConfigError(f"limit of pending() must be at least 0, got {limit}.")
         for index in sorted(self._to_begin):
-            desk = self._desks[index]
+            slot = self._slots[index]
             self._to_begin.discard(index)
-            desk.begin(desk.next_seed())
-            self._settle(desk)
+            slot.begin(slot.next_seed())
+            self._settle(slot)
         return self._book.waiting(policy, limit)
 
     def submit(self, answers: Iterable[tuple[int, str]]) -> list[Receipt]:
@@ -209,7 +209,7 @@ class TableVector:
             self._counts["rejected"] += 1
             return Receipt(request_id, False, False, self._book.refusal(request_id))
         self._touched.add(request.table)
-        is_valid, reason = self._desks[request.table].take(request, text)
+        is_valid, reason = self._slots[request.table].take(request, text)
         self._counts["taken"] += 1
         self._counts["invalid"] += not is_valid
         return Receipt(request_id, True, is_valid, reason)
@@ -218,26 +218,26 @@ class TableVector:
         """Let the tables that got an answer play on, always in the same order."""
         touched, self._touched = sorted(self._touched), set()
         for index in touched:
-            self._desks[index].play_on()
-            self._settle(self._desks[index])
+            self._slots[index].play_on()
+            self._settle(self._slots[index])
 
-    def _settle(self, desk: Desk) -> None:
+    def _settle(self, slot: TableSlot) -> None:
         """Fetch the record of a game that has ended."""
-        if desk.episodes:
-            self._episodes += desk.episodes
-            for record in desk.episodes:
+        if slot.episodes:
+            self._episodes += slot.episodes
+            for record in slot.episodes:
                 self._ended[record.status] += 1
-            desk.episodes.clear()
-        if self.auto_reset and not desk.is_playing:
-            self._to_begin.add(desk.index)
+            slot.episodes.clear()
+        if self.auto_reset and not slot.is_playing:
+            self._to_begin.add(slot.index)
 
     def drain(self) -> list[StepRecord]:
         """Return the answers whose reward is complete, in the order of tables, and forget them."""
         found: list[StepRecord] = []
-        for desk in self._desks:
-            if desk.steps:
-                found += desk.steps
-                desk.steps = []
+        for slot in self._slots:
+            if slot.steps:
+                found += slot.steps
+                slot.steps = []
         return found
 
     def drain_episodes(self) -> list[EpisodeRecord]:
@@ -257,10 +257,10 @@ class TableVector:
 
     def snapshot(self, table: int) -> bytes:
         """Return the exact state of the game at one table, players and generators included, as JSON."""
-        desk = self._desk(table)
-        if desk.episode < 0:
+        slot = self._slot(table)
+        if slot.episode < 0:
             raise EpisodeOver(f"snapshot() of table {table} before its first game: call pending() first.")
-        return to_bytes(desk.state())
+        return to_bytes(slot.state())
 
     def restore(self, table: int, snapshot: bytes) -> None:
         """Bring a saved game back, at this or another table; its open questions get new ids.
@@ -269,25 +269,25 @@ class TableVector:
             ConfigError: The bytes are no snapshot, or one of another game or seating; nothing has changed then.
             PlayerError: A player cannot take up what it remembered; there is no game at the table then.
         """
-        desk = self._desk(table)
-        before = None if desk.episode < 0 else desk.state()
+        slot = self._slot(table)
+        before = None if slot.episode < 0 else slot.state()
         try:
             state = json.loads(snapshot)
-            desk.load(state)
+            slot.load(state)
         except (ConfigError, PlayerError):
             raise
         except Exception as error:  # the boundary: the bytes may be anything
-            if before is not None and desk.state() != before:
-                desk.load(before)
+            if before is not None and slot.state() != before:
+                slot.load(before)
             text = error_text(error)
             raise ConfigError(f"restore() of table {table} got bytes that are no snapshot ({text}).") from error
         self._to_begin.discard(table)
-        self._settle(desk)
+        self._settle(slot)
 
-    def _desk(self, table: int) -> Desk:
+    def _slot(self, table: int) -> TableSlot:
         if isinstance(table, bool) or not isinstance(table, int) or not 0 <= table < self.num_tables:
             raise ConfigError(f"there is no table {table!r}: the tables are 0 to {self.num_tables - 1}.")
-        return self._desks[table]
+        return self._slots[table]
 
 
 def _number(request_id: object) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from turngym.envs.tools.sandbox import Limits, Result, Sandbox, Session, make_sandbox
+from turngym.envs.tools.sandbox import Limits, Result, Sandbox, SandboxSession, make_sandbox
 
 _PRELUDE = "import random\nrandom.seed(0)\ndel random"
 """Run before everything else, so that equal code draws equal numbers."""
@@ -29,7 +29,7 @@ class Workbench:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._session: Session | None = None
+        self._session: SandboxSession | None = None
         self.log: list[str] = []
         """What has run since the variables were last lost: enough to have them again."""
 

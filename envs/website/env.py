@@ -15,7 +15,7 @@ from turngym.envs.web.driver.chromium import find_browser, require_playwright
 from turngym.envs.website.actions import FORMAT, Move, listed, plan
 from turngym.envs.website.goal import Goal, Verdict, judge, next_action
 from turngym.envs.website.page import Page, text_of
-from turngym.envs.website.session import BLANK, PlainTab, Session
+from turngym.envs.website.session import BLANK, PlainTab, WebSiteSession
 from turngym.envs.website.sites import KINDS, SITES, Instance, goal_of, world_of
 from turngym.envs.website.store import Store
 from turngym.errors import ConfigError
@@ -90,7 +90,7 @@ class WebSite(TextEnv[str]):
         if not isinstance(kind, str):
             self.settings = {**self.settings, "kind": list(kind)}
         self._worlds, self._show_goal = worlds, show_goal
-        self._store, self._session = Store(), Session()
+        self._store, self._session = Store(), WebSiteSession()
         weakref.finalize(self, self._store.close)
         self._tab: PlainTab | LiveTab = PlainTab(self._store) if mode == "text" else self._live_tab()
         self._is_deferred = False
@@ -119,7 +119,7 @@ class WebSite(TextEnv[str]):
         return self._store
 
     @property
-    def session(self) -> Session:
+    def session(self) -> WebSiteSession:
         """Where the agent is."""
         return self._session
 

@@ -12,7 +12,7 @@ from turngym.envs.web.driver.tab import Tab
 from turngym.envs.website.actions import Move
 from turngym.envs.website.page import OFF, ON, Form, Page, Piece
 from turngym.envs.website.server import SiteServer, Slot, shared_server
-from turngym.envs.website.session import Session, target_of
+from turngym.envs.website.session import WebSiteSession, target_of
 from turngym.envs.website.site import Site, address, parted
 from turngym.envs.website.store import Store
 
@@ -50,11 +50,11 @@ class LiveTab(TabKeeper):
         """Return the page at a path."""
         return self.run(self.start(path))
 
-    def perform(self, move: Move, session: Session) -> Page:
+    def perform(self, move: Move, session: WebSiteSession) -> Page:
         """Make a move, and return the page that it leads to."""
         return self.run(self.play(move, session))
 
-    def show(self, session: Session) -> Page:
+    def show(self, session: WebSiteSession) -> Page:
         """Return the page that a session is at, with what was entered there."""
         return self.run(self._show(session))
 
@@ -85,7 +85,7 @@ class LiveTab(TabKeeper):
 
         return await self.surely(begin)
 
-    async def play(self, move: Move, session: Session) -> Page:
+    async def play(self, move: Move, session: WebSiteSession) -> Page:
         """Make a move; where the browser ends on the way, another one goes on from there."""
         slot = self._slot
         posts = slot.posts if slot else 0
@@ -105,10 +105,10 @@ class LiveTab(TabKeeper):
     async def _living(self, *, is_reset: bool = False) -> Tab:
         return await self.open_tab([f"{self._base}/"], is_reset=is_reset)
 
-    async def _show(self, session: Session) -> Page:
+    async def _show(self, session: WebSiteSession) -> Page:
         return await self.surely(lambda: self._restore(session))
 
-    async def _restore(self, session: Session) -> Page:
+    async def _restore(self, session: WebSiteSession) -> Page:
         """Bring the tab to where a session is."""
         tab = await self._living()
         page = await self._goto(tab, session.history[-1])
@@ -120,7 +120,7 @@ class LiveTab(TabKeeper):
             await _tool(tab, "focus", session.focus)
         return await self._read(tab)
 
-    async def _play(self, tab: Tab, move: Move, session: Session) -> Page:
+    async def _play(self, tab: Tab, move: Move, session: WebSiteSession) -> Page:
         piece = move.piece
         if move.kind in ("open", "back"):
             return await self._goto(tab, target_of(move, session.page, session.history))

@@ -8,15 +8,16 @@ from turngym.envs.website.actions import Move
 from turngym.envs.website.page import Page
 from turngym.envs.website.site import Site, address, without_note
 from turngym.envs.website.store import Store
+from turngym.exports import renamed_names
 
 BLANK = Page("", ())
 
 
-class Session:
+class WebSiteSession:
     """What a tab shows, whoever runs the tab.
 
     >>> from turngym.envs.website.page import PageMaker
-    >>> session = Session()
+    >>> session = WebSiteSession()
     >>> session.start(PageMaker("Memo", {}).done()._replace(path="/memos"))
     >>> session.history
     ['/memos']
@@ -113,7 +114,7 @@ class PlainTab:
         """Return the page at a path."""
         return self._site.get(self._store.database, path)
 
-    def perform(self, move: Move, session: Session) -> Page:
+    def perform(self, move: Move, session: WebSiteSession) -> Page:
         """Make a move, and return the page that it leads to."""
         page = session.page
         if move.kind == "focus":
@@ -127,9 +128,12 @@ class PlainTab:
             return self.open(address(form.action, values))
         return self.open(self._site.post(self._store.database, form.action, values))
 
-    def show(self, session: Session) -> Page:
+    def show(self, session: WebSiteSession) -> Page:
         """Return the page that a session is at, with what was entered there."""
         return self.open(session.history[-1]).holding(session.entered)
 
     def shut(self) -> None:
         """Do nothing: there is nothing open."""
+
+
+__getattr__ = renamed_names(__name__, {"Session": "WebSiteSession"})

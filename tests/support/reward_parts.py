@@ -1,6 +1,6 @@
 """A wrapper whose rewards have parts, in a module that worker processes import fast."""
 
-from turngym.wrappers.core import Played, TextWrapper
+from turngym.wrappers.core import StepResult, TextWrapper
 
 
 class Parts(TextWrapper):
@@ -8,6 +8,6 @@ class Parts(TextWrapper):
 
     name = "parts"
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
-        played.info["reward_components"] = {"paid": played.reward, "cost": -0.1}
-        return played.reward - 0.1, False
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
+        step.info["reward_components"] = {"paid": step.reward, "cost": -0.1}
+        return step.reward - 0.1, False

@@ -12,7 +12,7 @@ from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, EpisodeOver, UnknownName
 from turngym.wrappers import Wrapping, wrap, wrapping
 from turngym.wrappers.actions.invalid_action import InvalidAction
-from turngym.wrappers.core import Played, TextWrapper
+from turngym.wrappers.core import StepResult, TextWrapper
 from turngym.wrappers.limits.turn_limit import TurnLimit
 from turngym.wrappers.observations.history import History
 
@@ -34,7 +34,7 @@ class Tally(TextWrapper):
     def initial_state(self) -> dict[str, Any]:
         return {"turns": 0}
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
         self.state["turns"] += self.step_size
         self.lasting["all"] += self.step_size
         return float(self.state["turns"]), False

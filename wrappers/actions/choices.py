@@ -9,7 +9,7 @@ import gymnasium
 from turngym.envs.settings import worded
 from turngym.errors import ConfigError
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Begun, Played, TextWrapper
+from turngym.wrappers.core import ResetResult, StepResult, TextWrapper
 from turngym.wrappers.observation import text_of, with_text
 
 
@@ -46,12 +46,12 @@ class Choices(TextWrapper):
     def initial_state(self) -> dict[str, Any]:
         return {"legal": []}
 
-    def on_reset(self, begun: Begun) -> None:
-        self.state["legal"] = list(begun.info["legal_actions"])
+    def on_reset(self, result: ResetResult) -> None:
+        self.state["legal"] = list(result.info["legal_actions"])
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
-        self.state["legal"] = list(played.info["legal_actions"])
-        return played.reward, False
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
+        self.state["legal"] = list(step.info["legal_actions"])
+        return step.reward, False
 
     def transform_action(self, action: str) -> str:
         legal, text = self.state["legal"], action.strip()

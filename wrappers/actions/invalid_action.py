@@ -9,7 +9,7 @@ import gymnasium
 from turngym.envs.settings import worded
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Played, TextWrapper
+from turngym.wrappers.core import StepResult, TextWrapper
 from turngym.wrappers.observation import text_of, with_text
 
 FEEDBACK = ("none", "note", "legal")
@@ -74,14 +74,14 @@ class InvalidAction(TextWrapper):
         """How many actions of this episode were invalid."""
         return int(self.state["total"])
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
-        if played.info["action_is_valid"]:
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
+        if step.info["action_is_valid"]:
             self.state["in_row"] = 0
-            return played.reward, False
+            return step.reward, False
         self.state["in_row"] += 1
         self.state["total"] += 1
         left = self._left()
-        return played.reward - self.penalty, left is not None and left[0] <= 0
+        return step.reward - self.penalty, left is not None and left[0] <= 0
 
     def _left(self) -> tuple[int, str] | None:
         """Return how many more invalid actions end the episode, and of which kind; None without a limit."""

@@ -12,7 +12,7 @@ import gymnasium
 from turngym.envs.settings import worded
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Played, TextWrapper
+from turngym.wrappers.core import StepResult, TextWrapper
 
 _WORD = re.compile(r"\S+")
 
@@ -110,8 +110,8 @@ class TokenLimit(TextWrapper):
         self.state["used"] += min(needed, allowed)  # a text that is cut uses up the budget that cuts it
         return action if needed <= allowed else longest_prefix(action, allowed, self._count)
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
-        return played.reward, self.tokens_left == 0
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
+        return step.reward, self.tokens_left == 0
 
     def extra_instructions(self) -> str:
         turn = "" if self.per_turn is None else f"{self.per_turn} per turn"

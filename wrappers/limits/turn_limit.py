@@ -8,7 +8,7 @@ import gymnasium
 
 from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Played, TextWrapper
+from turngym.wrappers.core import StepResult, TextWrapper
 
 
 @WRAPPERS.register("turn_limit")
@@ -43,9 +43,9 @@ class TurnLimit(TextWrapper):
     def initial_state(self) -> dict[str, Any]:
         return {"turns": 0}
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
         self.state["turns"] += 1
-        return played.reward, self.state["turns"] >= self.limit
+        return step.reward, self.state["turns"] >= self.limit
 
     def extra_instructions(self) -> str:
         return f"The episode ends after {self.max_turns} turns."

@@ -12,7 +12,7 @@ import gymnasium
 from turngym.envs.settings import worded
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Begun, Played, TextWrapper
+from turngym.wrappers.core import ResetResult, StepResult, TextWrapper
 from turngym.wrappers.observation import text_of
 
 MODES = ("exact", "normalised", "similarity")
@@ -121,12 +121,12 @@ class Anchor(TextWrapper):
     def initial_state(self) -> dict[str, Any]:
         return {"firsts": [], "now": 0}
 
-    def on_reset(self, begun: Begun) -> None:
-        self._assign(begun.observation, begun.info)
+    def on_reset(self, result: ResetResult) -> None:
+        self._assign(result.observation, result.info)
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
-        self._assign(played.observation, played.info)
-        return played.reward, False
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
+        self._assign(step.observation, step.info)
+        return step.reward, False
 
     def _assign(self, observation: Any, info: dict[str, Any]) -> None:
         """Find the cluster of the state that was reached."""

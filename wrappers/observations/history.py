@@ -11,7 +11,7 @@ from turngym.envs.core import LONGEST_ACTION
 from turngym.envs.parsing.calls import cut
 from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Begun, Played, TextWrapper
+from turngym.wrappers.core import ResetResult, StepResult, TextWrapper
 from turngym.wrappers.observation import text_of, with_text
 
 
@@ -86,17 +86,17 @@ class History(TextWrapper):
     def initial_state(self) -> dict[str, Any]:
         return {"pairs": [], "turns": 0, "now": ""}
 
-    def on_reset(self, begun: Begun) -> None:
-        self.state["now"] = text_of(begun.observation)
+    def on_reset(self, result: ResetResult) -> None:
+        self.state["now"] = text_of(result.observation)
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
         pairs = self.state["pairs"]
-        pairs.append([self.state["now"], cut(played.action, LONGEST_ACTION)])
+        pairs.append([self.state["now"], cut(step.action, LONGEST_ACTION)])
         if self.k is not None and len(pairs) > self.k:
             del pairs[0]
         self.state["turns"] += 1
-        self.state["now"] = text_of(played.observation)
-        return played.reward, False
+        self.state["now"] = text_of(step.observation)
+        return step.reward, False
 
     def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
         pairs, now = self.state["pairs"], self.state["now"]

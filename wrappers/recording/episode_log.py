@@ -18,7 +18,7 @@ import gymnasium.wrappers
 
 from turngym.envs.transcript import made_of, plain_json
 from turngym.errors import ConfigError
-from turngym.wrappers.core import Played, TextWrapper
+from turngym.wrappers.core import StepResult, TextWrapper
 
 FORMAT = "turngym episodes 1"
 _MADE = (gymnasium.wrappers.OrderEnforcing, gymnasium.wrappers.PassiveEnvChecker)
@@ -53,10 +53,10 @@ class EpisodeLog:
         self._lines.append(_line("reset", observation=observation, info=_plain_info(info)))
         self.num_turns = 0
 
-    def add(self, played: Played) -> None:
+    def add(self, step: StepResult) -> None:
         """Write down a turn."""
         self.num_turns += 1
-        fields = {**played._asdict(), "info": _plain_info(played.info), "turn": self.num_turns}
+        fields = {**step._asdict(), "info": _plain_info(step.info), "turn": self.num_turns}
         self._lines.append(_line("turn", **fields))
 
     def text(self, *, complete: bool) -> str:

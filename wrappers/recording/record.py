@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import gymnasium
 
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Begun, Played, TextWrapper
+from turngym.wrappers.core import ResetResult, StepResult, TextWrapper
 from turngym.wrappers.recording.episode_log import EpisodeLog
 from turngym.wrappers.snapshots import parsed
 
@@ -40,19 +40,19 @@ class Record(TextWrapper):
         self.path: Path | None = None
         self._log: EpisodeLog | None = None
 
-    def on_reset(self, begun: Begun) -> None:
+    def on_reset(self, result: ResetResult) -> None:
         self._write(complete=False)  # only now: a reset that is refused leaves the episode running
         # a reset without a seed goes on with a generator, and what lasts over resets is not in seed and options
-        needs_state = begun.seed is None or self.has_lasting
+        needs_state = result.seed is None or self.has_lasting
         snapshot = parsed(self.snapshot()) if needs_state else None
-        self._log = EpisodeLog(self.env, *begun, snapshot)
+        self._log = EpisodeLog(self.env, *result, snapshot)
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
         if self._log is not None:
-            self._log.add(played)
-        if played.is_over:
+            self._log.add(step)
+        if step.is_over:
             self._write(complete=True)
-        return played.reward, False
+        return step.reward, False
 
     def _write(self, *, complete: bool) -> None:
         """Append the running episode to the file; one without a turn is dropped."""

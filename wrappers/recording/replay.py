@@ -13,7 +13,7 @@ from turngym.envs.registration import env_refusal
 from turngym.envs.transcript import replay
 from turngym.errors import ConfigError, TurngymError
 from turngym.plugins import is_registered
-from turngym.wrappers.core import Played
+from turngym.wrappers.core import StepResult
 from turngym.wrappers.recording.episode_log import EpisodeLog, RecordedEpisode, read_episodes
 from turngym.wrappers.snapshots import written
 from turngym.wrappers.wrapping import Wrapping, is_left_out, wrapper_refusal
@@ -120,9 +120,9 @@ def replay_episode(episode: RecordedEpisode, *, is_trusted: bool = False) -> str
             if is_over:
                 break
             observation, reward, terminated, truncated, info = env.step(action)
-            played = Played(action, observation, float(reward), terminated, truncated, info)
-            log.add(played)
-            is_over = played.is_over
+            step = StepResult(action, observation, float(reward), terminated, truncated, info)
+            log.add(step)
+            is_over = step.is_over
         return log.text(complete=is_over)
     finally:
         env.close()

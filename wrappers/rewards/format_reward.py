@@ -9,7 +9,7 @@ import gymnasium
 from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.actions.action_format import action_format
-from turngym.wrappers.core import Played, TextWrapper
+from turngym.wrappers.core import StepResult, TextWrapper
 
 
 @WRAPPERS.register("format_reward")
@@ -46,6 +46,6 @@ class FormatReward(TextWrapper):
         self.bonus = bonus
         self.penalty = penalty
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
-        is_well_formed = self.format.parse(played.action) is not None
-        return played.reward + (self.bonus if is_well_formed else -self.penalty), False
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
+        is_well_formed = self.format.parse(step.action) is not None
+        return step.reward + (self.bonus if is_well_formed else -self.penalty), False

@@ -11,7 +11,7 @@ import gymnasium
 from turngym.envs.settings import worded
 from turngym.errors import ConfigError
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Played, TextWrapper
+from turngym.wrappers.core import StepResult, TextWrapper
 
 _SMALLEST = 1e-8
 
@@ -103,11 +103,11 @@ class NormalizeReward(TextWrapper):
         """What rewards are divided by now."""
         return Moments(**self.lasting).scale
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
-        if not math.isfinite(played.reward):
-            return played.reward, False  # neither counted nor clipped, so that whoever gets it notices
-        self.state["sum"] = self.gamma * self.state["sum"] + played.reward
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
+        if not math.isfinite(step.reward):
+            return step.reward, False  # neither counted nor clipped, so that whoever gets it notices
+        self.state["sum"] = self.gamma * self.state["sum"] + step.reward
         if not self.frozen:
             self.lasting = Moments(**self.lasting).with_value(self.state["sum"])._asdict()
-        reward = played.reward / self.scale
+        reward = step.reward / self.scale
         return (reward if self.clip is None else max(-self.clip, min(self.clip, reward))), False

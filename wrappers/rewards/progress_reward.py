@@ -10,7 +10,7 @@ import gymnasium
 from turngym.envs.settings import worded
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Begun, Played, TextWrapper
+from turngym.wrappers.core import ResetResult, StepResult, TextWrapper
 
 ZERO_WHEN = ("terminated", "over", "never")
 
@@ -69,12 +69,12 @@ class ProgressReward(TextWrapper):
     def initial_state(self) -> dict[str, Any]:
         return {"potential": 0.0}
 
-    def on_reset(self, begun: Begun) -> None:
-        self.state["potential"] = potential(begun.info["progress"], self.scale)
+    def on_reset(self, result: ResetResult) -> None:
+        self.state["potential"] = potential(result.info["progress"], self.scale)
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
         before = self.state["potential"]
-        is_zero = {"terminated": played.terminated, "over": played.is_over, "never": False}[self.zero_when]
-        after = 0.0 if is_zero else potential(played.info["progress"], self.scale)
+        is_zero = {"terminated": step.terminated, "over": step.is_over, "never": False}[self.zero_when]
+        after = 0.0 if is_zero else potential(step.info["progress"], self.scale)
         self.state["potential"] = after
-        return played.reward + self.gamma * after - before, False
+        return step.reward + self.gamma * after - before, False

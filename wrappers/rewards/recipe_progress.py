@@ -10,7 +10,7 @@ import gymnasium
 
 from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Begun, Played, TextWrapper
+from turngym.wrappers.core import ResetResult, StepResult, TextWrapper
 from turngym.wrappers.observation import text_of
 from turngym.wrappers.rewards.recipes import RecipeBook, canonical_action, next_row
 
@@ -51,8 +51,8 @@ class RecipeProgress(TextWrapper):
     def initial_state(self) -> dict[str, Any]:
         return {"goal": "", "seen": "", "recipes": [], "rows": [], "is_solved": False}
 
-    def on_reset(self, begun: Begun) -> None:
-        goal = text_of(begun.observation)
+    def on_reset(self, result: ResetResult) -> None:
+        goal = text_of(result.observation)
         known = self.book.of(self.env_id, self._instance(), goal) if self.book.known else ()
         self.state.update(
             goal=goal,
@@ -64,18 +64,18 @@ class RecipeProgress(TextWrapper):
     def _instance(self) -> str:
         return str(self._inner("instance_hash")) if self.env.has_wrapper_attr("instance_hash") else ""
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
-        episode, seen = self.state, text_of(played.observation)
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
+        episode, seen = self.state, text_of(step.observation)
         if episode["recipes"]:
             if self.book.match == "state":
-                step = str(played.info["anchor"]) or seen
+                reached = str(step.info["anchor"]) or seen
             else:
-                step = canonical_action(episode["goal"], episode["seen"], played.action)
+                reached = canonical_action(episode["goal"], episode["seen"], step.action)
             pairs = zip(episode["rows"], episode["recipes"], strict=True)
-            episode["rows"] = [next_row(row, step, recipe) for row, recipe in pairs]
+            episode["rows"] = [next_row(row, reached, recipe) for row, recipe in pairs]
         episode["seen"] = seen
-        episode["is_solved"] = played.info["success"] == 1
-        return played.reward, False
+        episode["is_solved"] = step.info["success"] == 1
+        return step.reward, False
 
     def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
         if self.state["recipes"]:

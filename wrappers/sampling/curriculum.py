@@ -12,7 +12,7 @@ from turngym.envs.settings import worded
 from turngym.errors import ConfigError, UnknownName, nearest
 from turngym.plugins import is_registered
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Begun, Played, Reset, TextWrapper, layers_of
+from turngym.wrappers.core import Reset, ResetResult, StepResult, TextWrapper, layers_of
 
 
 def next_level(
@@ -152,12 +152,12 @@ class Curriculum(TextWrapper):
         self._pick(self._level_of(options or {}))
         return seed, {key: value for key, value in (options or {}).items() if key != "level"}
 
-    def on_reset(self, begun: Begun) -> None:
+    def on_reset(self, result: ResetResult) -> None:
         self.state["level"] = self.level
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
-        if played.is_over and self.state["level"] == self.level_reached:
-            results = [*self.lasting["results"], int(played.info["success"] == 1)][-self.window :]
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
+        if step.is_over and self.state["level"] == self.level_reached:
+            results = [*self.lasting["results"], int(step.info["success"] == 1)][-self.window :]
             level = next_level(
                 self.level_reached,
                 results,
@@ -167,7 +167,7 @@ class Curriculum(TextWrapper):
                 lower_at=self.lower_at,
             )
             self.lasting = {"level": level, "results": results if level == self.level_reached else []}
-        return played.reward, False
+        return step.reward, False
 
     def _adopt(self, content: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         self._require_whole(content)

@@ -9,7 +9,7 @@ import gymnasium
 
 from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Begun, Played, Reset, TextWrapper
+from turngym.wrappers.core import Reset, ResetResult, StepResult, TextWrapper
 from turngym.wrappers.sampling.task_sampler import Task, TaskSampler
 
 
@@ -104,13 +104,13 @@ class SuccessFilter(TextWrapper):
         self._drawn = seed if chosen is None else named  # the index of a task is no seed
         return seed, options
 
-    def on_reset(self, begun: Begun) -> None:
+    def on_reset(self, result: ResetResult) -> None:
         self.state["task"] = self._drawn if self._drawn in self.sampler else None
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
-        if played.is_over and self.task is not None:
-            self.sampler.record(self.task, played.info["success"] == 1)
-        return played.reward, False
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
+        if step.is_over and self.task is not None:
+            self.sampler.record(self.task, step.info["success"] == 1)
+        return step.reward, False
 
     def on_restore(self) -> None:
         self.sampler.memory = self.lasting

@@ -16,7 +16,7 @@ from turngym.envs.parsing.calls import cut, harmless
 from turngym.envs.parsing.scanning import first_element
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.core import Played, TextWrapper
+from turngym.wrappers.core import StepResult, TextWrapper
 from turngym.wrappers.observation import with_text
 from turngym.wrappers.tool_use.tool_schema import Tool, problem_with, tool_of
 
@@ -119,9 +119,9 @@ class Tools(TextWrapper):
         """How many calls there were in this episode."""
         return len(self.state["calls"])
 
-    def on_step(self, played: Played) -> tuple[float, bool]:
+    def on_step(self, step: StepResult) -> tuple[float, bool]:
         self.state["shown"] = ""
-        return played.reward, False
+        return step.reward, False
 
     def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
         self._seen, self._last = observation, dict(info)

@@ -19,7 +19,7 @@ from turngym.envs.tools.code_repair.grading import passed, run_in
 from turngym.envs.tools.code_repair.mutations import Change, apply, changes
 from turngym.envs.tools.code_repair.programs import Program, programs
 from turngym.envs.tools.code_repair.values import encode
-from turngym.envs.tools.sandbox import Limits, Session, make_sandbox
+from turngym.envs.tools.sandbox import Limits, SandboxSession, make_sandbox
 from turngym.seeding import stream
 
 TABLE = Path(__file__).parent / "data" / "faults.json"
@@ -69,7 +69,7 @@ def fingerprint(program: Program) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def prove(session: Session, program: Program, source: str) -> tuple[int, bool]:
+def prove(session: SandboxSession, program: Program, source: str) -> tuple[int, bool]:
     """Run a changed program on every input.
 
     Returns:
@@ -82,7 +82,7 @@ def prove(session: Session, program: Program, source: str) -> tuple[int, bool]:
     return sum(1 << place for place, fine in enumerate(is_passed) if not fine), has_ended
 
 
-def make_table(session: Session) -> dict[str, Any]:
+def make_table(session: SandboxSession) -> dict[str, Any]:
     """Return the table, made by running everything."""
     table = {}
     for name, program in programs().items():
@@ -92,7 +92,7 @@ def make_table(session: Session) -> dict[str, Any]:
     return table
 
 
-def _proven(session: Session, program: Program) -> Iterator[tuple[tuple[Change, ...], int]]:
+def _proven(session: SandboxSession, program: Program) -> Iterator[tuple[tuple[Change, ...], int]]:
     single = []
     for change in changes(program.source):
         mask, has_ended = prove(session, program, apply(program.source, (change,)))

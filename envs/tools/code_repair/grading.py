@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from turngym.envs.tools.code_repair.returned import matches, read
-from turngym.envs.tools.sandbox import Result, Sandbox, Session
+from turngym.envs.tools.sandbox import Result, Sandbox, SandboxSession
 
 _MOST_LOSSES = 2
 """Tests that may end the interpreter before the rest is given up."""
@@ -90,7 +90,7 @@ def run_tests(
 
 
 def run_in(
-    session: Session,
+    session: SandboxSession,
     source: str,
     name: str,
     inputs: Sequence[Sequence[Any]],
@@ -115,7 +115,7 @@ def run_in(
     return found, ""
 
 
-def _load(session: Session, source: str, seconds: float) -> str:
+def _load(session: SandboxSession, source: str, seconds: float) -> str:
     """Run the program itself; returns what went wrong."""
     session.run(_harness())
     told = session.run(source, seconds)

@@ -42,6 +42,9 @@ processes compute between its calls, other than each one's processor time; they 
 sockets), ``_reports`` (reports, the driver), ``_users`` (ordinary users).
 """
 
-from turngym.envs.tools.sandbox.protocol import SANDBOXES, Limits, Result, Sandbox, Session, make_sandbox
+from turngym.envs.tools.sandbox.protocol import SANDBOXES, Limits, Result, Sandbox, SandboxSession, make_sandbox
+from turngym.exports import renamed_names
 
-__all__ = ["SANDBOXES", "Limits", "Result", "Sandbox", "Session", "make_sandbox"]
+__all__ = ["SANDBOXES", "Limits", "Result", "Sandbox", "SandboxSession", "make_sandbox"]
+
+__getattr__ = renamed_names(__name__, {"Session": "SandboxSession"})

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from turngym.envs.tools.sandbox.protocol import Limits, Result, Session
+from turngym.envs.tools.sandbox.protocol import Limits, Result, SandboxSession
 from turngym.errors import TurngymError
 
 START_SECONDS = 60.0
@@ -73,7 +73,7 @@ class Launch(NamedTuple):
     files: tuple[int, ...] = ()
 
 
-class DriverSession(Session):
+class DriverSession(SandboxSession):
     """A session that talks to a driver in lines of JSON; one that has died is replaced.
 
     Subclasses say how a driver is started, reached and ended.

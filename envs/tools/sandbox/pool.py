@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turngym.envs.tools.sandbox.host import SandboxError
-from turngym.envs.tools.sandbox.protocol import Sandbox, Session
+from turngym.envs.tools.sandbox.protocol import Sandbox, SandboxSession
 from turngym.envs.vector.engine_pool import EnginePool, EnginesBusy
 from turngym.errors import ConfigError
 
@@ -13,7 +13,7 @@ _MAX_SIZE = 1024
 class _Started:
     """A session that nobody uses yet, as an engine of a pool."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SandboxSession) -> None:
         self.session = session
         self.close = session.close
 
@@ -45,7 +45,7 @@ class Pool(Sandbox):
             lambda: _Started(sandbox.session()), spares=size, starts_ahead=True, max_engines=2 * _MAX_SIZE
         )
 
-    def session(self) -> Session:
+    def session(self) -> SandboxSession:
         """Return a session that has been started, or start one where none is ready.
 
         Raises:

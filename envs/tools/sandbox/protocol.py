@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from turngym.errors import ConfigError, MissingExtra
+from turngym.exports import renamed_names
 from turngym.registry import Registry
 
 Status = Literal["ok", "error", "timeout", "output", "died"]
@@ -65,7 +66,7 @@ class Result:
     lost_state: bool = False
 
 
-class Session(ABC):
+class SandboxSession(ABC):
     """Code whose variables and files are kept from call to call."""
 
     @abstractmethod
@@ -109,7 +110,7 @@ class Sandbox(ABC):
         self.limits = limits or Limits()
 
     @abstractmethod
-    def session(self) -> Session:
+    def session(self) -> SandboxSession:
         """Return a fresh session.
 
         Raises:
@@ -160,3 +161,6 @@ def make_sandbox(backend: str = "auto", limits: Limits | None = None, **options:
         except MissingExtra as error:
             problems.append(f"{name}: {error}")
     raise MissingExtra(f"code of a model runs in a sandbox only, and there is none here. {' '.join(problems)}")
+
+
+__getattr__ = renamed_names(__name__, {"Session": "SandboxSession"})

@@ -14,7 +14,7 @@ from gymnasium.vector.utils import CloudpickleWrapper
 
 from turngym.envs.vector.backends.base import VECTOR_BACKENDS, BackendOptions
 from turngym.envs.vector.backends.channel import Garbled, encode
-from turngym.envs.vector.backends.forking.fork_server import Nursery
+from turngym.envs.vector.backends.forking.fork_server import ForkServer
 from turngym.envs.vector.backends.forking.handle import Handle
 from turngym.envs.vector.backends.worker import IDLE, STARTING
 from turngym.envs.vector.backends.workers import Job, Order, Worker, WorkersBackend, num_processors, shares
@@ -33,7 +33,7 @@ class ProcessWorker(Worker):
     """One place of the pool: a process, which may be replaced.
 
     Args:
-        nursery: Starts the processes.
+        fork_server: Starts the processes.
         makers: The makers of its slots, by index.
         memory_limit_mib: Memory the process may allocate, in MiB.
         selector: Is told of the pipe of each new process.
@@ -43,12 +43,12 @@ class ProcessWorker(Worker):
 
     def __init__(
         self,
-        nursery: Nursery,
+        fork_server: ForkServer,
         makers: dict[int, Maker],
         memory_limit_mib: int | None,
         selector: selectors.BaseSelector,
     ) -> None:
-        self._nursery = nursery
+        self._fork_server = fork_server
         self._makers = pickle.dumps(CloudpickleWrapper(cast("Any", makers)))
         self._memory_limit_mib = memory_limit_mib
         self._selector = selector
@@ -58,7 +58,7 @@ class ProcessWorker(Worker):
 
     def launch(self) -> None:
         """Start a process."""
-        self.handle = Handle(self._nursery, self._makers, self._memory_limit_mib)
+        self.handle = Handle(self._fork_server, self._makers, self._memory_limit_mib)
         self._selector.register(self.handle.channel, selectors.EVENT_READ, self)
 
     def end(self, patience_seconds: float) -> int:
@@ -84,13 +84,13 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
         if os.name != "posix":
             raise ConfigError('the backend "process" needs a POSIX system. Pass backend="sync".')
         self._selector = selectors.DefaultSelector()
-        self._nursery = nursery = Nursery()
+        self._fork_server = fork_server = ForkServer()
         self._leaving: list[tuple[float, Handle]] = []
         """Processes that close their environments and end, and until when they may take."""
         everything = self._workers, self._helpers, self._leaving
-        self._finalizer = weakref.finalize(self, _end_all, *everything, self._selector, nursery, os.getpid())
+        self._finalizer = weakref.finalize(self, _end_all, *everything, self._selector, fork_server, os.getpid())
         for share in shares(makers, min(options.num_workers or num_processors(), len(makers))):
-            self._workers.append(ProcessWorker(nursery, share, options.memory_limit_mib, self._selector))
+            self._workers.append(ProcessWorker(fork_server, share, options.memory_limit_mib, self._selector))
 
     def shut_down(self) -> None:
         """End every worker."""
@@ -181,7 +181,7 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
             helper = self._helpers.get(job.slot)
             if helper is None:
                 makers = {job.slot: self.makers[job.slot]}
-                helper = ProcessWorker(self._nursery, makers, self.options.memory_limit_mib, self._selector)
+                helper = ProcessWorker(self._fork_server, makers, self.options.memory_limit_mib, self._selector)
                 self._helpers[job.slot] = helper
                 self._lost.add(job.slot)
             helper.queue.append(job)
@@ -232,7 +232,7 @@ def _end_all(
     helpers: dict[int, ProcessWorker],
     leaving: list[tuple[float, Handle]],
     selector: selectors.BaseSelector,
-    nursery: Nursery,
+    fork_server: ForkServer,
     pid: int,
 ) -> None:
     """End every worker: the idle ones may close their environments, the busy ones are killed."""
@@ -247,5 +247,5 @@ def _end_all(
         worker.handle.stop(0.0 if worker.flight else max(0.0, deadline - time.monotonic()))
     for until, handle in leaving:
         handle.stop(max(0.0, min(until, deadline) - time.monotonic()))
-    nursery.close()
+    fork_server.close()
     selector.close()

@@ -13,7 +13,7 @@ from typing import Any
 from turngym.envs.vector.backends.base import VECTOR_BACKENDS, BackendOptions
 from turngym.envs.vector.backends.channel import decode, encode
 from turngym.envs.vector.backends.remote.ray_host import BEAT_SECONDS, Host, Sealed
-from turngym.envs.vector.backends.remote.ray_session import RayOptions, Session, import_ray
+from turngym.envs.vector.backends.remote.ray_session import RayOptions, RaySession, import_ray
 from turngym.envs.vector.backends.workers import Order, Worker, WorkersBackend, num_processors, shares
 from turngym.envs.vector.slots.maker import Maker
 from turngym.errors import TurngymError
@@ -80,7 +80,7 @@ class RayBackend(WorkersBackend[RayWorker]):
 
     def __init__(self, makers: Sequence[Maker], options: BackendOptions) -> None:
         super().__init__(makers, options)
-        self._session = Session(self.own, min(options.num_workers or num_processors(), len(makers)))
+        self._session = RaySession(self.own, min(options.num_workers or num_processors(), len(makers)))
         self._finalizer = weakref.finalize(self, _end_all, self._workers, self._session, os.getpid())
         count = min(options.num_workers or self._session.num_processors(), len(makers))
         actor = import_ray().remote(Host).options(**self._demands())
@@ -180,7 +180,7 @@ def _brief(error: BaseException) -> str:
     return " ".join(str(error).split())[:_LONGEST_REASON]
 
 
-def _end_all(workers: list[RayWorker], session: Session, pid: int) -> None:
+def _end_all(workers: list[RayWorker], session: RaySession, pid: int) -> None:
     """End every actor, after it has ended its process, and leave Ray."""
     if os.getpid() != pid or not session.is_open():
         return  # a forked copy of this process, or Ray has ended already and every actor with it

@@ -14,7 +14,7 @@ from planted import SECRET, plant
 
 from turngym.envs.desktop.env import Desktop
 from turngym.envs.desktop.sandbox import PYTHON, command
-from turngym.envs.desktop.session import DesktopFault, Session
+from turngym.envs.desktop.session import DesktopFault, DesktopSession
 from turngym.envs.vector import make_vec
 from turngym.system.processes import descendants, has_ended
 
@@ -224,7 +224,7 @@ def test_nothing_that_programs_leave_anywhere_reaches_the_next_episode(env: Desk
     ],
 )
 def test_whatever_answers_from_inside_is_a_fault_at_worst(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = Session(800, 600)
+    session = DesktopSession(800, 600)
     monkeypatch.setattr(session, "_line", lambda deadline: answer.encode())
     with pytest.raises(DesktopFault):
         session.act({"kind": "wait"})

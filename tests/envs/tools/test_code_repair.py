@@ -15,7 +15,7 @@ from turngym.envs.tools.code_repair.env import CodeRepair, program_in, written
 from turngym.envs.tools.code_repair.faults import TABLE, faults, fingerprint, prove
 from turngym.envs.tools.code_repair.mutations import apply, changes
 from turngym.envs.tools.code_repair.programs import programs
-from turngym.envs.tools.sandbox import Limits, Result, Sandbox, Session
+from turngym.envs.tools.sandbox import Limits, Result, Sandbox, SandboxSession
 from turngym.envs.tools.workbench import shared_sandbox
 from turngym.errors import ConfigError, MissingExtra
 from turngym.seeding import stream
@@ -170,7 +170,7 @@ def test_expected_outputs_never_enter_the_sandbox(env: CodeRepair, monkeypatch: 
         session = type(made)
     original = session.run
 
-    def run(self: Session, code: str, wall_seconds: float | None = None) -> Result:
+    def run(self: SandboxSession, code: str, wall_seconds: float | None = None) -> Result:
         sent.append(code)
         return original(self, code, wall_seconds)
 

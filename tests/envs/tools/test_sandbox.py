@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from turngym.envs.tools.sandbox import SANDBOXES, Limits, Sandbox, Session, make_sandbox
+from turngym.envs.tools.sandbox import SANDBOXES, Limits, Sandbox, SandboxSession, make_sandbox
 from turngym.envs.tools.sandbox.owners import user_number
 from turngym.envs.tools.sandbox.pool import Pool
 from turngym.errors import ConfigError, MissingExtra, UnknownName
@@ -27,7 +27,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="module")
-def session(sandbox: Sandbox) -> Iterator[Session]:
+def session(sandbox: Sandbox) -> Iterator[SandboxSession]:
     with sandbox.session() as made:
         yield made
 
@@ -58,7 +58,7 @@ def test_variables_and_files_are_kept_within_a_session_and_nowhere_else(sandbox:
         ("import sys; sys.stdin.read()", "ok", "", "''"),
     ],
 )
-def test_what_code_says(session: Session, code: str, status: str, stdout: str, value: str) -> None:
+def test_what_code_says(session: SandboxSession, code: str, status: str, stdout: str, value: str) -> None:
     found = session.run(code)
     assert (found.status, found.stdout, found.value, found.lost_state) == (status, stdout, value, False), found
 
@@ -76,29 +76,29 @@ def test_what_code_says(session: Session, code: str, status: str, stdout: str, v
         ("class A:\n    def __repr__(self): raise ValueError('no')\nA()", "ValueError: no"),
     ],
 )
-def test_errors_are_told_without_lines_of_ours(session: Session, code: str, error: str) -> None:
+def test_errors_are_told_without_lines_of_ours(session: SandboxSession, code: str, error: str) -> None:
     found = session.run(code)
     assert found.status == "error" and error in found.stderr and "driver" not in found.stderr
     assert session.run("1").value == "1"
 
 
-def test_a_traceback_names_the_line(session: Session) -> None:
+def test_a_traceback_names_the_line(session: SandboxSession) -> None:
     assert 'File "<code>", line 3' in session.run("x = 1\n\nraise ValueError").stderr
 
 
 @pytest.mark.parametrize("code", [b"x", 3, None])
-def test_code_is_text(session: Session, code: object) -> None:
+def test_code_is_text(session: SandboxSession, code: object) -> None:
     with pytest.raises(TypeError, match="code is text"):
         session.run(code)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
-def test_the_time_of_a_call_is_positive(session: Session, seconds: float) -> None:
+def test_the_time_of_a_call_is_positive(session: SandboxSession, seconds: float) -> None:
     with pytest.raises(ValueError, match="wall_seconds"):
         session.run("1", wall_seconds=seconds)
 
 
-def test_code_of_a_megabyte_and_lone_surrogates_arrive(session: Session) -> None:
+def test_code_of_a_megabyte_and_lone_surrogates_arrive(session: SandboxSession) -> None:
     assert session.run("x = '" + "a" * 1_000_000 + "'\nlen(x)").value == "1000000"
     assert session.run("'\ud800'").status in ("ok", "error")
     assert session.run("1").value == "1"

@@ -17,7 +17,7 @@ from sandbox_backends import BACKENDS, LIMITS, Backend, backend_of, run_lines
 from turngym.envs.tools.code_repair.grading import passed, run_in
 from turngym.envs.tools.code_repair.returned import matches, read, shown
 from turngym.envs.tools.code_repair.values import decode, encode, same
-from turngym.envs.tools.sandbox import Limits, Result, Sandbox, Session
+from turngym.envs.tools.sandbox import Limits, Result, Sandbox, SandboxSession
 from turngym.envs.tools.sandbox.bubblewrap import Bubblewrap
 from turngym.envs.tools.sandbox.host import Launch, ProcessSession, SandboxError
 
@@ -188,7 +188,7 @@ COLLIDING = [number * (2**61 - 1) for number in range(1, 40_000)]
 """Integers of the same hash: a set of them takes time that grows with the square of their number."""
 
 
-class Taken(Session):
+class Taken(SandboxSession):
     """A session whose driver code has taken over: it says what the code wants."""
 
     def __init__(self, value: str) -> None:

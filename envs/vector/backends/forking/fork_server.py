@@ -21,11 +21,12 @@ from collections import deque
 
 from turngym.envs.vector.backends.forking.forks import FAILED, NOTE, STARTED
 from turngym.errors import TurngymError
+from turngym.exports import renamed_names
 
 _UNKNOWN = -1
 # The import path comes first, because even turngym may be importable only through it.
 _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
-_BOOT_NURSERY = (
+_BOOT_FORK_SERVER = (
     _BOOT + "from turngym.envs.vector.backends.forking.forks import serve; "
     "from turngym.envs.vector.backends.worker import main; "
     "main(*serve(int(sys.argv[2])))"
@@ -84,21 +85,21 @@ class _Interpreter(Child):
 
 
 class _Forked(Child):
-    """A worker that the nursery forks; its id becomes known a little later.
+    """A worker that the fork server forks; its id becomes known a little later.
 
     Args:
-        nursery: The nursery.
+        fork_server: The fork server.
     """
 
-    def __init__(self, nursery: Nursery) -> None:
-        self.nursery = nursery
+    def __init__(self, fork_server: ForkServer) -> None:
+        self.fork_server = fork_server
         self.known_pid = 0
         self.code: int | None = None
 
     @property
     def pid(self) -> int:
         while not self.known_pid and self.code is None:
-            self.nursery.listen(None)
+            self.fork_server.listen(None)
         return self.known_pid
 
     def poll(self) -> int | None:
@@ -108,15 +109,15 @@ class _Forked(Child):
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while self.code is None:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not self.nursery.listen(left, self) and self.code is None and left == 0.0:
+            if not self.fork_server.listen(left, self) and self.code is None and left == 0.0:
                 return None
         return self.code
 
     def release(self) -> None:
-        self.nursery.release(self)
+        self.fork_server.release(self)
 
 
-class Nursery:
+class ForkServer:
     """Starts worker processes; where the system does not suit forking, each is an interpreter of its own."""
 
     def __init__(self) -> None:
@@ -132,7 +133,7 @@ class Nursery:
         """
         if sys.platform != "linux":
             return _Interpreter(files)
-        for _ in range(2):  # the nursery itself may have been killed
+        for _ in range(2):  # the fork server itself may have been killed
             if self._process is None:
                 self._open()
             with contextlib.suppress(OSError):
@@ -146,14 +147,14 @@ class Nursery:
     def _open(self) -> None:
         self._control, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with far:
-            self._process = _interpreter(_BOOT_NURSERY, (far.fileno(),))
+            self._process = _interpreter(_BOOT_FORK_SERVER, (far.fileno(),))
 
     def listen(self, timeout_seconds: float | None, child: _Forked | None = None) -> bool:
-        """Take one note of the nursery; returns whether one has come in time.
+        """Take one note of the fork server; returns whether one has come in time.
 
         Args:
             timeout_seconds: How long to wait for it; None waits.
-            child: The worker that is asked for, in case that the nursery was killed and nobody knows its exit code.
+            child: The worker that is asked for, in case that the fork server was killed and nobody knows its exit code.
 
         Raises:
             TurngymError: The system has no room for another process.
@@ -182,7 +183,7 @@ class Nursery:
         return True
 
     def release(self, child: _Forked) -> None:
-        """Let the nursery give up the process id of a worker, as soon as it has ended."""
+        """Let the fork server give up the process id of a worker, as soon as it has ended."""
         if self._process is not None and child.pid:
             self._living.pop(child.pid, None)
             with contextlib.suppress(OSError):
@@ -190,7 +191,7 @@ class Nursery:
                 self._control.send(NOTE.pack(0, child.pid))
 
     def close(self) -> None:
-        """End the nursery; the workers that it has started stay."""
+        """End the fork server; the workers that it has started stay."""
         if self._process is None:
             return
         self._control.close()
@@ -221,3 +222,6 @@ def _interpreter(code: str, files: tuple[int, ...]) -> subprocess.Popen[bytes]:
         pass_fds=files,
         start_new_session=True,
     )
+
+
+__getattr__ = renamed_names(__name__, {"Nursery": "ForkServer"})

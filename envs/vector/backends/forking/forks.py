@@ -1,4 +1,4 @@
-"""The nursery's own process: it forks a worker for every request, and tells of those that end."""
+"""The fork server's own process: it forks a worker for every request, and tells of those that end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def serve(control_file: int) -> tuple[int, int]:
     """Fork a worker for every pair of descriptors that arrives, and tell of those that end.
 
     Returns:
-        The descriptors, in each forked process; never in the nursery, which ends with its vector.
+        The descriptors, in each forked process; never in the fork server, which ends with its vector.
     """
     control = socket.socket(fileno=control_file)
     wake, waker = os.pipe()

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from turngym.envs.vector.backends.channel import Channel, encode
-from turngym.envs.vector.backends.forking.fork_server import Nursery
+from turngym.envs.vector.backends.forking.fork_server import ForkServer
 from turngym.envs.vector.backends.worker import STARTING, Board
 
 
@@ -18,19 +18,19 @@ class Handle:
     """One running worker process.
 
     Args:
-        nursery: Starts it.
+        fork_server: Starts it.
         makers: The makers of its slots by index, as Gymnasium's ``CloudpickleWrapper``, pickled.
         memory_limit_mib: Memory it may allocate, in MiB; None for no limit.
     """
 
-    def __init__(self, nursery: Nursery, makers: bytes, memory_limit_mib: int | None) -> None:
+    def __init__(self, fork_server: ForkServer, makers: bytes, memory_limit_mib: int | None) -> None:
         self._code: int | None = None
         near, far = socket.socketpair()
         with far, tempfile.TemporaryFile() as file:
             file.truncate(Board.SIZE)
             self.board = Board(file.fileno())
             self.board.write(STARTING)
-            self._process = nursery.start((far.fileno(), file.fileno()))
+            self._process = fork_server.start((far.fileno(), file.fileno()))
         self.channel = Channel(near)
         surroundings = sys.path, dict(os.environ), os.getcwd()
         with contextlib.suppress(OSError):  # a worker that is dead already is noticed when it is read

@@ -55,7 +55,7 @@ class _Started:
 _started: dict[str, _Started] = {}
 
 
-class Session:
+class RaySession:
     """One vector's use of Ray.
 
     Args:

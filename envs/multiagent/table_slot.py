@@ -13,6 +13,7 @@ from turngym.envs.multiagent.requests import RequestBook
 from turngym.envs.multiagent.seating import Seating
 from turngym.envs.multiagent.table import SeatRequest, Table
 from turngym.errors import ConfigError
+from turngym.exports import renamed_names
 from turngym.seeding import stream_seed
 from turngym.types import Info, JSONValue
 
@@ -28,7 +29,7 @@ class _OpenStep:
     reason: str
 
 
-class Desk:
+class TableSlot:
     """Plays the games of one table. What the rules or a player raise ends the game at this table and nothing else.
 
     Args:
@@ -270,3 +271,6 @@ class Desk:
 def to_bytes(state: JSONValue) -> bytes:
     """Return a state as the bytes of a snapshot."""
     return json.dumps({"format": 1, **state}, sort_keys=True).encode()
+
+
+__getattr__ = renamed_names(__name__, {"Desk": "TableSlot"})
