@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 from turngym.exports import lazy_names
 
 if TYPE_CHECKING:
-    from turngym.agents.backends import AgentSettings, make_agent
     from turngym.agents.core import Agent, Decision, Request
-    from turngym.agents.groups import group_specs, play_groups
-    from turngym.agents.models import LanguageModel, load_model
+    from turngym.agents.episodes.groups import group_specs, play_groups
+    from turngym.agents.models.loading import LanguageModel, load_model
+    from turngym.agents.players import AgentSettings, make_agent
     from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "turngym.agents.backends": ("AgentSettings", "make_agent"),
+            "turngym.agents.players": ("AgentSettings", "make_agent"),
             "turngym.agents.core": ("Agent", "Decision", "Request"),
-            "turngym.agents.groups": ("group_specs", "play_groups"),
-            "turngym.agents.models": ("LanguageModel", "load_model"),
+            "turngym.agents.episodes.groups": ("group_specs", "play_groups"),
+            "turngym.agents.models.loading": ("LanguageModel", "load_model"),
             "turngym.agents.trajectory": ("EpisodeSpec", "Trajectory", "Turn"),
         },
     )

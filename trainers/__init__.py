@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING
 from turngym.exports import lazy_names
 
 if TYPE_CHECKING:
-    from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need, Term
     from turngym.trainers.algorithms import ALGORITHMS, build
-    from turngym.trainers.config import TrainConfig
-    from turngym.trainers.job import train
-    from turngym.trainers.learner import Learner
-    from turngym.trainers.modifier import Modifier
-    from turngym.trainers.prepared import PreparedBatch, prepare
-    from turngym.trainers.scoring import Critic
-    from turngym.trainers.turn_table import TurnTable
-    from turngym.trainers.update_config import UpdateConfig
+    from turngym.trainers.algorithms.base.modifier import Modifier
+    from turngym.trainers.core.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need, Term
+    from turngym.trainers.core.turn_table import TurnTable
+    from turngym.trainers.core.update_config import UpdateConfig
+    from turngym.trainers.engine.learner import Learner
+    from turngym.trainers.engine.prepared import PreparedBatch, prepare
+    from turngym.trainers.engine.scoring import Critic
+    from turngym.trainers.loop.job import train
+    from turngym.trainers.settings.config import TrainConfig
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "turngym.trainers.algorithm": ("Algorithm", "Credit", "LossInputs", "LossOutput", "Need", "Term"),
+            "turngym.trainers.core.algorithm": ("Algorithm", "Credit", "LossInputs", "LossOutput", "Need", "Term"),
             "turngym.trainers.algorithms": ("ALGORITHMS", "build"),
-            "turngym.trainers.config": ("TrainConfig",),
-            "turngym.trainers.job": ("train",),
-            "turngym.trainers.learner": ("Learner",),
-            "turngym.trainers.modifier": ("Modifier",),
-            "turngym.trainers.prepared": ("PreparedBatch", "prepare"),
-            "turngym.trainers.scoring": ("Critic",),
-            "turngym.trainers.turn_table": ("TurnTable",),
-            "turngym.trainers.update_config": ("UpdateConfig",),
+            "turngym.trainers.settings.config": ("TrainConfig",),
+            "turngym.trainers.loop.job": ("train",),
+            "turngym.trainers.engine.learner": ("Learner",),
+            "turngym.trainers.algorithms.base.modifier": ("Modifier",),
+            "turngym.trainers.engine.prepared": ("PreparedBatch", "prepare"),
+            "turngym.trainers.engine.scoring": ("Critic",),
+            "turngym.trainers.core.turn_table": ("TurnTable",),
+            "turngym.trainers.core.update_config": ("UpdateConfig",),
         },
     )
 

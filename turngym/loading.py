@@ -72,7 +72,7 @@ def is_own(text: str, registry: Registry[Any]) -> bool:
     Registered names come first. A name with a dot before the colon, or that of a module that can be found, is of one's
     own; any other is taken for a misspelt registered one.
 
-    >>> from turngym.agents.backends import BACKENDS
+    >>> from turngym.agents.players import BACKENDS
     >>> [is_own(text, BACKENDS) for text in ("random", "scripted:up", "json:loads", "mine/agent.py:Mine")]
     [False, False, True, True]
     """

@@ -12,8 +12,8 @@ import dataclasses
 import math
 from typing import Any, Protocol, runtime_checkable
 
-from turngym.agents.backends import AgentSettings
 from turngym.agents.core import Agent
+from turngym.agents.players import AgentSettings
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.usage import Usage
 from turngym.errors import ConfigError

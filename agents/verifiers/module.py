@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from turngym.agents.backends import AgentSettings
-from turngym.agents.backends.module import place_of
 from turngym.agents.core import Agent
+from turngym.agents.players import AgentSettings
+from turngym.agents.players.module import place_of
 from turngym.agents.verifiers import VERIFIERS, Verifier, own_verifier
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from turngym.agents.backends import AgentSettings
 from turngym.agents.core import Agent
+from turngym.agents.players import AgentSettings
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.verifiers import VERIFIERS
 

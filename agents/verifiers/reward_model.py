@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from turngym.agents.backends import AgentSettings
 from turngym.agents.core import Agent
+from turngym.agents.players import AgentSettings
 from turngym.agents.verifiers import VERIFIERS, Verifier
 from turngym.loading import Wanted, load_object
 
-_LOAD = "turngym.trainers.rewarding.verifier:load_verifier"
+_LOAD = "turngym.trainers.reward_models.base.verifier:load_verifier"
 """By name, since agents know nothing of training."""
 
 

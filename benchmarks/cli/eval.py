@@ -13,11 +13,11 @@ from typing import Literal
 from rich.console import Console
 from tyro.conf import Positional
 
-from turngym.agents.backends import AgentSettings, make_agent, settings_for
-from turngym.agents.backends.expert import ExpertAgent
-from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent, EagerAgent
-from turngym.agents.styles import make_style
+from turngym.agents.players import AgentSettings, make_agent, settings_for
+from turngym.agents.players.expert import ExpertAgent
+from turngym.agents.players.random import RandomAgent
+from turngym.agents.prompting.styles import make_style
 from turngym.agents.verifiers import Verifier, make_verifier
 from turngym.benchmarks.cli.options.parsing import Pairs, Specs, as_pairs, find_env, key_values, make_text_env, parse
 from turngym.benchmarks.cli.options.prompts import prompt_settings

@@ -16,9 +16,9 @@ from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.errors import ConfigError, RunFolderExists
 from turngym.storage.folders import require_folder
 from turngym.terminal.output import print_json
+from turngym.trainers.core.wording import counted
 from turngym.trainers.reward_models import make_reward_model, reward_model_class
-from turngym.trainers.rewarding.recordings import read_trajectories
-from turngym.trainers.wording import counted
+from turngym.trainers.reward_models.base.recordings import read_trajectories
 
 USES_OWN_MODULES = True  # a reward model may be one of the user's own; the episodes name nothing
 

@@ -16,9 +16,9 @@ from turngym.benchmarks.cli.options.parsing import parse
 from turngym.errors import ConfigError, RunFolderExists
 from turngym.storage.folders import require_folder
 from turngym.terminal.output import print_json
-from turngym.trainers.rewarding.labels import find_recipes, label_progress, with_progress
-from turngym.trainers.rewarding.recordings import read_trajectories, write_trajectories
-from turngym.trainers.wording import counted
+from turngym.trainers.core.wording import counted
+from turngym.trainers.reward_models.base.labels import find_recipes, label_progress, with_progress
+from turngym.trainers.reward_models.base.recordings import read_trajectories, write_trajectories
 
 RECIPES, LABELLED = "recipes.json", "labelled.jsonl"
 

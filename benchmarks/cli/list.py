@@ -87,14 +87,14 @@ def algorithms() -> list[Row]:
 
 def backends() -> list[Row]:
     """Return what can follow ``--agent``."""
-    from turngym.agents.backends import BACKENDS
+    from turngym.agents.players import BACKENDS
 
     return _registered(BACKENDS)
 
 
 def styles() -> list[Row]:
     """Return the styles of prompting."""
-    from turngym.agents.styles import STYLES
+    from turngym.agents.prompting.styles import STYLES
 
     return _registered(STYLES)
 

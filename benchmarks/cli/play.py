@@ -14,8 +14,8 @@ import numpy as np
 from rich.console import Console
 from tyro.conf import Positional
 
-from turngym.agents.backends import make_agent
 from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.players import make_agent
 from turngym.benchmarks.cli import eval as evaluation
 from turngym.benchmarks.cli.options.parsing import Pairs, Specs, key_values, parse, text_env_maker
 from turngym.benchmarks.cli.options.trained_models import environment_as_trained, tell

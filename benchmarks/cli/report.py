@@ -65,9 +65,9 @@ def kind_of(folder: Path) -> Kind:
 
 def _write_run(folder: Path, target: Path) -> None:
     try:
-        from turngym.trainers.findings import read_run
-        from turngym.trainers.report import write_report
-        from turngym.trainers.run_folder import RunFolder
+        from turngym.trainers.records.run_folder import RunFolder
+        from turngym.trainers.report.findings import read_run
+        from turngym.trainers.report.run import write_report
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"the report of a run draws a curve, which needs {error.name}: pip install 'turngym[train]'."

@@ -29,8 +29,8 @@ from turngym.terminal.interrupted import INTERRUPTED
 from turngym.terminal.output import print_json
 
 if TYPE_CHECKING:
-    from turngym.trainers.config import TrainConfig
-    from turngym.trainers.presets import Choice
+    from turngym.trainers.settings.config import TrainConfig
+    from turngym.trainers.settings.presets import Choice
 
 USES_OWN_MODULES = True
 _STOPPED = 3
@@ -76,9 +76,9 @@ def main(argv: Sequence[str]) -> int:
     config, run_dir, resume = parse_train(argv)
     with _training_packages():
         from turngym.benchmarks.cli.terminal.training import evaluation_command, result_as_json, result_sentence
-        from turngym.trainers.job import train
-        from turngym.trainers.presets import preset_sentence
-        from turngym.trainers.run_folder import RunFolder
+        from turngym.trainers.loop.job import train
+        from turngym.trainers.records.run_folder import RunFolder
+        from turngym.trainers.settings.presets import preset_sentence
     console = Console(highlight=False)
     if not resume:
         console.print(preset_sentence(config), markup=False, soft_wrap=True)
@@ -122,9 +122,9 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
         MissingExtra: The packages that training needs are not installed.
     """
     with _training_packages():
-        from turngym.trainers.config import QUICKSTART_ENV, TrainConfig
-        from turngym.trainers.presets import with_preset
-        from turngym.trainers.run_folder import RunFolder
+        from turngym.trainers.records.run_folder import RunFolder
+        from turngym.trainers.settings.config import QUICKSTART_ENV, TrainConfig
+        from turngym.trainers.settings.presets import with_preset
     env = _given(argv, "env", "game")
     start = TrainConfig() if env in (None, QUICKSTART_ENV) else TrainConfig(env=env, env_options={})
     default = "rae" if is_game(start.env) else start.algorithm
@@ -143,8 +143,8 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
 
 def _choice(argv: Sequence[str]) -> Choice:
     """Return the preset that is asked for, or the one for the model; a model that cannot be read is refused later."""
-    from turngym.trainers.config import EMBEDDED
-    from turngym.trainers.presets import PRESETS, Choice, preset_for
+    from turngym.trainers.settings.config import EMBEDDED
+    from turngym.trainers.settings.presets import PRESETS, Choice, preset_for
 
     model, given = _given(argv, "model"), _given(argv, "preset")
     for name in PRESETS:
@@ -152,7 +152,7 @@ def _choice(argv: Sequence[str]) -> Choice:
             return Choice(name, "it was asked for")
     if model in (None, EMBEDDED):
         return Choice("quickstart", "no other model than the embedded one was given")
-    from turngym.agents.model_size import parameter_count
+    from turngym.agents.models.size import parameter_count
 
     try:
         return preset_for(parameter_count(model), has_adapters=_given(argv, "lora-rank") not in (None, "0"))
@@ -170,7 +170,7 @@ def default_run_dir(config: TrainConfig) -> Path:
 
 def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path | None]:
     from turngym.trainers.algorithms import build, parts
-    from turngym.trainers.config import TrainConfig
+    from turngym.trainers.settings.config import TrainConfig
 
     kinds = dict(parts(start.algorithm))
     methods = {name: kind(**start.algorithm_options.get(name, {})) for name, kind in kinds.items()}

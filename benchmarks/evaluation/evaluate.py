@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from turngym.agents.backends import AgentSettings, make_agent, settings_for
-from turngym.agents.backends.expert import ExpertAgent
-from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent, EagerAgent
-from turngym.agents.rollout import Schedule
+from turngym.agents.episodes.rollout import Schedule
+from turngym.agents.players import AgentSettings, make_agent, settings_for
+from turngym.agents.players.expert import ExpertAgent
+from turngym.agents.players.random import RandomAgent
 from turngym.benchmarks.evaluation.plan import Execution, make_plan
 from turngym.benchmarks.evaluation.records import Evaluation
 from turngym.benchmarks.evaluation.run import EvaluationRun
@@ -53,7 +53,7 @@ def evaluate(
         baselines: Also play the random and the expert agent on the same tasks.
         out: A folder for metadata, configuration, results, episodes and transcripts; nothing is written unless given.
         resume: Continue the evaluation in that folder.
-        **settings: Fields of :class:`~turngym.agents.backends.AgentSettings` for an agent given by name, such as
+        **settings: Fields of :class:`~turngym.agents.players.AgentSettings` for an agent given by name, such as
             ``temperature`` (0 unless given), ``max_new_tokens``, ``format`` and ``prompt``.
 
     Raises:

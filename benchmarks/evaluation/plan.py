@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from turngym.agents.core import Agent
-from turngym.agents.evaluate import open_vector, play_all, summarise_records
-from turngym.agents.rollout import Schedule
-from turngym.agents.styled_agent import learns_between_tries
+from turngym.agents.episodes.evaluate import open_vector, play_all, summarise_records
+from turngym.agents.episodes.rollout import Schedule
+from turngym.agents.players.styled import learns_between_tries
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation.folder import Key

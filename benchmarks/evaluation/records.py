@@ -16,14 +16,14 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from turngym.agents.backends import AgentSettings
-from turngym.agents.best_of import best_of
 from turngym.agents.core import Agent
-from turngym.agents.evaluate import EvaluationResult, record_of
+from turngym.agents.episodes.best_of import best_of
+from turngym.agents.episodes.evaluate import EvaluationResult, record_of
+from turngym.agents.episodes.pass_k import repeated_attempts
 from turngym.agents.intervals import Estimate
-from turngym.agents.pass_k import repeated_attempts
-from turngym.agents.styled_agent import StyledAgent
-from turngym.agents.styles import prompt_hash
+from turngym.agents.players import AgentSettings
+from turngym.agents.players.styled import StyledAgent
+from turngym.agents.prompting.styles import prompt_hash
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.usage import Usage, usage_of
 from turngym.agents.verifiers import Verdict

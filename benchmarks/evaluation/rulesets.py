@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from turngym.agents.evaluate import Guarded, guarded_slot
+from turngym.agents.episodes.evaluate import Guarded, guarded_slot
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.table import Table

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from turngym.agents.backends import AgentSettings
 from turngym.agents.core import Agent
-from turngym.agents.styled_agent import learns_between_tries
+from turngym.agents.players import AgentSettings
+from turngym.agents.players.styled import learns_between_tries
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.verifiers import Verdict, Verifier
 from turngym.benchmarks.evaluation.folder import EvaluationFolder, Key

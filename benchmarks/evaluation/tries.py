@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from turngym.agents.core import Agent
-from turngym.agents.styled_agent import StyledAgent, learns_between_tries
-from turngym.agents.styles import Told, Try
+from turngym.agents.players.styled import StyledAgent, learns_between_tries
+from turngym.agents.prompting.styles import Told, Try
 from turngym.benchmarks.evaluation.folder import Key
 from turngym.errors import ConfigError
 

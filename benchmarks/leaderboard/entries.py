@@ -14,10 +14,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from turngym.agents.best_of import best_of
-from turngym.agents.evaluate import EvaluationResult, summarise_records
+from turngym.agents.episodes.best_of import best_of
+from turngym.agents.episodes.evaluate import EvaluationResult, summarise_records
+from turngym.agents.episodes.pass_k import repeated_attempts
 from turngym.agents.intervals import Estimate
-from turngym.agents.pass_k import repeated_attempts
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation.submission import REQUIRED, Submission, in_order, key_of, load_submission
 from turngym.benchmarks.statistics.estimates import equal_weight_mean, mean_of_few

@@ -25,7 +25,7 @@ from turngym.benchmarks.pages.tables import (
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
-from turngym.trainers.wording import UNKNOWN, counted
+from turngym.trainers.core.wording import UNKNOWN, counted
 from turngym.web.html import Html, details, join, tag
 
 _SHOWN_FAULTS = 10

@@ -24,7 +24,7 @@ from turngym.benchmarks.pages.tables import (
     sortable_table,
 )
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
-from turngym.trainers.wording import counted
+from turngym.trainers.core.wording import counted
 from turngym.web.html import Html, details, join, tag
 
 HELP = (

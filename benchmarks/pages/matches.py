@@ -20,7 +20,7 @@ from turngym.benchmarks.pages.tables import (
 )
 from turngym.benchmarks.statistics.estimates import read_estimate
 from turngym.benchmarks.tournaments.tables import side_name
-from turngym.trainers.wording import UNKNOWN, counted
+from turngym.trainers.core.wording import UNKNOWN, counted
 from turngym.web.html import Html, details, tag
 
 _WIN, _ELO = Axis(0, 1), 400.0

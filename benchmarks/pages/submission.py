@@ -11,7 +11,7 @@ from turngym.agents.intervals import Estimate
 from turngym.benchmarks.leaderboard.entries import Entry
 from turngym.benchmarks.leaderboard.table import Group
 from turngym.benchmarks.pages.tables import badge, facts, figure, interval_text
-from turngym.trainers.wording import UNKNOWN, counted, number
+from turngym.trainers.core.wording import UNKNOWN, counted, number
 from turngym.web.html import Html, tag
 
 SECONDS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))

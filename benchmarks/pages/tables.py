@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from turngym.agents.intervals import Estimate
-from turngym.trainers.wording import UNKNOWN
+from turngym.trainers.core.wording import UNKNOWN
 from turngym.web.html import Html, join, tag
 
 Direction = Literal["ascending", "descending"]

@@ -20,7 +20,7 @@ from turngym.benchmarks.tournaments.submission import PlayedTournament, read_tou
 from turngym.benchmarks.tournaments.tables import remarks
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
-from turngym.trainers.wording import counted
+from turngym.trainers.core.wording import counted
 from turngym.web.html import Html, details, tag
 
 HELP = (

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from turngym.agents.core import Agent
-from turngym.agents.evaluate import EvaluationResult, distinct_instances, evaluate
+from turngym.agents.episodes.evaluate import EvaluationResult, distinct_instances, evaluate
+from turngym.agents.episodes.rollout import Schedule
 from turngym.agents.intervals import Estimate
-from turngym.agents.rollout import Schedule
 from turngym.agents.trajectory import Trajectory
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.errors import ConfigError

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from turngym.agents.backends import AgentSettings
+from turngym.agents.players import AgentSettings
 from turngym.benchmarks.evaluation.rulesets import game_ruleset_hash
 from turngym.benchmarks.tournaments.pairings import Match, fitting_pairing, schedule
 from turngym.envs.multiagent.game import Game

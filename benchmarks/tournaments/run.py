@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.core import Decision, Request
-from turngym.agents.seat_player import PlayerFault, SeatPlayer, act_together
+from turngym.agents.episodes.seat_player import PlayerFault, SeatPlayer, act_together
 from turngym.benchmarks.tournaments.folder import TournamentFolder
 from turngym.benchmarks.tournaments.pairings import Match, teams_of
 from turngym.benchmarks.tournaments.plan import TournamentPlan

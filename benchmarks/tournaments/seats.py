@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from turngym.agents.backends import BACKENDS, AgentSettings, make_agent
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.seat_player import SeatPlayer
-from turngym.agents.styled_agent import learns_between_tries
+from turngym.agents.episodes.seat_player import SeatPlayer
+from turngym.agents.episodes.turn_writer import TurnWriter
+from turngym.agents.players import BACKENDS, AgentSettings, make_agent
+from turngym.agents.players.styled import learns_between_tries
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
-from turngym.agents.turn_writer import TurnWriter
 from turngym.benchmarks.tournaments.pairings import Match
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.hosted import HostedTable

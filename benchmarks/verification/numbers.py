@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from turngym.agents.backends.expert import ExpertAgent
-from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent
-from turngym.agents.evaluate import EvaluationResult, summarise_records
+from turngym.agents.episodes.evaluate import EvaluationResult, summarise_records
+from turngym.agents.players.expert import ExpertAgent
+from turngym.agents.players.random import RandomAgent
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation.plan import Plan
 from turngym.benchmarks.evaluation.records import metrics

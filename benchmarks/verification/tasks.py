@@ -9,7 +9,7 @@ from typing import Any
 
 import gymnasium
 
-from turngym.agents.styles import prompt_hash
+from turngym.agents.prompting.styles import prompt_hash
 from turngym.benchmarks.evaluation.remade import CANNOT_BE_MADE, refused
 from turngym.benchmarks.evaluation.rulesets import ruleset_hash
 from turngym.benchmarks.evaluation.submission import TRANSCRIPTS, Submission, key_of

@@ -26,7 +26,7 @@ def _first(*candidates: str) -> str:
 PACKAGES = ("turngym", "turngym.envs", "turngym.wrappers", "turngym.agents", "turngym.trainers", "turngym.benchmarks")
 METHODS = "trainers/algorithms"
 REWARD_MODELS = "trainers/reward_models"
-INTEGRATIONS = _first("trainers/integrations", "trainers/plugins")
+INTEGRATIONS = _first("trainers/integrations", "trainers/integrations")
 SINGLE = {
     "trainers/METRICS.md": "reference/metrics.md",
     "trainers/PRESETS.md": "reference/presets.md",

@@ -9,10 +9,10 @@ import torch
 from small import agent_of, group_specs, small_model, sokoban_vector
 from worker_envs import DiesWhenRestored, Unsaved
 
-from turngym.agents.backends import AgentSettings, make_agent
-from turngym.agents.backends.transformers import transformers_agent
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.rollout import rollout
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.players import AgentSettings, make_agent
+from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, SnapshotUnsupported

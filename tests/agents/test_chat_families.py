@@ -7,8 +7,8 @@ import pytest
 from chat_model_folders import FAMILIES, family_folder, family_model
 
 from turngym.__main__ import main
-from turngym.agents.chat_template import ChatTemplate
-from turngym.agents.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
+from turngym.agents.prompting.chat_template import ChatTemplate
+from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
 from turngym.errors import ConfigError, PromptWarning
 
 each_family = pytest.mark.parametrize("name", FAMILIES)
@@ -85,7 +85,7 @@ def test_thinking_is_kept_as_sampled_or_stripped() -> None:
     assert said in text_of(kept, kept.prompt(Memory([PastTurn("a wall", said)], ids), "a door", {}, ""))
     model = family_model("qwen")
     from turngym.agents.core import Request
-    from turngym.agents.model_agent import ModelAgent
+    from turngym.agents.models.agent import ModelAgent
 
     for config, shown in (
         ({"mode": "conversation", "thinking": "strip"}, "assistant\n<action>up</action><|im_end|>"),

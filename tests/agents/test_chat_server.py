@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from chat_servers import Reply, chat_server
 
-from turngym.agents.chat_server import CallFailed, ChatServer, read_answer, retry_after
-from turngym.agents.server_config import read_address
+from turngym.agents.servers.client import CallFailed, ChatServer, read_answer, retry_after
+from turngym.agents.servers.config import read_address
 from turngym.seeding import stream
 
 KEY = "secret-key-of-the-tests"

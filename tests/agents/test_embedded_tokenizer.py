@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngym.agents.embedded import END, build_tokenizer
+from turngym.agents.models.embedded import END, build_tokenizer
 
 TEXTS = ["Question: Who founded Alothea University?", "<answer>Hesavane Aludora</answer>", "a  b\n c\td"] * 3
 TOKENIZERS = {apart: build_tokenizer(TEXTS, 400, words_apart=apart) for apart in (False, True)}

@@ -6,12 +6,12 @@ import pytest
 from small import agent_of, small_model
 from worker_envs import Fork
 
-from turngym.agents.backends.expert import GIVEN_UP, ExpertAgent
-from turngym.agents.rollout import rollout
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.players.expert import GIVEN_UP, ExpertAgent
 from turngym.agents.trajectory import EpisodeSpec
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.errors import ConfigError
-from turngym.trainers.sft import demonstrations
+from turngym.trainers.loop.sft import demonstrations
 
 
 @pytest.fixture(params=["sync", "process"])

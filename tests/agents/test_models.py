@@ -7,9 +7,9 @@ import pytest
 import torch
 from small import TEXTS, agent_of, group_specs, small_model, sokoban_vector
 
-from turngym.agents.backends import AgentSettings, make_agent
-from turngym.agents.models import load_model
-from turngym.agents.rollout import rollout
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.models.loading import load_model
+from turngym.agents.players import AgentSettings, make_agent
 from turngym.errors import ConfigError, ModelError
 
 

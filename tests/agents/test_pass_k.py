@@ -4,8 +4,8 @@ from itertools import combinations
 
 import pytest
 
+from turngym.agents.episodes.pass_k import pass_at_k, pass_hat_k, repeated_attempts, told_ks
 from turngym.agents.intervals import cluster_bootstrap
-from turngym.agents.pass_k import pass_at_k, pass_hat_k, repeated_attempts, told_ks
 from turngym.seeding import stream
 
 

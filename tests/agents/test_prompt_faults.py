@@ -7,17 +7,17 @@ from chat_servers import Reply, chat_server
 from small import small_model
 from worker_envs import Odd, Surrogate
 
-from turngym.agents.backends import AgentSettings, make_agent
-from turngym.agents.backends.transformers import transformers_agent
 from turngym.agents.core import Agent
-from turngym.agents.evaluate import play_all, summarise
-from turngym.agents.rollout import rollout
-from turngym.agents.self_play import LEARNER, GameSpec, SelfPlay
-from turngym.agents.styled_agent import styled
+from turngym.agents.episodes.evaluate import play_all, summarise
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.episodes.self_play import LEARNER, GameSpec, SelfPlay
+from turngym.agents.players import AgentSettings, make_agent
+from turngym.agents.players.styled import styled
+from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.trajectory import EpisodeSpec
 from turngym.envs.tablegames.kuhn_poker import KuhnPoker
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.trainers.sft import DemonstrationAgent
+from turngym.trainers.loop.sft import DemonstrationAgent
 
 RAISING = (
     "{% for m in messages %}{% if 'poison' in m.content %}{{ raise_exception('this text is not for me') }}{% endif %}"

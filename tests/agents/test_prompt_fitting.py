@@ -17,23 +17,23 @@ from small import TEXTS, group_specs, small_model, sokoban_vector
 from transformers import PreTrainedTokenizerBase
 
 from turngym.__main__ import main
-from turngym.agents.backends import AgentSettings
-from turngym.agents.backends.transformers import transformers_agent
 from turngym.agents.chat import Message, guessed_tokens
 from turngym.agents.core import Request
-from turngym.agents.generate import Completion
-from turngym.agents.model_agent import ModelAgent
-from turngym.agents.model_settings import model_settings
-from turngym.agents.models import TokenizerOnly
-from turngym.agents.prompt_fitting import Gap, gap_for, note_of
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.generate import Completion
+from turngym.agents.models.loading import TokenizerOnly
+from turngym.agents.models.settings import model_settings
+from turngym.agents.players import AgentSettings
+from turngym.agents.players.styled import styled
+from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.prompt_text import PromptConfig
-from turngym.agents.prompts import Memory, PastTurn, PromptBuilder
-from turngym.agents.rollout import rollout
-from turngym.agents.styled_agent import styled
-from turngym.agents.styles import make_style
+from turngym.agents.prompting.fitting import Gap, gap_for, note_of
+from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder
+from turngym.agents.prompting.styles import make_style
 from turngym.errors import ConfigError, PromptTooLong
-from turngym.trainers.rows import build_rows
-from turngym.trainers.scoring import score
+from turngym.trainers.core.rows import build_rows
+from turngym.trainers.engine.scoring import score
 
 pytestmark = pytest.mark.filterwarnings("ignore::turngym.errors.PromptWarning")  # templates without a system role
 SHORTENING = ("drop_oldest", "drop_middle", "summary")

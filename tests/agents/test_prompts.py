@@ -3,7 +3,7 @@
 import pytest
 from small import TEXTS, small_model
 
-from turngym.agents.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
+from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
 from turngym.errors import ConfigError
 
 REWRITING = (

@@ -7,10 +7,10 @@ import pytest
 from small import agent_of, group_specs, small_model, sokoban_vector
 from toy_envs import Counter, Faulty
 
-from turngym.agents.backends import make_agent
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.evaluate import distinct_instances, evaluate, play_all, summarise
-from turngym.agents.rollout import rollout
+from turngym.agents.episodes.evaluate import distinct_instances, evaluate, play_all, summarise
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.players import make_agent
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, UnknownName

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.self_play import LEARNER, GameSpec, PlayerAgent, SelfPlay, seating_of
+from turngym.agents.episodes.self_play import LEARNER, GameSpec, PlayerAgent, SelfPlay, seating_of
+from turngym.agents.players.random import RandomAgent
 from turngym.agents.trajectory import Trajectory
 from turngym.envs.multiagent.game import Game
 from turngym.envs.tablegames.kuhn_poker.game import KuhnPoker
 from turngym.errors import ConfigError, UnknownName
-from turngym.trainers.turn_table import turn_table, usable
+from turngym.trainers.core.turn_table import turn_table, usable
 
 
 class Scripted(Agent):

@@ -11,7 +11,7 @@ import pytest
 from chat_servers import Body, Reply, chat_server
 
 from turngym.__main__ import main
-from turngym.agents.backends import AgentSettings, make_agent
+from turngym.agents.players import AgentSettings, make_agent
 from turngym.errors import ServerDown
 
 LAKE = "turngym/FrozenLake-v0"

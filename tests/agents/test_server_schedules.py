@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from chat_servers import Body, ChatServerForTests, Reply, agent_of, chaotic, chat_server, request
 
-from turngym.agents.chat_server import ChatServer
 from turngym.agents.core import Decision, Request
-from turngym.agents.evaluate import evaluate
+from turngym.agents.episodes.evaluate import evaluate
+from turngym.agents.models.sampling import Sampling
 from turngym.agents.prompt_text import PromptConfig
-from turngym.agents.sampling import Sampling
-from turngym.agents.server_agent import ServerAgent
-from turngym.agents.server_config import ServerConfig, read_address
+from turngym.agents.servers.agent import ServerAgent
+from turngym.agents.servers.client import ChatServer
+from turngym.agents.servers.config import ServerConfig, read_address
 from turngym.agents.usage import Usage
 
 

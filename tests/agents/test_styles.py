@@ -10,14 +10,14 @@ import pytest
 from chat_servers import QUICK, Body, ChatServerForTests, Reply, chat_server, request
 from small import small_model
 
-from turngym.agents.backends import AgentSettings, make_agent
-from turngym.agents.backends.transformers import transformers_agent
 from turngym.agents.chat import Message, guessed_tokens
 from turngym.agents.core import Agent, Decision
-from turngym.agents.prompt_fitting import note_of
-from turngym.agents.server_agent import ServerAgent
-from turngym.agents.styled_agent import StyledAgent, StyledServerAgent, styled
-from turngym.agents.styles import STYLES, Story, Told, Try, conversation, make_style, prompt_hash
+from turngym.agents.players import AgentSettings, make_agent
+from turngym.agents.players.styled import StyledAgent, StyledServerAgent, styled
+from turngym.agents.players.transformers import transformers_agent
+from turngym.agents.prompting.fitting import note_of
+from turngym.agents.prompting.styles import STYLES, Story, Told, Try, conversation, make_style, prompt_hash
+from turngym.agents.servers.agent import ServerAgent
 from turngym.agents.usage import Usage
 from turngym.errors import ConfigError, UnknownName
 

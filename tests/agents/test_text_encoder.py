@@ -9,8 +9,8 @@ from small import small_model
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 from transformers import ByT5Tokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from turngym.agents.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
-from turngym.agents.text_encoder import TextEncoder, any_of
+from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
+from turngym.agents.prompting.text_encoder import TextEncoder, any_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::turngym.errors.PromptWarning")
 ROLE_TEMPLATE = "{% for m in messages %}</s>{{ m.role }}: {{ m.content }}\n{% endfor %}</s>"

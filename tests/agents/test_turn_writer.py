@@ -10,9 +10,9 @@ import pytest
 
 from turngym.agents.chat import Note
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.rollout import rollout
-from turngym.agents.seat_player import SeatPlayer, act_together
-from turngym.agents.self_play import LEARNER, GameSpec, SelfPlay
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.episodes.seat_player import SeatPlayer, act_together
+from turngym.agents.episodes.self_play import LEARNER, GameSpec, SelfPlay
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.agents.usage import Usage
 from turngym.benchmarks.tournaments.pairings import Match
@@ -21,7 +21,7 @@ from turngym.envs.multiagent.players import Player, make_player
 from turngym.envs.multiagent.registration import make_game
 from turngym.envs.multiagent.table import Table
 from turngym.envs.vector import make_vec
-from turngym.trainers.plugins.episode import Episode, Task
+from turngym.trainers.integrations.episode import Episode, Task
 
 GAME, SEAT_ID, OPPONENT, SEED = "turngym/TicTacToe-v0", "turngym/TicTacToeSeat-v0", "first_legal", 5
 OPTIONS: dict[str, Any] = {"seat": "player_0", "opponents": OPPONENT}

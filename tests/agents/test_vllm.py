@@ -9,15 +9,15 @@ import torch
 from safetensors.torch import load_file
 from small import small_model
 
-from turngym.agents.generate import Completion, generate
-from turngym.agents.models import LanguageModel
-from turngym.agents.sampling import Sampling, turn_uniforms
+from turngym.agents.models.generate import Completion, generate
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.models.sampling import Sampling, turn_uniforms
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")
 
-from turngym.agents.vllm_config import VllmConfig  # noqa: E402
-from turngym.agents.vllm_sampler import VllmSampler  # noqa: E402
+from turngym.agents.models.vllm_config import VllmConfig  # noqa: E402
+from turngym.agents.models.vllm_sampler import VllmSampler  # noqa: E402
 from turngym.errors import ModelError  # noqa: E402
 
 SMALL = VllmConfig(max_model_len=512, kv_cache_gib=0.05)

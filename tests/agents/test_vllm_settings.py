@@ -11,15 +11,15 @@ from small import small_model
 from torch import nn
 
 from turngym.__main__ import main
-from turngym.agents.backends import AgentSettings, make_agent
-from turngym.agents.model_agent import ModelAgent
-from turngym.agents.models import load_model, load_vocabulary
-from turngym.agents.vllm_config import VllmConfig
-from turngym.agents.vllm_sampler import seed_of
-from turngym.agents.vllm_weights import require_shapes, shapes_of, stale_weights, with_head
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.loading import load_model, load_vocabulary
+from turngym.agents.models.vllm_config import VllmConfig
+from turngym.agents.models.vllm_sampler import seed_of
+from turngym.agents.models.vllm_weights import require_shapes, shapes_of, stale_weights, with_head
+from turngym.agents.players import AgentSettings, make_agent
 from turngym.benchmarks.cli.train import parse_train
 from turngym.errors import ConfigError, MissingExtra, ModelError
-from turngym.trainers.config import RolloutConfig, TrainConfig, config_from_json
+from turngym.trainers.settings.config import RolloutConfig, TrainConfig, config_from_json
 
 
 @pytest.fixture(scope="module")

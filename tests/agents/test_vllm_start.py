@@ -7,16 +7,16 @@ import pytest
 import torch
 from small import small_model
 
-from turngym.agents.backends import AgentSettings
-from turngym.agents.models import LanguageModel, load_vocabulary
-from turngym.agents.sampling import Sampling, turn_uniforms
+from turngym.agents.models.loading import LanguageModel, load_vocabulary
+from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.players import AgentSettings
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")
 
-from turngym.agents.backends.vllm import make  # noqa: E402
-from turngym.agents.vllm_config import VllmConfig  # noqa: E402
-from turngym.agents.vllm_sampler import VllmSampler  # noqa: E402
+from turngym.agents.models.vllm_config import VllmConfig  # noqa: E402
+from turngym.agents.models.vllm_sampler import VllmSampler  # noqa: E402
+from turngym.agents.players.vllm import make  # noqa: E402
 from turngym.errors import ConfigError, ModelError  # noqa: E402
 
 SMALL = VllmConfig(max_model_len=64, kv_cache_gib=0.05)

@@ -14,9 +14,9 @@ from small import small_model, sokoban_vector
 from toy_envs import Counter, Faulty
 
 from turngym.__main__ import main
-from turngym.agents.backends import make_agent
-from turngym.agents.evaluate import evaluate, write_episodes
-from turngym.agents.rollout import rollout
+from turngym.agents.episodes.evaluate import evaluate, write_episodes
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.players import make_agent
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.envs.core import TextEnv
 from turngym.envs.textgames.sokoban.env import Sokoban
@@ -24,7 +24,7 @@ from turngym.envs.transcript import replay, transcript
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, ModelError
 from turngym.trainers.algorithms import build
-from turngym.trainers.learner import Learner, UpdateConfig
+from turngym.trainers.engine.learner import Learner, UpdateConfig
 
 
 class Bonus(Counter):
@@ -136,8 +136,8 @@ def test_a_slot_that_dies_right_after_its_reset_is_a_fault_of_its_episode() -> N
 def test_a_mistyped_model_leaves_no_run_folder(tmp_path: Path) -> None:
     from dataclasses import replace
 
-    from turngym.trainers.config import TrainConfig
-    from turngym.trainers.job import train
+    from turngym.trainers.loop.job import train
+    from turngym.trainers.settings.config import TrainConfig
 
     config = replace(TrainConfig(), model=str(tmp_path / "typo"))
     with pytest.raises(ModelError, match="there is no model at"):
@@ -185,8 +185,8 @@ def test_minibatches_weigh_every_row_the_same_however_often_it_repeats() -> None
 
 
 def test_merged_adapters_give_the_logits_of_the_adapted_network(tmp_path: Path) -> None:
-    from turngym.agents.models import load_model
-    from turngym.trainers.setup import add_adapters, without_adapters
+    from turngym.agents.models.loading import load_model
+    from turngym.trainers.loop.setup import add_adapters, without_adapters
 
     model = small_model()
     adapted = add_adapters(model, 2, seed=0)

@@ -13,7 +13,7 @@ OWN = '''
 from turngym.agents import Agent, Decision
 from turngym.envs.multiagent import Player
 from turngym.trainers.algorithms.grpo import GRPO
-from turngym.trainers.rewarding.model import RewardConfig, RewardModel
+from turngym.trainers.reward_models.base.model import RewardConfig, RewardModel
 from turngym.wrappers import TextWrapper
 
 class Sure(Agent):

@@ -13,8 +13,8 @@ import pytest
 
 import turngym
 from turngym.__main__ import main
-from turngym.agents.backends import AgentSettings, make_agent
-from turngym.agents.backends.random import RandomAgent
+from turngym.agents.players import AgentSettings, make_agent
+from turngym.agents.players.random import RandomAgent
 from turngym.agents.verifiers import make_verifier
 from turngym.benchmarks.tournaments.seats import is_agent
 from turngym.envs.multiagent.players import make_player
@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import gymnasium
 
-from turngym.agents.backends import BACKENDS
+from turngym.agents.players import BACKENDS
 from turngym.agents.core import Agent, Decision
 from turngym.agents.verifiers import VERIFIERS
 from turngym.envs.multiagent.players import FirstLegalPlayer

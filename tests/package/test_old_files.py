@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from turngym.__main__ import main
 from turngym.envs.multiagent import make_aec
 from turngym.errors import MissingExtra
-from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.records.run_folder import RunFolder
 from turngym.wrappers import wrap
 from turngym.wrappers.recording.replay import replay_jsonl
 

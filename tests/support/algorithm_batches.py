@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, Need, Term
 from turngym.trainers.algorithms import ALGORITHMS, build
-from turngym.trainers.columns import lay_out_column
+from turngym.trainers.core.algorithm import Algorithm, Credit, LossInputs, Need, Term
+from turngym.trainers.core.columns import lay_out_column
+from turngym.trainers.core.turn_table import TurnTable, turn_table
 from turngym.trainers.functional import NORMALISATIONS, loss_weights
-from turngym.trainers.turn_table import TurnTable, turn_table
 
 torch.set_num_threads(1)
 

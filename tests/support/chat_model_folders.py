@@ -15,8 +15,8 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from turngym.agents.embedded import EmbeddedConfig, build_model
-from turngym.agents.models import LanguageModel
+from turngym.agents.models.embedded import EmbeddedConfig, build_model
+from turngym.agents.models.loading import LanguageModel
 
 torch.set_num_threads(1)
 

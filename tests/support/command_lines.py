@@ -12,7 +12,7 @@ import tyro
 
 from turngym.benchmarks.cli.train import _default_arguments
 from turngym.trainers.algorithms import parts
-from turngym.trainers.config import TrainConfig
+from turngym.trainers.settings.config import TrainConfig
 
 _POSITIONAL: Any = get_args(tyro.conf.Positional[int])[1]
 HANOI = "turngym/TowerOfHanoi-v0"

@@ -9,13 +9,13 @@ from typing import Any
 import injected
 import torch
 
-from turngym.agents.embedded import EmbeddedConfig
-from turngym.agents.models import LanguageModel
-from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig
-from turngym.trainers.job import train
-from turngym.trainers.learner import UpdateConfig
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.sft import SupervisedConfig
+from turngym.agents.models.embedded import EmbeddedConfig
+from turngym.agents.models.loading import LanguageModel
+from turngym.trainers.engine.learner import UpdateConfig
+from turngym.trainers.loop.job import train
+from turngym.trainers.loop.sft import SupervisedConfig
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 
 torch.set_num_threads(1)
 

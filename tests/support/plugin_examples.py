@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "trainers" / "plugins" / "examples"
+EXAMPLES = ROOT / "trainers" / "integrations" / "examples"
 
 
 def example(name: str) -> Any:

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import numpy as np
 
-from turngym.trainers.report import write_report
-from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report.run import write_report
 from turngym.web.html import VOID
 
 BEFORE = [0, 0, 1, 0, 1] * 8  # 16 of 40

@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-from turngym.agents.backends import AgentSettings
-from turngym.agents.backends.transformers import transformers_agent
-from turngym.agents.embedded import EmbeddedConfig, build_model, build_tokenizer
-from turngym.agents.model_agent import ModelAgent
-from turngym.agents.models import LanguageModel
-from turngym.agents.rollout import rollout
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.embedded import EmbeddedConfig, build_model, build_tokenizer
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.players import AgentSettings
+from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.vector import TextVectorEnv, make_vec
 

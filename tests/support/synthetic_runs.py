@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from turngym.agents.evaluate import summarise
+from turngym.agents.episodes.evaluate import summarise
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.trainers.config import TrainConfig
-from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import TrainConfig
 
 ENV = "turngym/Sokoban-v0"
 NASTY = "<script>alert(\"x\")</script> & 'quoted' \u2028 </pre></details> \x07 \u202etxt"

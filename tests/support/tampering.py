@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from turngym.agents.evaluate import summarise_records
+from turngym.agents.episodes.evaluate import summarise_records
 from turngym.benchmarks.evaluation.records import metrics
 from turngym.benchmarks.evaluation.submission import in_order
 from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from turngym.agents.backends import make_agent
+from turngym.agents.players import make_agent
 from turngym.benchmarks.evaluation.plan import Plan
 from turngym.benchmarks.evaluation.run import EvaluationRun
 from turngym.benchmarks.suites import Suite, SuiteEntry

@@ -10,15 +10,15 @@ from safetensors.torch import load_file, save_file
 from small import play, small_model
 from torch import Tensor, nn
 
-from turngym.agents.models import LanguageModel
+from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import CheckpointError
 from turngym.trainers.algorithms import build
-from turngym.trainers.checkpoint import load_checkpoint, save_checkpoint
-from turngym.trainers.learner import Learner, UpdateConfig
-from turngym.trainers.rows import build_rows
-from turngym.trainers.scoring import score
-from turngym.trainers.setup import add_adapters
+from turngym.trainers.core.rows import build_rows
+from turngym.trainers.engine.learner import Learner, UpdateConfig
+from turngym.trainers.engine.scoring import score
+from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint
+from turngym.trainers.loop.setup import add_adapters
 
 RANK = 2
 SETTINGS = UpdateConfig(learning_rate=1e-2, critic_learning_rate=1e-2)
@@ -164,7 +164,7 @@ def test_copies_of_an_unchanged_trunk_in_a_checkpoint_are_read(tmp_path: Path) -
 
 
 def test_a_frozen_self_shares_the_trunk(tmp_path: Path) -> None:
-    from turngym.trainers.past_selves import PastSelves
+    from turngym.trainers.loop.opponent_pool import PastSelves
 
     model: LanguageModel = add_adapters(small_model(), RANK, seed=0)
     past = PastSelves(keep=2, every=1)

@@ -9,27 +9,27 @@ import pytest
 import torch
 from small import group_specs, small_model, sokoban_vector
 
-from turngym.agents.backends import AgentSettings
-from turngym.agents.backends.transformers import transformers_agent
-from turngym.agents.models import LanguageModel
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.players import AgentSettings
+from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.prompt_text import PromptConfig
-from turngym.agents.rollout import rollout
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError, RunStopped
-from turngym.trainers import context
 from turngym.trainers.algorithms import build
-from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig
+from turngym.trainers.core import context
+from turngym.trainers.core.rows import build_batch, build_rows
+from turngym.trainers.core.turn_table import turn_table
+from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.engine.learner import Learner
+from turngym.trainers.engine.prepared import with_values
 from turngym.trainers.functional import NORMALISATIONS, loss_weights
-from turngym.trainers.learner import Learner
-from turngym.trainers.making import make_task
-from turngym.trainers.prepared import with_values
-from turngym.trainers.rollout_metrics import rollout_metrics
-from turngym.trainers.rows import build_batch, build_rows
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.setup import build_algorithm, build_learner
-from turngym.trainers.trainer import Trainer
-from turngym.trainers.turn_table import turn_table
-from turngym.trainers.update_config import UpdateConfig
+from turngym.trainers.loop.making import make_task
+from turngym.trainers.loop.setup import build_algorithm, build_learner
+from turngym.trainers.loop.trainer import Trainer
+from turngym.trainers.records.rollout_metrics import rollout_metrics
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 
 CONVERSATION = PromptConfig(mode="conversation", instructions=False)
 GROWING = AgentSettings(max_new_tokens=5, prompt=asdict(CONVERSATION))

@@ -9,11 +9,11 @@ from small import small_model
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.trainers.algorithms import build
-from turngym.trainers.learner import Learner
-from turngym.trainers.prepared import prepare
-from turngym.trainers.scoring import Critic
-from turngym.trainers.turn_table import turn_table
-from turngym.trainers.update_config import UpdateConfig
+from turngym.trainers.core.turn_table import turn_table
+from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.engine.learner import Learner
+from turngym.trainers.engine.prepared import prepare
+from turngym.trainers.engine.scoring import Critic
 
 
 def episode(number: int, reward: float, *turns: tuple[int, ...], **fields: Any) -> Trajectory:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from synthetic_runs import metrics_record, run_folder
 
 from turngym.errors import CheckpointError, ConfigError
-from turngym.trainers import curve as C
-from turngym.trainers.config import TrainConfig
-from turngym.trainers.findings import read_run
-from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report import curve as C
+from turngym.trainers.report.findings import read_run
+from turngym.trainers.settings.config import TrainConfig
 
 OUTCOMES = {"warmup-sampled": [0, 1] * 20, "final-sampled": [1] * 40, "control-sampled": [0, 1, 1, 1] * 10}
 

@@ -9,24 +9,30 @@ from typing import Any
 import pytest
 import torch
 
-from turngym.agents.chances import action_chances, choices_by_anchor
-from turngym.agents.embedded import EmbeddedConfig
-from turngym.agents.models import LanguageModel
-from turngym.agents.self_play import LEARNER
+from turngym.agents.episodes.self_play import LEARNER
+from turngym.agents.models.action_probabilities import action_chances, choices_by_anchor
+from turngym.agents.models.embedded import EmbeddedConfig
+from turngym.agents.models.loading import LanguageModel
 from turngym.benchmarks.cli.train import parse_train
 from turngym.envs.tablegames.kuhn_poker.rules import information_sets, uniform
 from turngym.errors import CheckpointError, ConfigError, UnknownName
 from turngym.trainers.algorithms import build
-from turngym.trainers.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig, config_from_json
-from turngym.trainers.game_task import GameTask
-from turngym.trainers.job import train
-from turngym.trainers.learner import UpdateConfig
-from turngym.trainers.making import make_task
-from turngym.trainers.past_selves import PastSelves
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.setup import build_algorithm, initial_model, policy_agent
-from turngym.trainers.sft import SupervisedConfig
-from turngym.trainers.task import EnvTask
+from turngym.trainers.engine.learner import UpdateConfig
+from turngym.trainers.loop.game_task import GameTask
+from turngym.trainers.loop.job import train
+from turngym.trainers.loop.making import make_task
+from turngym.trainers.loop.opponent_pool import PastSelves
+from turngym.trainers.loop.setup import build_algorithm, initial_model, policy_agent
+from turngym.trainers.loop.sft import SupervisedConfig
+from turngym.trainers.loop.task import EnvTask
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import (
+    EvaluationConfig,
+    RolloutConfig,
+    SelfPlayConfig,
+    TrainConfig,
+    config_from_json,
+)
 
 torch.set_num_threads(1)
 KUHN = "turngym/KuhnPoker-v0"

@@ -13,14 +13,14 @@ from small import play, small_model
 
 from turngym.errors import ConfigError, DivergenceError
 from turngym.storage.files import append_line, read_jsonl, write_atomic
-from turngym.trainers.algorithm import Credit, Gradients, LossInputs, LossOutput
 from turngym.trainers.algorithms.grpo import GRPO, GRPOConfig
-from turngym.trainers.diagnosis import ADVICE, diagnose, kind_of
-from turngym.trainers.finite import check_weights, screen_rewards
-from turngym.trainers.guards import GuardConfig, Watchdog
-from turngym.trainers.learner import Learner, UpdateConfig
-from turngym.trainers.policy_statistics import table_metrics
-from turngym.trainers.turn_table import TurnTable, turn_table
+from turngym.trainers.core.algorithm import Credit, Gradients, LossInputs, LossOutput
+from turngym.trainers.core.finite import check_weights, screen_rewards
+from turngym.trainers.core.turn_table import TurnTable, turn_table
+from turngym.trainers.engine.learner import Learner, UpdateConfig
+from turngym.trainers.engine.policy_statistics import table_metrics
+from turngym.trainers.report.diagnosis import ADVICE, diagnose, kind_of
+from turngym.trainers.settings.guards import GuardConfig, Watchdog
 
 
 class BadCredit(GRPO):

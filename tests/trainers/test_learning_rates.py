@@ -8,8 +8,8 @@ from small import play, small_model
 
 from turngym.agents.trajectory import Trajectory
 from turngym.trainers.algorithms import build
-from turngym.trainers.checkpoint import load_checkpoint, save_checkpoint
-from turngym.trainers.learner import Learner, UpdateConfig
+from turngym.trainers.engine.learner import Learner, UpdateConfig
+from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint
 
 RATE, CRITIC_RATE, WARMUP, PRETRAINED = 1e-3, 1e-2, 4, 3
 

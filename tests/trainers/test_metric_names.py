@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from small import small_model
 
-from turngym.trainers.algorithm import Need
 from turngym.trainers.algorithms import ALGORITHMS, build
-from turngym.trainers.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
-from turngym.trainers.learner import UpdateConfig
-from turngym.trainers.making import make_task
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.setup import build_algorithm, build_learner
-from turngym.trainers.trainer import Trainer
+from turngym.trainers.core.algorithm import Need
+from turngym.trainers.engine.learner import UpdateConfig
+from turngym.trainers.loop.making import make_task
+from turngym.trainers.loop.setup import build_algorithm, build_learner
+from turngym.trainers.loop.trainer import Trainer
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
 
 TRAINERS = Path(__file__).parents[2] / "trainers"
 ROW = re.compile(r"^\| `([\w/]+)` \| (.*?) \| (.*?)\|$", re.MULTILINE)

@@ -12,7 +12,7 @@ from small import group_specs, play, small_model
 
 from turngym.__main__ import main
 from turngym.agents import play_groups
-from turngym.agents.models import LanguageModel, load_model
+from turngym.agents.models.loading import LanguageModel, load_model
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError

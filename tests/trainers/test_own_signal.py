@@ -10,14 +10,14 @@ import torch
 from small import small_model
 
 from turngym.__main__ import main
-from turngym.agents.backends.scripted import ScriptedAgent
-from turngym.agents.groups import play_groups
-from turngym.agents.rollout import rollout
+from turngym.agents.episodes.groups import play_groups
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.players.scripted import ScriptedAgent
 from turngym.agents.trajectory import EpisodeSpec
 from turngym.envs.vector import make_vec
 from turngym.trainers.algorithms import build
-from turngym.trainers.prepared import prepare
-from turngym.trainers.turn_table import turn_table
+from turngym.trainers.core.turn_table import turn_table
+from turngym.trainers.engine.prepared import prepare
 
 torch.set_num_threads(1)
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "signal.md").read_text("utf8")

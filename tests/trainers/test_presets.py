@@ -11,14 +11,15 @@ from chat_model_folders import family_folder
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from turngym.__main__ import main
-from turngym.agents.model_settings import model_settings
-from turngym.agents.model_size import parameter_count
-from turngym.agents.models import load_model
+from turngym.agents.models.loading import load_model
+from turngym.agents.models.settings import model_settings
+from turngym.agents.models.size import parameter_count
 from turngym.benchmarks.cli.train import parse_train
 from turngym.errors import ConfigError, ModelError
 from turngym.trainers.algorithms import ALGORITHMS, build, parts
-from turngym.trainers.config import TrainConfig, config_from_json
-from turngym.trainers.presets import (
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import TrainConfig, config_from_json
+from turngym.trainers.settings.presets import (
     MAIN_SETTINGS,
     PRESETS,
     SETTINGS,
@@ -27,7 +28,6 @@ from turngym.trainers.presets import (
     preset_warning,
     with_preset,
 )
-from turngym.trainers.run_folder import RunFolder
 
 ROOT = Path(__file__).parents[2]
 QWEN = {

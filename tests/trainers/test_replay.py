@@ -15,9 +15,9 @@ from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.replay import Replay
-from turngym.trainers.learner import Learner, UpdateConfig
-from turngym.trainers.trajectory_json import trajectory_from_json, trajectory_to_json
-from turngym.trainers.turn_table import turn_table
+from turngym.trainers.core.trajectory_json import trajectory_from_json, trajectory_to_json
+from turngym.trainers.core.turn_table import turn_table
+from turngym.trainers.engine.learner import Learner, UpdateConfig
 
 
 def episode(number: int, group: int, success: int, instance: str = "a", logprob: float = -1.0) -> Trajectory:

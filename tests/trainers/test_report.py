@@ -7,12 +7,12 @@ import pytest
 from report_pages import AFTER, ALL, BEFORE, CONTROL, numbers, pair_interval, written
 from synthetic_runs import run_folder, trajectory, write_evaluation
 
-from turngym.agents.evaluate import summarise
+from turngym.agents.episodes.evaluate import summarise
 from turngym.agents.intervals import Estimate
-from turngym.trainers.findings import held_out, read_run, success_difference, success_interval
-from turngym.trainers.headline import control_sentence
-from turngym.trainers.report import headline
-from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report.findings import held_out, read_run, success_difference, success_interval
+from turngym.trainers.report.headline import control_sentence
+from turngym.trainers.report.run import headline
 
 
 def test_the_headline_says_what_changed_with_its_interval(tmp_path: Path) -> None:

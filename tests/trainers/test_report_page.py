@@ -13,12 +13,12 @@ from matplotlib.image import imread
 from report_pages import ALL, Page, written
 from synthetic_runs import NASTY, OBSERVATION, run_folder, trajectory
 
-from turngym.agents.evaluate import summarise
+from turngym.agents.episodes.evaluate import summarise
 from turngym.storage.files import read_jsonl
-from turngym.trainers.config import TrainConfig
-from turngym.trainers.findings import turns_per_second
-from turngym.trainers.report import headline
-from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report.findings import turns_per_second
+from turngym.trainers.report.run import headline
+from turngym.trainers.settings.config import TrainConfig
 from turngym.web.html import sparkline, tag
 
 

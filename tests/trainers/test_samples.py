@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_training import SMALL
 
-from turngym.agents.models import load_model
+from turngym.agents.models.loading import load_model
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.trainers.job import train
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.samples import advantages_by_turn, sample_of
-from turngym.trainers.turn_table import turn_table
+from turngym.trainers.core.turn_table import turn_table
+from turngym.trainers.loop.job import train
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.records.samples import advantages_by_turn, sample_of
 
 
 def spoken(*tokens: int, prompt: tuple[int, ...] = (1, 2), **fields: Any) -> Turn:

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from turngym.agents.embedded import EmbeddedConfig
-from turngym.trainers.algorithm import Need
+from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.trainers.algorithms import ALGORITHMS, build
-from turngym.trainers.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
-from turngym.trainers.job import train
-from turngym.trainers.making import make_task
-from turngym.trainers.setup import build_algorithm
-from turngym.trainers.sft import SupervisedConfig
+from turngym.trainers.core.algorithm import Need
+from turngym.trainers.loop.job import train
+from turngym.trainers.loop.making import make_task
+from turngym.trainers.loop.setup import build_algorithm
+from turngym.trainers.loop.sft import SupervisedConfig
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
 
 SMALL = TrainConfig(
     env="turngym/KuhnPoker-v0",

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from turngym.agents.backends import AgentSettings
-from turngym.agents.backends.transformers import transformers_agent
-from turngym.agents.evaluate import evaluate
-from turngym.agents.models import LanguageModel, load_model
-from turngym.agents.rollout import rollout
+from turngym.agents.episodes.evaluate import evaluate
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.models.loading import LanguageModel, load_model
+from turngym.agents.players import AgentSettings
+from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.trajectory import EpisodeSpec
 from turngym.envs.vector import make_vec
 
@@ -58,8 +58,8 @@ def test_it_plays_an_episode(model: LanguageModel, mode: str) -> None:
 
 
 def test_the_trainers_log_probabilities_are_the_samplers(model: LanguageModel) -> None:
-    from turngym.trainers.rows import build_rows
-    from turngym.trainers.scoring import score
+    from turngym.trainers.core.rows import build_rows
+    from turngym.trainers.engine.scoring import score
 
     settings = AgentSettings(max_new_tokens=8, format="plain")
     vector = make_vec("turngym/GuessTheNumber-v0", 2, autoreset_mode="disabled", low=1, high=10, max_turns=4)

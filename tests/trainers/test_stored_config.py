@@ -8,8 +8,8 @@ import pytest
 
 from turngym.benchmarks.cli.train import parse_train
 from turngym.trainers.algorithms import build
-from turngym.trainers.config import TrainConfig
-from turngym.trainers.stored_config import config_from_store, config_to_store, options_of_0_1_0
+from turngym.trainers.settings.config import TrainConfig
+from turngym.trainers.settings.stored_config import config_from_store, config_to_store, options_of_0_1_0
 
 COMPOSED = TrainConfig(algorithm="grpo+epo", algorithm_options={"epo": {"alpha": 0.3}})
 

@@ -15,19 +15,19 @@ import torch
 from faulty_envs import CannotBegin
 from small import agent_of, small_model, sokoban_vector
 
-from turngym.agents.embedded import EmbeddedConfig
-from turngym.agents.models import LanguageModel
+from turngym.agents.models.embedded import EmbeddedConfig
+from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.envs.vector import make_vec
 from turngym.errors import CheckpointError, ConfigError, DivergenceError, RunFolderExists, UnknownName
-from turngym.trainers.checkpoint import all_checkpoints
-from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig, config_from_json
-from turngym.trainers.job import train
-from turngym.trainers.learner import Learner, UpdateConfig
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.setup import build_algorithm, build_learner
-from turngym.trainers.sft import SupervisedConfig, SupervisedLearner, demonstrations
-from turngym.trainers.trainer import Trainer, rollout_metrics
+from turngym.trainers.engine.learner import Learner, UpdateConfig
+from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.job import train
+from turngym.trainers.loop.setup import build_algorithm, build_learner
+from turngym.trainers.loop.sft import SupervisedConfig, SupervisedLearner, demonstrations
+from turngym.trainers.loop.trainer import Trainer, rollout_metrics
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig, config_from_json
 
 SMALL = TrainConfig(
     max_seconds=0,
@@ -97,8 +97,9 @@ def test_a_killed_run_goes_on_to_the_same_numbers(
     config = replace(few, algorithm=algorithm, rollout=rollout)
     train(config, tmp_path / "whole")
     script = (
-        "import json, sys; from pathlib import Path; from turngym.trainers.config import config_from_json;"
-        "from turngym.trainers.job import train; train(config_from_json(json.loads(sys.argv[1])), Path(sys.argv[2]))"
+        "import json, sys; from pathlib import Path; from turngym.trainers.settings.config import config_from_json;"
+        "from turngym.trainers.loop.job import train;"
+        "train(config_from_json(json.loads(sys.argv[1])), Path(sys.argv[2]))"
     )
     killed = tmp_path / "killed"
     process = subprocess.Popen([sys.executable, "-c", script, json.dumps(config.as_json()), str(killed)])
@@ -256,8 +257,8 @@ def single_turn(model: LanguageModel, completion: str, reward: float, number: in
 
 
 def logprob_of(model: LanguageModel, trajectory: Trajectory) -> float:
-    from turngym.trainers.rows import build_rows
-    from turngym.trainers.scoring import score
+    from turngym.trainers.core.rows import build_rows
+    from turngym.trainers.engine.scoring import score
 
     with torch.no_grad():
         return float(score(model.network, build_rows([trajectory], False), 1.0).logprobs.sum())
@@ -317,9 +318,9 @@ def test_the_critic_sees_the_prompt_after_a_truncated_episode() -> None:
     learner = learner_of(model, "ppo")
     assert learner.critic is not None
     torch.nn.init.ones_(learner.critic.head.bias)
-    from turngym.trainers.prepared import with_values
-    from turngym.trainers.rows import build_batch, build_rows
-    from turngym.trainers.turn_table import turn_table
+    from turngym.trainers.core.rows import build_batch, build_rows
+    from turngym.trainers.core.turn_table import turn_table
+    from turngym.trainers.engine.prepared import with_values
 
     batch = build_batch(build_rows([cut, over], with_final_prompts=True))
     table = with_values(batch, turn_table([cut, over]), learner.critic, 2048)
@@ -329,7 +330,7 @@ def test_the_critic_sees_the_prompt_after_a_truncated_episode() -> None:
 
 
 def test_adapters_train_few_weights_and_leave_the_rest() -> None:
-    from turngym.trainers.setup import add_adapters
+    from turngym.trainers.loop.setup import add_adapters
 
     model = small_model()
     total = sum(p.numel() for p in model.network.parameters())

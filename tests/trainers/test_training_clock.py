@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from test_training import SMALL, numbers
 
-from turngym.agents.chat_server import retry_after
+from turngym.agents.servers.client import retry_after
 from turngym.errors import MissingExtra
-from turngym.trainers import needs
-from turngym.trainers.config import TrainConfig
-from turngym.trainers.job import train
-from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.loop import needs
+from turngym.trainers.loop.job import train
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import TrainConfig
 
 FEW = replace(SMALL, iterations=3, max_seconds=1000.0)
 DAY = 86400.0

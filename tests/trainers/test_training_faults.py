@@ -9,11 +9,11 @@ from typing import Any, Literal
 import pytest
 from fault_runs import TINY, assert_goes_on_to, at, diagnosis, faulty, numbers
 
-from turngym.agents.models import LanguageModel
+from turngym.agents.models.loading import LanguageModel
 from turngym.errors import MissingExtra, RunStopped
-from turngym.trainers.checkpoint import all_checkpoints
-from turngym.trainers.guards import GuardConfig
-from turngym.trainers.job import train
+from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.job import train
+from turngym.trainers.settings.guards import GuardConfig
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from fault_runs import ITERATIONS, TINY, assert_goes_on_to, diagnosis, numbers
 
-from turngym.agents.models import LanguageModel
+from turngym.agents.models.loading import LanguageModel
 from turngym.errors import RunStopped
-from turngym.trainers.checkpoint import all_checkpoints
-from turngym.trainers.job import train
+from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.job import train
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ from pathlib import Path
 import injected
 from fault_runs import TINY
 from turngym.errors import RunStopped
-from turngym.trainers.job import train
+from turngym.trainers.loop.job import train
 
 def limit(model, record):
     if record["iteration"] == 2:

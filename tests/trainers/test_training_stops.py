@@ -11,7 +11,7 @@ import pytest
 from fault_runs import diagnosis, numbers
 
 from turngym.__main__ import main
-from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.records.run_folder import RunFolder
 
 OPTIONS = {
     "env": "injected:test/Injected-v0",

@@ -7,21 +7,21 @@ import pytest
 import torch
 from small import small_model
 
-from turngym.agents.embedded import EmbeddedConfig
+from turngym.agents.models.embedded import EmbeddedConfig
+from turngym.agents.models.sampling import Sampling, turn_uniforms
 from turngym.agents.prompt_text import PromptConfig
-from turngym.agents.sampling import Sampling, turn_uniforms
-from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig
-from turngym.trainers.job import train
-from turngym.trainers.learner import UpdateConfig
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.setup import add_adapters
-from turngym.trainers.sft import SupervisedConfig
+from turngym.trainers.engine.learner import UpdateConfig
+from turngym.trainers.loop.job import train
+from turngym.trainers.loop.setup import add_adapters
+from turngym.trainers.loop.sft import SupervisedConfig
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")
 
-from turngym.agents.vllm_config import VllmConfig  # noqa: E402
-from turngym.trainers.vllm_rollouts import Follower, vllm_rollouts  # noqa: E402
+from turngym.agents.models.vllm_config import VllmConfig  # noqa: E402
+from turngym.trainers.loop.vllm_rollouts import Follower, vllm_rollouts  # noqa: E402
 
 ENGINE = VllmConfig(max_model_len=512, kv_cache_gib=0.05)
 SMALL = TrainConfig(

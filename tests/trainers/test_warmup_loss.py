@@ -7,11 +7,11 @@ import torch
 from small import agent_of, small_model, sokoban_vector
 from torch import Tensor
 
-from turngym.agents.models import LanguageModel
+from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
-from turngym.trainers.rows import Read, Row, build_rows
-from turngym.trainers.sft import SupervisedConfig, SupervisedLearner, demonstrations, with_observations
+from turngym.trainers.core.rows import Read, Row, build_rows
+from turngym.trainers.loop.sft import SupervisedConfig, SupervisedLearner, demonstrations, with_observations
 
 
 @pytest.fixture(scope="module")

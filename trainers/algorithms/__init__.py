@@ -14,7 +14,7 @@ from turngym.errors import ConfigError, nearest
 from turngym.registry import Registry
 
 if TYPE_CHECKING:
-    from turngym.trainers.algorithm import Algorithm
+    from turngym.trainers.core.algorithm import Algorithm
 
 ALGORITHMS: Registry[type[Algorithm[Any]]] = Registry("algorithm", "turngym.trainers.algorithms", extra="train")
 DEFAULT_BASE = "ppo"
@@ -37,8 +37,8 @@ def parts(name: str) -> tuple[tuple[str, type[Any]], ...]:
 
 def _located(name: str) -> list[tuple[str, type[Algorithm[Any]]]]:
     """Return the short names that a composition is made of, base method first, each with its class."""
-    from turngym.trainers.modifier import Modifier
-    from turngym.trainers.naming import locate
+    from turngym.trainers.algorithms.base.modifier import Modifier
+    from turngym.trainers.algorithms.base.naming import locate
 
     found = [locate(part) for part in name.split("+")]
     if issubclass(found[0][1], Modifier):
@@ -65,7 +65,7 @@ def build(name: str, configs: Mapping[str, Any] | None = None) -> Algorithm[Any]
         UnknownName: A part is not registered.
         ConfigError: The composition or a configuration makes no sense.
     """
-    from turngym.trainers.modifier import Modifier
+    from turngym.trainers.algorithms.base.modifier import Modifier
 
     (first, method), *modifiers = _located(name)
     chosen = dict(configs or {})
@@ -102,7 +102,7 @@ def check_group_size(algorithm: Algorithm[Any], group_size: int) -> None:
     Raises:
         ConfigError: The method needs groups and they have one member.
     """
-    from turngym.trainers.algorithm import Need
+    from turngym.trainers.core.algorithm import Need
 
     if group_size < 1:
         raise ConfigError(f"group_size must be at least 1, got {group_size}.")

@@ -18,11 +18,11 @@ from typing import ClassVar
 
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, LossInputs, LossOutput, Term
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.clipped import Surrogate, sampled, within
 from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, episode_advantages, group_credit
-from turngym.trainers.clipped import Surrogate, sampled, within
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.core.algorithm import Credit, LossInputs, LossOutput, Term
+from turngym.trainers.core.turn_table import TurnTable
 
 
 @dataclass(frozen=True)

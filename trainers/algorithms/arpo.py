@@ -22,12 +22,12 @@ from turngym.errors import ConfigError
 from turngym.lazy import Tensor, torch
 from turngym.seeding import stream
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, Need, Rollout
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.clipped import within
 from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
-from turngym.trainers.clipped import within
-from turngym.trainers.columns import counts_of, with_columns, with_counts
-from turngym.trainers.turn_table import TurnTable, usable
+from turngym.trainers.core.algorithm import Credit, Need, Rollout
+from turngym.trainers.core.columns import counts_of, with_columns, with_counts
+from turngym.trainers.core.turn_table import TurnTable, usable
 
 if TYPE_CHECKING:
     from jaxtyping import Float

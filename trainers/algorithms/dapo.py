@@ -14,12 +14,12 @@ from typing import ClassVar
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, Rollout
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.clipped import within
 from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, episode_advantages, group_credit
-from turngym.trainers.clipped import within
-from turngym.trainers.columns import counts_of, with_counts
-from turngym.trainers.turn_table import TurnTable, usable
+from turngym.trainers.core.algorithm import Credit, Rollout
+from turngym.trainers.core.columns import counts_of, with_counts
+from turngym.trainers.core.turn_table import TurnTable, usable
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, Need
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.clipped import ClippedMethod, one_of
 from turngym.trainers.algorithms.grpo import GroupConfig
-from turngym.trainers.clipped import ClippedMethod, one_of
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.core.algorithm import Credit, Need
+from turngym.trainers.core.turn_table import TurnTable
 
 By: TypeAlias = Literal["agent", "role"]
 

@@ -21,11 +21,11 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need, Term
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.clipped import one_of, required, sampled, within
-from turngym.trainers.modifier import Modifier, logged
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.algorithms.base.clipped import one_of, required, sampled, within
+from turngym.trainers.algorithms.base.modifier import Modifier, logged
+from turngym.trainers.core.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need, Term
+from turngym.trainers.core.turn_table import TurnTable
 
 Form: TypeAlias = Literal["hinge", "indicator", "released"]
 Level: TypeAlias = Literal["token", "turn"]

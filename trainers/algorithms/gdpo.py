@@ -21,11 +21,11 @@ from turngym.columns import REWARD as PREFIX
 from turngym.errors import ConfigError, nearest
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.clipped import one_of, within
 from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, compared_turns, group_credit
-from turngym.trainers.clipped import one_of, within
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.core.algorithm import Credit
+from turngym.trainers.core.turn_table import TurnTable
 
 if TYPE_CHECKING:
     from jaxtyping import Float

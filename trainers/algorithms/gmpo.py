@@ -13,11 +13,11 @@ from typing import ClassVar, Self
 
 from turngym.errors import ConfigError
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, LossInputs, Normalisation
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.clipped import RatioLevel, RatioName, Surrogate
 from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, episode_advantages, group_credit
-from turngym.trainers.clipped import RatioLevel, RatioName, Surrogate
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.core.algorithm import Credit, LossInputs, Normalisation
+from turngym.trainers.core.turn_table import TurnTable
 
 
 @dataclass(frozen=True)

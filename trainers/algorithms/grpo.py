@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, TypeVar, get_arg
 
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, Need, Normalisation
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.clipped import ClippedConfig, ClippedMethod, one_of, within
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.algorithms.base.clipped import ClippedConfig, ClippedMethod, one_of, within
+from turngym.trainers.core.algorithm import Credit, Need, Normalisation
+from turngym.trainers.core.turn_table import TurnTable
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from turngym.trainers.algorithm import Credit, Normalisation
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.clipped import RatioName
 from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, episode_advantages, group_credit
-from turngym.trainers.clipped import RatioName
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.core.algorithm import Credit, Normalisation
+from turngym.trainers.core.turn_table import TurnTable
 
 
 @dataclass(frozen=True)

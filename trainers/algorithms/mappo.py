@@ -15,11 +15,11 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, LossInputs, LossOutput, Need, Term
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.clipped import ClippedConfig, ClippedMethod, sampled, within
-from turngym.trainers.columns import Texts, TokenColumn
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.algorithms.base.clipped import ClippedConfig, ClippedMethod, sampled, within
+from turngym.trainers.core.algorithm import Credit, LossInputs, LossOutput, Need, Term
+from turngym.trainers.core.columns import Texts, TokenColumn
+from turngym.trainers.core.turn_table import TurnTable
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
 
     def __init__(self, config: MAPPOConfig) -> None:
         super().__init__(config)
-        from turngym.trainers.joint_critic import JointCritic  # a class of torch's
+        from turngym.trainers.algorithms.base.joint_critic import JointCritic  # a class of torch's
 
         self.critic = JointCritic(config.buckets, config.width)
         self.moments = F.Moments()

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 from turngym.agents.trajectory import Trajectory
 from turngym.lazy import torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.clipped import ClippedConfig, ClippedMethod, within
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.algorithms.base.clipped import ClippedConfig, ClippedMethod, within
+from turngym.trainers.core.algorithm import Credit
+from turngym.trainers.core.turn_table import TurnTable
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,18 @@ from typing import ClassVar, Literal, Self, TypeAlias, get_args
 from turngym.errors import ConfigError
 from turngym.lazy import torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, LossInputs
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.clipped import ClippedConfig, ClippedMethod, RatioLevel, Surrogate, one_of, sampled, within
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.algorithms.base.clipped import (
+    ClippedConfig,
+    ClippedMethod,
+    RatioLevel,
+    Surrogate,
+    one_of,
+    sampled,
+    within,
+)
+from turngym.trainers.core.algorithm import Credit, LossInputs
+from turngym.trainers.core.turn_table import TurnTable
 
 Objective: TypeAlias = Literal["clipped", "plain"]
 

@@ -11,12 +11,12 @@ from typing import ClassVar
 
 from turngym.lazy import torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.clipped import within
+from turngym.trainers.algorithms.base.reward_kl import RewardKLConfig, RewardKLMethod
 from turngym.trainers.algorithms.ppo import token_rewards
-from turngym.trainers.clipped import within
-from turngym.trainers.reward_kl import RewardKLConfig, RewardKLMethod
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.core.algorithm import Credit
+from turngym.trainers.core.turn_table import TurnTable
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.grpo import (
     GroupConfig,
@@ -19,7 +18,8 @@ from turngym.trainers.algorithms.grpo import (
     episode_advantages,
     group_credit,
 )
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.core.algorithm import Credit
+from turngym.trainers.core.turn_table import TurnTable
 
 
 @dataclass(frozen=True)

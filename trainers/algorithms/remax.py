@@ -13,11 +13,11 @@ from typing import ClassVar
 from turngym.agents.trajectory import Trajectory
 from turngym.lazy import torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, Rollout
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.columns import with_columns
-from turngym.trainers.reward_kl import RewardKLConfig, RewardKLMethod
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.algorithms.base.reward_kl import RewardKLConfig, RewardKLMethod
+from turngym.trainers.core.algorithm import Credit, Rollout
+from turngym.trainers.core.columns import with_columns
+from turngym.trainers.core.turn_table import TurnTable
 
 
 @dataclass(frozen=True)

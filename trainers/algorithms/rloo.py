@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.reward_kl import RewardKLConfig, RewardKLMethod
 from turngym.trainers.algorithms.grpo import OutcomeConfig, OutcomeMethod, group_credit
-from turngym.trainers.reward_kl import RewardKLConfig, RewardKLMethod
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.core.algorithm import Credit
+from turngym.trainers.core.turn_table import TurnTable
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 from turngym.lazy import Tensor, torch
-from turngym.trainers.algorithm import Gradients, LossInputs, LossOutput, Term
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.clipped import one_of, within
-from turngym.trainers.modifier import Modifier, logged
+from turngym.trainers.algorithms.base.clipped import one_of, within
+from turngym.trainers.algorithms.base.modifier import Modifier, logged
+from turngym.trainers.core.algorithm import Gradients, LossInputs, LossOutput, Term
 
 Normaliser: TypeAlias = Literal["at_least_one", "raw"]
 PROBE = "clipping_bias"

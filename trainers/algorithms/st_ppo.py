@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
-from turngym.trainers.algorithm import Algorithm
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.clipped import one_of
 from turngym.trainers.algorithms.s_ppo import ClippingCorrection, SPPOConfig
 from turngym.trainers.algorithms.turn_is import RatioGradient, TurnIS, TurnISConfig
-from turngym.trainers.clipped import one_of
+from turngym.trainers.core.algorithm import Algorithm
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.clipped import one_of, within
 from turngym.trainers.algorithms.grpo import GroupConfig, OutcomeMethod, episode_advantages, group_credit
-from turngym.trainers.clipped import one_of, within
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.core.algorithm import Credit
+from turngym.trainers.core.turn_table import TurnTable
 
 if TYPE_CHECKING:
     from jaxtyping import Int

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.critic import CriticConfig, CriticMethod, critic_column
 from turngym.trainers.algorithms.ppo import token_rewards
-from turngym.trainers.critic import CriticConfig, CriticMethod, critic_column
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.core.algorithm import Credit
+from turngym.trainers.core.turn_table import TurnTable
 
 if TYPE_CHECKING:
     from jaxtyping import Float

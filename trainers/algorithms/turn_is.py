@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from turngym.trainers.algorithm import Algorithm
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.clipped import RATIOS, RatioLevel, one_of
-from turngym.trainers.modifier import Modifier
+from turngym.trainers.algorithms.base.clipped import RATIOS, RatioLevel, one_of
+from turngym.trainers.algorithms.base.modifier import Modifier
+from turngym.trainers.core.algorithm import Algorithm
 
 RatioGradient: TypeAlias = Literal["exact", "token"]
 

@@ -16,12 +16,12 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, LossInputs, Normalisation
 from turngym.trainers.algorithms import ALGORITHMS
+from turngym.trainers.algorithms.base.clipped import RatioName, Surrogate, one_of
+from turngym.trainers.algorithms.base.critic import CriticConfig, CriticMethod, critic_column
 from turngym.trainers.algorithms.ppo import last_tokens
-from turngym.trainers.clipped import RatioName, Surrogate, one_of
-from turngym.trainers.critic import CriticConfig, CriticMethod, critic_column
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.core.algorithm import Credit, LossInputs, Normalisation
+from turngym.trainers.core.turn_table import TurnTable
 
 ValuePosition: TypeAlias = Literal["turn_start", "turn_end"]
 

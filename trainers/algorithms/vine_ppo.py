@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, ClassVar
 from turngym.agents.trajectory import Branch, Trajectory, Turn
 from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, Need, Rollout
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.clipped import ClippedConfig, ClippedMethod, within
-from turngym.trainers.columns import counts_of, with_columns, with_counts
-from turngym.trainers.turn_table import TurnTable, usable
+from turngym.trainers.algorithms.base.clipped import ClippedConfig, ClippedMethod, within
+from turngym.trainers.core.algorithm import Credit, Need, Rollout
+from turngym.trainers.core.columns import counts_of, with_columns, with_counts
+from turngym.trainers.core.turn_table import TurnTable, usable
 
 if TYPE_CHECKING:
     from jaxtyping import Float

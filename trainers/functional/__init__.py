@@ -1,5 +1,6 @@
 """The mathematics of the trainers: pure functions of tensors, without configuration and without state."""
 
+from turngym.trainers.core.weights import NORMALISATIONS, loss_weights
 from turngym.trainers.functional.aggregation import AGGREGATIONS, aggregate
 from turngym.trainers.functional.baselines import leave_one_out_baselines, length_weighted_baselines
 from turngym.trainers.functional.entropy import (
@@ -35,7 +36,6 @@ from turngym.trainers.functional.surrogates import (
     overlong_penalty,
     sapo_loss,
 )
-from turngym.trainers.functional.weights import NORMALISATIONS, loss_weights
 from turngym.trainers.functional.whitening import explained_variance, standardise, whiten
 
 __all__ = [

@@ -18,7 +18,7 @@ from turngym.storage.bounded import read_json
 from turngym.wrappers.wrapping import Wrapping
 
 if TYPE_CHECKING:
-    from turngym.trainers.rewarding.model import RewardModel
+    from turngym.trainers.reward_models.base.model import RewardModel
 
 REWARD_MODELS: Registry[type[RewardModel[Any]]] = Registry(
     "reward model", "turngym.trainers.reward_models", extra="train"
@@ -64,9 +64,9 @@ def reward_model_class(name: str) -> type[RewardModel[Any]]:
     """
     if not split_place(name)[0]:
         return REWARD_MODELS[name]
-    from turngym.trainers.rewarding.model import RewardModel
+    from turngym.trainers.reward_models.base.model import RewardModel
 
-    form = "a class of turngym.trainers.rewarding.model.RewardModel"
+    form = "a class of turngym.trainers.reward_models.base.model.RewardModel"
     wanted = Wanted("a reward model", form, lambda found: isinstance(found, type) and issubclass(found, RewardModel))
     found: type[RewardModel[Any]] = load_object(name, wanted, REWARD_MODELS)
     return found

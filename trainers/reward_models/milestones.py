@@ -10,9 +10,9 @@ from typing import ClassVar
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.trainers.reward_models import REWARD_MODELS
-from turngym.trainers.rewarding.model import RewardConfig, RewardModel, require
-from turngym.trainers.rewarding.shaping import potential_rewards, require_zero_when
-from turngym.trainers.rewarding.turns import progress_after, turn_texts
+from turngym.trainers.reward_models.base.model import RewardConfig, RewardModel, require
+from turngym.trainers.reward_models.base.shaping import potential_rewards, require_zero_when
+from turngym.trainers.reward_models.base.turns import progress_after, turn_texts
 from turngym.wrappers.rewards.progress_reward import potential
 
 

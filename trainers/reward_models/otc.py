@@ -12,8 +12,8 @@ from turngym.agents.trajectory import Trajectory
 from turngym.envs.search.step_rewards import group_tool_efficiency, tool_efficiency
 from turngym.errors import ConfigError
 from turngym.trainers.reward_models import REWARD_MODELS
-from turngym.trainers.rewarding.model import RewardConfig, RewardModel, require
-from turngym.trainers.rewarding.turns import whole_turns
+from turngym.trainers.reward_models.base.model import RewardConfig, RewardModel, require
+from turngym.trainers.reward_models.base.turns import whole_turns
 
 _FORMS = ("group", "single")
 

@@ -11,17 +11,17 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, torch
 from turngym.trainers.reward_models import REWARD_MODELS
-from turngym.trainers.rewarding.fitted import FittedConfig, FittedReward
-from turngym.trainers.rewarding.labels import find_recipes, label_progress
-from turngym.trainers.rewarding.model import require
-from turngym.trainers.rewarding.shaping import potential_rewards, require_zero_when
-from turngym.trainers.rewarding.turns import progress_after
+from turngym.trainers.reward_models.base.fitted import FittedConfig, FittedReward
+from turngym.trainers.reward_models.base.labels import find_recipes, label_progress
+from turngym.trainers.reward_models.base.model import require
+from turngym.trainers.reward_models.base.shaping import potential_rewards, require_zero_when
+from turngym.trainers.reward_models.base.turns import progress_after
 from turngym.wrappers.rewards.recipes import MATCHES, SCOPES, RecipeBook
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-    from turngym.trainers.rewarding.head import Loss
+    from turngym.trainers.reward_models.base.head import Loss
 
 _CHOICES = {"labels": ("lcs", "environment"), "match": MATCHES, "scope": SCOPES}
 

@@ -11,15 +11,15 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, torch
 from turngym.trainers.reward_models import REWARD_MODELS
-from turngym.trainers.rewarding.fitted import FittedConfig, FittedReward
-from turngym.trainers.rewarding.model import require
-from turngym.trainers.rewarding.shaping import own_part
-from turngym.trainers.rewarding.turns import whole_turns
+from turngym.trainers.reward_models.base.fitted import FittedConfig, FittedReward
+from turngym.trainers.reward_models.base.model import require
+from turngym.trainers.reward_models.base.shaping import own_part
+from turngym.trainers.reward_models.base.turns import whole_turns
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-    from turngym.trainers.rewarding.head import Loss
+    from turngym.trainers.reward_models.base.head import Loss
 
 _OUTCOMES = ("reward_sum", "success", "score")
 

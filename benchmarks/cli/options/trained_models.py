@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from turngym.agents.backends import AgentSettings
-from turngym.agents.model_settings import ModelSettings, model_settings
+from turngym.agents.models.settings import ModelSettings, model_settings
+from turngym.agents.players import AgentSettings
 from turngym.agents.prompt_text import PromptConfig
 
 

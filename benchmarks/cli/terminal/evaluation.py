@@ -19,20 +19,20 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from turngym.agents.best_of import best_of
 from turngym.agents.core import Agent
-from turngym.agents.evaluate import EvaluationResult
+from turngym.agents.episodes.best_of import best_of
+from turngym.agents.episodes.evaluate import EvaluationResult
+from turngym.agents.episodes.pass_k import repeated_attempts
 from turngym.agents.intervals import Estimate
-from turngym.agents.pass_k import repeated_attempts
-from turngym.agents.server_agent import ServerAgent
-from turngym.agents.styled_agent import StyledServerAgent
+from turngym.agents.players.styled import StyledServerAgent
+from turngym.agents.servers.agent import ServerAgent
 from turngym.agents.usage import Usage
 from turngym.benchmarks.evaluation.records import Evaluation, normalised, results
 from turngym.benchmarks.evaluation.run import Watcher
 from turngym.benchmarks.evaluation.scoring import verifier_usage
 from turngym.benchmarks.statistics.normalised import normalised_mean
 from turngym.errors import ServerDown
-from turngym.trainers.time_left import TimeLeft
+from turngym.trainers.loop.time_left import TimeLeft
 
 _SECONDS_BETWEEN_RETRIES = 10.0
 

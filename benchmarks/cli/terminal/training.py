@@ -9,10 +9,10 @@ from typing import Any
 
 from turngym.benchmarks.cli.options.parsing import as_pairs
 from turngym.envs.multiagent.registration import is_game
-from turngym.trainers.config import TrainConfig
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.task import EVALUATION_SLOTS
-from turngym.trainers.wording import counted, percent
+from turngym.trainers.core.wording import counted, percent
+from turngym.trainers.loop.task import EVALUATION_SLOTS
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import TrainConfig
 
 _TABLE_OPTIONS = ("retries", "invalid_penalty")
 _DEFAULT_SLOTS = 32

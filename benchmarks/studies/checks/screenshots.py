@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 from PIL import Image
 
 from turngym.__main__ import main as turngym
-from turngym.agents.backends import AgentSettings
-from turngym.agents.backends.expert import ExpertAgent
-from turngym.agents.backends.random import RandomAgent
 from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.players import AgentSettings
+from turngym.agents.players.expert import ExpertAgent
+from turngym.agents.players.random import RandomAgent
 from turngym.agents.usage import Usage
 from turngym.envs.vector import TextVectorEnv
 from turngym.seeding import stream

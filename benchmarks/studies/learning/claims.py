@@ -36,8 +36,8 @@ from run_queue import RESULTS, mean_and_range, run_all, summary, with_settings_o
 from verdicts import SEEDS, difference, in_points
 
 from turngym.storage.files import write_atomic
-from turngym.trainers.curve import write_curves
-from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report.curve import write_curves
 
 COMMON = ("--no-control", "--max-seconds", "480", "--evaluation.every", "5")
 DENSE = ("--wrapper", "progress_reward")

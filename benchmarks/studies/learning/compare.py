@@ -10,7 +10,7 @@ import sys
 
 from run_queue import RESULTS, mean_and_range, run_all, summary, with_settings_of_0_1_0, write_results
 
-from turngym.trainers.curve import write_curves
+from turngym.trainers.report.curve import write_curves
 
 METHODS = ("ppo", "turn_ppo", "grpo", "gigpo")
 SEEDS = (0, 1, 2)

@@ -21,9 +21,9 @@ from run_queue import RESULTS, ROOT, RUNS, is_finished, run_all, run_one, summar
 
 from turngym.errors import nearest
 from turngym.storage.files import write_atomic
-from turngym.trainers.curve import curve_picture
-from turngym.trainers.findings import read_run
-from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report.curve import curve_picture
+from turngym.trainers.report.findings import read_run
 
 PAGES = (ROOT / "trainers" / "algorithms", ROOT / "trainers" / "reward_models")
 NOT_HERE = {"otc": "the embedded model answers too few questions by searching for tool calls to matter"}

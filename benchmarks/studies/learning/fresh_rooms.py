@@ -7,11 +7,11 @@ import sys
 
 from run_queue import RUNS, write_results
 
-from turngym.agents.evaluate import EvaluationResult, distinct_instances, evaluate
+from turngym.agents.episodes.evaluate import EvaluationResult, distinct_instances, evaluate
 from turngym.agents.intervals import paired_difference
-from turngym.agents.models import load_model
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.setup import policy_agent
+from turngym.agents.models.loading import load_model
+from turngym.trainers.loop.setup import policy_agent
+from turngym.trainers.records.run_folder import RunFolder
 
 ROOMS, DRAW = 500, 7
 MODELS = {"warmup": "warmup", "final": "model", "control": "control/model"}

@@ -29,20 +29,20 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from turngym.agents.chances import Choice, action_chances, choices_by_anchor
-from turngym.agents.embedded import EmbeddedConfig
-from turngym.agents.models import LanguageModel, load_model
-from turngym.agents.self_play import LEARNER, GameSpec
+from turngym.agents.episodes.self_play import LEARNER, GameSpec
+from turngym.agents.models.action_probabilities import Choice, action_chances, choices_by_anchor
+from turngym.agents.models.embedded import EmbeddedConfig
+from turngym.agents.models.loading import LanguageModel, load_model
 from turngym.benchmarks.machine import machine
 from turngym.envs.tablegames.kuhn_poker.rules import equilibrium, exploitability, outcomes, uniform
 from turngym.storage.files import write_json
-from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig
-from turngym.trainers.curve import BLUE, DASHES, PIXELS_PER_INCH, SIZE, VERMILION
-from turngym.trainers.game_task import GameTask
-from turngym.trainers.job import train
-from turngym.trainers.learner import UpdateConfig
-from turngym.trainers.setup import policy_agent
-from turngym.trainers.sft import SupervisedConfig
+from turngym.trainers.engine.learner import UpdateConfig
+from turngym.trainers.loop.game_task import GameTask
+from turngym.trainers.loop.job import train
+from turngym.trainers.loop.setup import policy_agent
+from turngym.trainers.loop.sft import SupervisedConfig
+from turngym.trainers.report.curve import BLUE, DASHES, PIXELS_PER_INCH, SIZE, VERMILION
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 
 ROOT = Path(__file__).parents[3]
 RUNS = ROOT / "runs" / "benchmarks"

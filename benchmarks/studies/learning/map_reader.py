@@ -11,7 +11,7 @@ import sys
 
 from run_queue import RESULTS, run_all, summary, with_settings_of_0_1_0, write_results
 
-from turngym.trainers.curve import write_curves
+from turngym.trainers.report.curve import write_curves
 
 PARAMS = "numLocations=3,maxDistanceApart=2,maxDistractorItemsPerLocation=0,includeDoors=0"
 SEEDS = (0,)

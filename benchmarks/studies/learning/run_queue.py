@@ -15,11 +15,11 @@ from typing import Any
 
 from turngym.benchmarks.machine import machine
 from turngym.storage.files import write_json
-from turngym.trainers.checkpoint import all_checkpoints
-from turngym.trainers.config import TrainConfig
-from turngym.trainers.report import headline
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.stored_config import options_of_0_1_0
+from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report.run import headline
+from turngym.trainers.settings.config import TrainConfig
+from turngym.trainers.settings.stored_config import options_of_0_1_0
 
 ROOT = Path(__file__).parents[3]
 RUNS = ROOT / "runs" / "benchmarks"

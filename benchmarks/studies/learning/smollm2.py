@@ -22,7 +22,7 @@ from typing import Any
 from run_queue import ROOT, mean_and_range, run_all, summary, with_settings_of_0_1_0, write_results
 from warmups import folder_of, warm_up_all
 
-from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.records.run_folder import RunFolder
 
 WARMUP = "smollm2-warmup"
 ENOUGH = 0.4

@@ -15,13 +15,13 @@ from typing import Any
 
 from run_queue import RESULTS, RUNS, machine, write_results
 
-from turngym.agents.embedded import EmbeddedConfig
-from turngym.agents.prompts import PromptConfig
-from turngym.trainers.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
-from turngym.trainers.job import train
-from turngym.trainers.learner import UpdateConfig
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.sft import SupervisedConfig
+from turngym.agents.models.embedded import EmbeddedConfig
+from turngym.agents.prompting.prompts import PromptConfig
+from turngym.trainers.engine.learner import UpdateConfig
+from turngym.trainers.loop.job import train
+from turngym.trainers.loop.sft import SupervisedConfig
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
 
 SEEDS = (0, 1, 2)
 SECONDS = 400.0

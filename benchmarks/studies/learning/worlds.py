@@ -40,7 +40,7 @@ from verdicts import CHANGE, SEEDS, difference, in_points
 from warmups import folder_of, warm_up_all
 
 from turngym.storage.files import write_atomic
-from turngym.trainers.curve import write_curves
+from turngym.trainers.report.curve import write_curves
 
 COMMON = (
     *("--preset", "quickstart", "--no-control", "--max-seconds", "480"),

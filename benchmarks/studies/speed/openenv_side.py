@@ -60,8 +60,8 @@ class SlowCoroutine(Slow):
 
 def serve_ours(kind: type[Slow], sessions: int) -> None:
     """Serve with turngym; prints the URL."""
-    from turngym.trainers.plugins.openenv_server import serve
-    from turngym.trainers.plugins.openenv_sessions import Limits
+    from turngym.trainers.integrations.openenv_server import serve
+    from turngym.trainers.integrations.openenv_sessions import Limits
 
     serve(kind, "echo", port=0, limits=Limits(max_sessions=sessions), on_start=lambda url: print(url, flush=True))
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from turngym.agents.backends import make_agent
+from turngym.agents.players import make_agent
 from turngym.benchmarks.evaluation.plan import Plan
 from turngym.benchmarks.evaluation.run import EvaluationRun
 from turngym.benchmarks.machine import machine

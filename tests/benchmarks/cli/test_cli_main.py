@@ -222,7 +222,7 @@ def test_a_key_that_occurs_twice_is_refused() -> None:
 
 
 def test_a_relaxed_configuration_accepts_anything_and_the_strict_one_refuses_it() -> None:
-    from turngym.trainers.config import RolloutConfig
+    from turngym.trainers.settings.config import RolloutConfig
 
     filled = relaxed(RolloutConfig)(temperature=-1.0)
     assert filled.temperature == -1.0 and isinstance(filled, RolloutConfig)

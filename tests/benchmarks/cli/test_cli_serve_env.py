@@ -6,8 +6,8 @@ import pytest
 
 from turngym.__main__ import main
 from turngym.benchmarks.cli import serve_env
-from turngym.trainers.plugins import openenv_server
-from turngym.trainers.plugins.openenv_sessions import Limits
+from turngym.trainers.integrations import openenv_server
+from turngym.trainers.integrations.openenv_sessions import Limits
 
 GAME = "turngym/GuessTheNumber-v0"
 

@@ -17,9 +17,9 @@ from turngym.benchmarks.cli.train import default_run_dir, parse_train
 from turngym.errors import CheckpointError, ConfigError, UnknownName
 from turngym.system.locks import FolderLock
 from turngym.trainers.algorithms import ALGORITHMS, build, parts
-from turngym.trainers.config import TrainConfig, config_from_json
-from turngym.trainers.presets import with_preset
-from turngym.trainers.run_folder import RunFolder
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import TrainConfig, config_from_json
+from turngym.trainers.settings.presets import with_preset
 
 TINY_WORDS = (
     "--env-options view=coordinates max_turns=4 max_moves=2 --iterations 1 --no-control --embedded.hidden-size 16 "

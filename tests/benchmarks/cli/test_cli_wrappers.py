@@ -9,8 +9,8 @@ from turngym.__main__ import main
 from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.suites import SuiteEntry
 from turngym.errors import ConfigError
-from turngym.trainers.config import TrainConfig, config_from_json
-from turngym.trainers.setup import training_vector
+from turngym.trainers.loop.setup import training_vector
+from turngym.trainers.settings.config import TrainConfig, config_from_json
 from turngym.wrappers.recording.replay import replay_transcript
 
 HANOI = "turngym/TowerOfHanoi-v0"

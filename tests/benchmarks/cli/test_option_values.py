@@ -20,7 +20,7 @@ import pytest
 from command_lines import EVALUATION, HANOI, LINES, Word, line, words_of
 
 from turngym.__main__ import COMMANDS, main
-from turngym.trainers.trainer import Trainer
+from turngym.trainers.loop.trainer import Trainer
 
 LONG = "x" * 300
 PATHS = ["", "zzz", "empty", "text", "folder", "nonsense", "dangling", "empty/below", LONG, "/proc/self/mem"]

@@ -13,10 +13,10 @@ import pytest
 from test_cli_train import TINY_WORDS
 
 from turngym.__main__ import main
-from turngym.agents.backends import AgentSettings, make_agent, settings_for
-from turngym.agents.model_agent import ModelAgent
-from turngym.agents.model_settings import MODEL_FILE, ModelSettings, model_settings
-from turngym.agents.models import load_model
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.loading import load_model
+from turngym.agents.models.settings import MODEL_FILE, ModelSettings, model_settings
+from turngym.agents.players import AgentSettings, make_agent, settings_for
 from turngym.benchmarks.cli.options.trained_models import environment_as_trained
 from turngym.errors import ConfigError, ModelError
 

@@ -10,8 +10,8 @@ from chat_servers import Body, Reply, agent_of, chat_server, request
 from small import small_model
 
 from turngym.__main__ import main
-from turngym.agents.evaluate import evaluate
-from turngym.agents.styled_agent import styled
+from turngym.agents.episodes.evaluate import evaluate
+from turngym.agents.players.styled import styled
 from turngym.benchmarks.verification.replay import replay_findings
 from turngym.benchmarks.verification.verify import verify
 

@@ -11,8 +11,8 @@ from chat_servers import Reply, chaotic, chat_server
 from rich.console import Console
 
 from turngym.__main__ import main
-from turngym.agents.backends import make_agent
-from turngym.agents.rollout import rollout
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.players import make_agent
 from turngym.agents.trajectory import EpisodeSpec
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.cli.terminal.evaluation import LiveTable, usage_text

@@ -9,7 +9,7 @@ import pytest
 from toy_envs import Counter
 
 from turngym.__main__ import main
-from turngym.agents.evaluate import distinct_instances
+from turngym.agents.episodes.evaluate import distinct_instances
 from turngym.benchmarks.evaluation.rulesets import ruleset_hash
 from turngym.errors import TurngymError
 

@@ -19,7 +19,7 @@ from turngym.errors import CheckpointError, ConfigError, RunFolderExists
 STALLING_AGENT = """
 import time
 from pathlib import Path
-from turngym.agents.backends.random import RandomAgent
+from turngym.agents.players.random import RandomAgent
 
 class Stalling(RandomAgent):
     def __init__(self, settings):
@@ -125,7 +125,7 @@ def test_two_kills_change_nothing_in_a_suite_with_baselines(tmp_path: Path, monk
 
 
 INTERRUPTED_AGENT = """
-from turngym.agents.backends.random import RandomAgent
+from turngym.agents.players.random import RandomAgent
 
 class Tired(RandomAgent):
     turns = 12

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from turngym.agents.backends.random import RandomAgent
+from turngym.agents.players.random import RandomAgent
 from turngym.benchmarks import Suite, SuiteEntry, compare, evaluate, load_submission, verify_submission
 from turngym.benchmarks.cli.eval import main
 from turngym.errors import ConfigError, UnknownName

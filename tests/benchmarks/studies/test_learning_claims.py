@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from turngym.trainers.stored_config import options_of_0_1_0
+from turngym.trainers.settings.stored_config import options_of_0_1_0
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning"))
 

@@ -7,10 +7,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from turngym.agents.backends.expert import ExpertAgent
-from turngym.agents.backends.random import RandomAgent
-from turngym.agents.evaluate import EvaluationResult
+from turngym.agents.episodes.evaluate import EvaluationResult
 from turngym.agents.intervals import Estimate
+from turngym.agents.players.expert import ExpertAgent
+from turngym.agents.players.random import RandomAgent
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry, SuiteResult, evaluate_suite
 from turngym.envs.core import TextEnv

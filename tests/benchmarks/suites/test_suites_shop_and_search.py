@@ -2,8 +2,8 @@
 
 import pytest
 
-from turngym.agents.backends.expert import ExpertAgent
-from turngym.agents.backends.random import RandomAgent
+from turngym.agents.players.expert import ExpertAgent
+from turngym.agents.players.random import RandomAgent
 from turngym.benchmarks.suites import SUITES, evaluate_suite
 from turngym.envs.search.questions import KINDS
 

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from turngym.agents.backends.expert import ExpertAgent
-from turngym.agents.backends.random import RandomAgent
+from turngym.agents.players.expert import ExpertAgent
+from turngym.agents.players.random import RandomAgent
 from turngym.benchmarks.suites import SUITES, evaluate_suite
 from turngym.envs.instances import split_of
 from turngym.envs.tools.code_repair.env import faulty_task

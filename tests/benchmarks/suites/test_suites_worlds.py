@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from household_games import needs_real
 
-from turngym.agents.backends.expert import ExpertAgent
-from turngym.agents.backends.random import RandomAgent
+from turngym.agents.players.expert import ExpertAgent
+from turngym.agents.players.random import RandomAgent
 from turngym.benchmarks.suites import SUITES, evaluate_suite
 from turngym.envs.textworlds.textworld.games import GAMES, read_params
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from turngym.agents.backends.random import RandomAgent
-from turngym.agents.evaluate import evaluate
+from turngym.agents.episodes.evaluate import evaluate
 from turngym.agents.intervals import wilson
+from turngym.agents.players.random import RandomAgent
 from turngym.benchmarks.cli.options.parsing import make_text_env
 from turngym.benchmarks.evaluation.rulesets import ruleset_hash
 from turngym.benchmarks.suites import SUITES, SuiteEntry

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import pytest
 from small import small_model
 
-from turngym.agents.backends import AgentSettings
-from turngym.agents.backends.random import RandomAgent
-from turngym.agents.backends.scripted import ScriptedAgent
-from turngym.agents.backends.transformers import transformers_agent
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.seat_player import SeatPlayer, act_together
+from turngym.agents.episodes.seat_player import SeatPlayer, act_together
+from turngym.agents.players import AgentSettings
+from turngym.agents.players.random import RandomAgent
+from turngym.agents.players.scripted import ScriptedAgent
+from turngym.agents.players.transformers import transformers_agent
 from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.envs.multiagent import Table, make_game

@@ -9,8 +9,8 @@ import pytest
 import tournament_games
 from tournament_games import HIGH_DIGITS, of, plan, same
 
-from turngym.agents.backends import AgentSettings
 from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.players import AgentSettings
 from turngym.benchmarks.tournaments.plan import TournamentPlan
 from turngym.benchmarks.tournaments.run import play_matches, play_tournament
 from turngym.benchmarks.tournaments.seats import Roster

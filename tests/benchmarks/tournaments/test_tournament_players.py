@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tournament_games import HIGH_DIGITS, Ace, of, plan, same
 
-from turngym.agents.backends import AgentSettings
 from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.players import AgentSettings
 from turngym.benchmarks.statistics.bradley_terry import Comparison, strengths
 from turngym.benchmarks.statistics.ratings import rate
 from turngym.benchmarks.tournaments.pairings import Match

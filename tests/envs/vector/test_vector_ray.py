@@ -12,8 +12,8 @@ import pytest
 import toy_envs
 from ray_cluster import FOLDER, Make, actors, cluster, make, twin
 
-from turngym.agents.backends import make_agent
-from turngym.agents.evaluate import evaluate
+from turngym.agents.episodes.evaluate import evaluate
+from turngym.agents.players import make_agent
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.envs.vector.backends import ray as ray_backend
 from turngym.errors import ConfigError, TurngymError

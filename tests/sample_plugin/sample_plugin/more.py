@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from turngym.agents.backends import BACKENDS, AgentSettings
 from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.players import BACKENDS, AgentSettings
 from turngym.envs.multiagent import PLAYERS, Player, SeatView
 from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS

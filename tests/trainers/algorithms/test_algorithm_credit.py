@@ -14,11 +14,11 @@ from torch import Tensor, tensor
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.gigpo import step_returns
 from turngym.trainers.algorithms.ppo import paying_turns, token_rewards
-from turngym.trainers.turn_table import TurnTable, turn_table
+from turngym.trainers.core.algorithm import Credit
+from turngym.trainers.core.turn_table import TurnTable, turn_table
 
 
 def episode(

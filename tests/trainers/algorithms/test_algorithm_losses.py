@@ -11,13 +11,13 @@ from torch import Tensor, tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
-from turngym.trainers.algorithm import Algorithm, LossInputs, LossOutput, Term
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.epo import released_references
 from turngym.trainers.algorithms.s_ppo import correct_gradients
-from turngym.trainers.columns import lay_out_column
+from turngym.trainers.core.algorithm import Algorithm, LossInputs, LossOutput, Term
+from turngym.trainers.core.columns import lay_out_column
+from turngym.trainers.core.turn_table import TurnTable, turn_table
 from turngym.trainers.functional import NORMALISATIONS, loss_weights
-from turngym.trainers.turn_table import TurnTable, turn_table
 
 torch.set_num_threads(1)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from turngym.trainers.algorithm import Algorithm, Need
 from turngym.trainers.algorithms import ALGORITHMS, build
-from turngym.trainers.clipped import RATIOS, ClippedConfig
-from turngym.trainers.modifier import Modifier
+from turngym.trainers.algorithms.base.clipped import RATIOS, ClippedConfig
+from turngym.trainers.algorithms.base.modifier import Modifier
+from turngym.trainers.core.algorithm import Algorithm, Need
 
 FOLDER = Path(__file__).parents[3] / "trainers" / "algorithms"
 PAGE = FOLDER / "README.md"

@@ -26,11 +26,11 @@ from algorithm_batches import (
 from torch import Tensor
 
 from turngym.agents.trajectory import EpisodeSpec
-from turngym.trainers.algorithm import LossOutput, Need, Term
 from turngym.trainers.algorithms import build
+from turngym.trainers.algorithms.base.modifier import Modifier
+from turngym.trainers.core.algorithm import LossOutput, Need, Term
+from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.functional import NORMALISATIONS, loss_weights
-from turngym.trainers.modifier import Modifier
-from turngym.trainers.turn_table import turn_table
 
 
 @EVERY

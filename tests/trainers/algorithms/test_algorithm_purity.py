@@ -7,9 +7,9 @@ import torch
 from algorithm_batches import EVERY, Batch, batch_of, episodes, made
 from torch import Tensor, nn
 
-from turngym.trainers.algorithm import Algorithm, LossInputs
-from turngym.trainers.columns import Texts
-from turngym.trainers.modifier import Modifier
+from turngym.trainers.algorithms.base.modifier import Modifier
+from turngym.trainers.core.algorithm import Algorithm, LossInputs
+from turngym.trainers.core.columns import Texts
 
 torch.set_num_threads(1)
 

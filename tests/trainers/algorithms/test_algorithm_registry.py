@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from turngym.errors import ConfigError, UnknownName
-from turngym.trainers.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need
 from turngym.trainers.algorithms import ALGORITHMS, build, check_group_size, parts
+from turngym.trainers.algorithms.base.clipped import ClippedConfig
+from turngym.trainers.algorithms.base.modifier import Modifier, logged
 from turngym.trainers.algorithms.epo import EPO, EPOConfig
 from turngym.trainers.algorithms.gigpo import GiGPO, GiGPOConfig
 from turngym.trainers.algorithms.grpo import GRPOConfig
 from turngym.trainers.algorithms.ppo import PPO, PPOConfig
-from turngym.trainers.clipped import ClippedConfig
-from turngym.trainers.modifier import Modifier, logged
-from turngym.trainers.turn_table import TurnTable
+from turngym.trainers.core.algorithm import Algorithm, Credit, LossInputs, LossOutput, Need
+from turngym.trainers.core.turn_table import TurnTable
 
 
 def test_importing_the_package_imports_no_torch() -> None:

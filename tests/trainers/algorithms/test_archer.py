@@ -10,12 +10,12 @@ from torch import Tensor, nn, tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
-from turngym.trainers.algorithm import Credit
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.archer import ArCHer, transitions_of, with_texts
-from turngym.trainers.columns import lay_out_column
-from turngym.trainers.turn_table import TurnTable, turn_table
-from turngym.trainers.twin_critic import Transition, TwinCritic, expectile_loss
+from turngym.trainers.algorithms.base.twin_critic import Transition, TwinCritic, expectile_loss
+from turngym.trainers.core.algorithm import Credit
+from turngym.trainers.core.columns import lay_out_column
+from turngym.trainers.core.turn_table import TurnTable, turn_table
 
 torch.set_num_threads(1)
 
@@ -88,7 +88,7 @@ def test_the_worked_numbers_of_the_critic() -> None:
 
 def test_the_worked_number_of_the_actor() -> None:
     """A -.05 and two log-probabilities that sum to -2: L = -.1, and it is the mean over turns, not over tokens."""
-    from turngym.trainers.algorithm import LossInputs
+    from turngym.trainers.core.algorithm import LossInputs
     from turngym.trainers.functional import loss_weights
 
     for copies in (1, 3):

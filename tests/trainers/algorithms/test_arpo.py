@@ -10,14 +10,14 @@ import torch
 from test_vine_ppo import CONFIG, trainer_of
 from torch import Tensor, tensor
 
-from turngym.agents.generate import entropy_share
+from turngym.agents.models.generate import entropy_share
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.arpo import branch_score, shared_mean, with_origins
+from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.functional import loss_weights
-from turngym.trainers.setup import build_algorithm
-from turngym.trainers.turn_table import turn_table
+from turngym.trainers.loop.setup import build_algorithm
 
 torch.set_num_threads(1)
 

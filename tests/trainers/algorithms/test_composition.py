@@ -6,10 +6,10 @@ import test_algorithm_properties as held
 import torch
 
 from turngym.errors import ConfigError
-from turngym.trainers.algorithm import Need
 from turngym.trainers.algorithms import ALGORITHMS, build
-from turngym.trainers.clipped import PolicyMethod
-from turngym.trainers.modifier import Modifier
+from turngym.trainers.algorithms.base.clipped import PolicyMethod
+from turngym.trainers.algorithms.base.modifier import Modifier
+from turngym.trainers.core.algorithm import Need
 
 BASES = sorted(name for name in ALGORITHMS if not issubclass(ALGORITHMS[name], Modifier))
 CRITICS = [name for name in BASES if Need.VALUES in build(name).needs]

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.trainers.algorithm import Algorithm, Need
 from turngym.trainers.algorithms import build
-from turngym.trainers.modifier import Modifier
-from turngym.trainers.turn_table import TurnTable, turn_table
+from turngym.trainers.algorithms.base.modifier import Modifier
+from turngym.trainers.core.algorithm import Algorithm, Need
+from turngym.trainers.core.turn_table import TurnTable, turn_table
 
 torch.set_num_threads(1)
 FEW = settings(max_examples=5, deadline=None, derandomize=True)

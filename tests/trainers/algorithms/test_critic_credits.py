@@ -12,7 +12,7 @@ from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.poad import discounted_token_rewards, turn_boundaries
 from turngym.trainers.algorithms.vc_ppo import adaptive_decay
-from turngym.trainers.turn_table import TurnTable, turn_table
+from turngym.trainers.core.turn_table import TurnTable, turn_table
 
 torch.set_num_threads(1)
 

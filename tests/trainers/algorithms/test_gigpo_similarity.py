@@ -12,7 +12,7 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.gigpo import similar_anchors
-from turngym.trainers.turn_table import TurnTable, turn_table
+from turngym.trainers.core.turn_table import TurnTable, turn_table
 from turngym.wrappers.observations.anchor import cluster
 
 

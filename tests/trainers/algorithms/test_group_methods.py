@@ -12,13 +12,13 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.columns import as_columns
 from turngym.errors import ConfigError
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Credit, LossInputs
 from turngym.trainers.algorithms import ALGORITHMS, build
 from turngym.trainers.algorithms.gdpo import read_weights, reward_parts, turn_parts
 from turngym.trainers.algorithms.hgpo import history_keys
 from turngym.trainers.algorithms.stratified_grpo import strata
-from turngym.trainers.columns import lay_out_column
-from turngym.trainers.turn_table import TurnTable, turn_table
+from turngym.trainers.core.algorithm import Credit, LossInputs
+from turngym.trainers.core.columns import lay_out_column
+from turngym.trainers.core.turn_table import TurnTable, turn_table
 
 torch.set_num_threads(1)
 

@@ -7,9 +7,9 @@ import torch
 from algorithm_batches import COMPARING, VARIANTS, episodes
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.trainers.algorithm import Algorithm
 from turngym.trainers.algorithms import build
-from turngym.trainers.turn_table import TurnTable, turn_table
+from turngym.trainers.core.algorithm import Algorithm
+from turngym.trainers.core.turn_table import TurnTable, turn_table
 
 PENALTY = 0.1
 COUNTING_IT_AS_A_REWARD = {"gdpo by trajectory"}

@@ -10,12 +10,12 @@ import torch
 from small import play, small_model
 from torch import Tensor
 
-from turngym.agents.models import LanguageModel
+from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
-from turngym.trainers.algorithm import LossInputs
 from turngym.trainers.algorithms import build
-from turngym.trainers.learner import Learner, UpdateConfig
-from turngym.trainers.prepared import PreparedBatch
+from turngym.trainers.core.algorithm import LossInputs
+from turngym.trainers.engine.learner import Learner, UpdateConfig
+from turngym.trainers.engine.prepared import PreparedBatch
 
 ALGORITHMS = ["grpo", "gigpo", "reinforce", "ppo", "turn_ppo", "turn_is", "s_ppo", "st_ppo", "epo", "grpo+epo"]
 ALGORITHMS += ["dr_grpo", "gspo", "cispo", "gmpo", "a3po"]
@@ -93,7 +93,7 @@ def test_order_of_episodes_does_not_change_gradients(
 
 def test_a_conversation_makes_fewer_rows_than_turns(model: LanguageModel) -> None:
     """Guards the tests above: without merging, the split into rows would be tested against itself."""
-    from turngym.trainers.rows import build_rows
+    from turngym.trainers.core.rows import build_rows
 
     conversation = play(model, "conversation")
     turns = sum(len(t.turns) for t in conversation)

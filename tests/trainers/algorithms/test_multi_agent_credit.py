@@ -13,12 +13,12 @@ from torch import Tensor, tensor
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import LossInputs
 from turngym.trainers.algorithms import build, check_group_size
 from turngym.trainers.algorithms.mappo import MAPPO
 from turngym.trainers.algorithms.rae import RAE
-from turngym.trainers.columns import lay_out_column
-from turngym.trainers.turn_table import turn_table
+from turngym.trainers.core.algorithm import LossInputs
+from turngym.trainers.core.columns import lay_out_column
+from turngym.trainers.core.turn_table import turn_table
 
 torch.set_num_threads(1)
 

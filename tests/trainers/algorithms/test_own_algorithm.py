@@ -14,16 +14,16 @@ import test_algorithm_properties as held
 import torch
 
 from turngym.__main__ import main
-from turngym.agents.embedded import EmbeddedConfig
+from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.benchmarks.cli.train import default_run_dir, parse_train
 from turngym.errors import ConfigError, UnknownName
 from turngym.trainers.algorithms import build, parts
-from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig
-from turngym.trainers.job import train
-from turngym.trainers.naming import locate
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.sft import SupervisedConfig
-from turngym.trainers.turn_table import turn_table
+from turngym.trainers.algorithms.base.naming import locate
+from turngym.trainers.core.turn_table import turn_table
+from turngym.trainers.loop.job import train
+from turngym.trainers.loop.sft import SupervisedConfig
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 
 PAGE = Path(__file__).parents[3] / "trainers" / "algorithms" / "README.md"
 TINY = TrainConfig(
@@ -118,7 +118,7 @@ def test_a_module_is_named_like_a_file() -> None:
             "no_such_module_of_mine:Rank",
             "no module named 'no_such_module_of_mine', which '",
         ),
-        ("json:Rank", "json has no 'Rank'. It has no class of turngym.trainers.algorithm.Algorithm at all."),
+        ("json:Rank", "json has no 'Rank'. It has no class of turngym.trainers.core.algorithm.Algorithm at all."),
     ],
 )
 def test_what_is_not_there_is_named_with_the_way_out(name: str, message: str, own: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_method_that_still_overrides_advantages_runs_with_a_warning(tmp_path: 
     """The name until version 0.1, in a method of its own and in one that asks the method it derives from."""
     code = """
 from turngym.trainers.algorithms.grpo import GRPO, GRPOConfig
-from turngym.trainers.algorithm import Credit
+from turngym.trainers.core.algorithm import Credit
 
 class Twice(GRPO):
     Config = GRPOConfig

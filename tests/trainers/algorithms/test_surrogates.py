@@ -8,9 +8,9 @@ from torch import Tensor, tensor
 
 from turngym.errors import ConfigError
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import LossInputs
 from turngym.trainers.algorithms import build
-from turngym.trainers.clipped import PolicyMethod, Surrogate
+from turngym.trainers.algorithms.base.clipped import PolicyMethod, Surrogate
+from turngym.trainers.core.algorithm import LossInputs
 
 torch.set_num_threads(1)
 

@@ -14,17 +14,17 @@ from worker_envs import Unsaved
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError
-from turngym.trainers.algorithm import Need
 from turngym.trainers.algorithms import build
-from turngym.trainers.config import RolloutConfig, TrainConfig
-from turngym.trainers.game_task import GameTask
-from turngym.trainers.learner import UpdateConfig
-from turngym.trainers.making import make_task
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.setup import build_algorithm, build_learner
-from turngym.trainers.task import EnvTask
-from turngym.trainers.trainer import Trainer
-from turngym.trainers.turn_table import turn_table
+from turngym.trainers.core.algorithm import Need
+from turngym.trainers.core.turn_table import turn_table
+from turngym.trainers.engine.learner import UpdateConfig
+from turngym.trainers.loop.game_task import GameTask
+from turngym.trainers.loop.making import make_task
+from turngym.trainers.loop.setup import build_algorithm, build_learner
+from turngym.trainers.loop.task import EnvTask
+from turngym.trainers.loop.trainer import Trainer
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import RolloutConfig, TrainConfig
 
 torch.set_num_threads(1)
 

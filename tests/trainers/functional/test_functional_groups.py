@@ -11,8 +11,8 @@ from torch import tensor
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import Normalisation
-from turngym.trainers.turn_table import TurnTable, turn_table
+from turngym.trainers.core.algorithm import Normalisation
+from turngym.trainers.core.turn_table import TurnTable, turn_table
 
 
 def table_of(episodes: list[tuple[int, list[int]]]) -> TurnTable:

@@ -13,7 +13,7 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.trainers import functional as F
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.gigpo import step_returns
-from turngym.trainers.turn_table import TurnTable, turn_table
+from turngym.trainers.core.turn_table import TurnTable, turn_table
 
 
 def turn(reward: float, tokens: int, anchor: str = "") -> Turn:

@@ -7,8 +7,8 @@ from oracle import Vector, every
 from torch import Tensor
 
 from turngym.trainers import functional as F
-from turngym.trainers.algorithm import LossInputs
 from turngym.trainers.algorithms import build
+from turngym.trainers.core.algorithm import LossInputs
 
 
 def rows_as_turns(mask: Tensor) -> Tensor:

@@ -12,15 +12,15 @@ from small import small_model
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
-from turngym.trainers.algorithm import Algorithm, Rollout
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.dapo import informative_groups
-from turngym.trainers.config import RolloutConfig, TrainConfig
-from turngym.trainers.game_task import GameTask
-from turngym.trainers.setup import build_learner
-from turngym.trainers.task import EnvTask
-from turngym.trainers.trainer import Trainer
-from turngym.trainers.turn_table import turn_table
+from turngym.trainers.core.algorithm import Algorithm, Rollout
+from turngym.trainers.core.turn_table import turn_table
+from turngym.trainers.loop.game_task import GameTask
+from turngym.trainers.loop.setup import build_learner
+from turngym.trainers.loop.task import EnvTask
+from turngym.trainers.loop.trainer import Trainer
+from turngym.trainers.settings.config import RolloutConfig, TrainConfig
 
 torch.set_num_threads(1)
 
@@ -216,7 +216,7 @@ class Twice(type(build("grpo"))):  # type: ignore[misc]
 
 
 def test_every_turn_that_is_played_counts_whether_it_is_trained_on_or_not(tmp_path: Path) -> None:
-    from turngym.trainers.run_folder import RunFolder
+    from turngym.trainers.records.run_folder import RunFolder
 
     config = replace(CONFIG, algorithm="grpo", control=False, iterations=1)
     task, model = EnvTask(config), small_model()

@@ -11,9 +11,9 @@ from openenv_apps import TOKEN, app_of, fresh, run
 from served_envs import Served
 
 from turngym.errors import ConfigError
-from turngym.trainers.plugins.openenv_http import LARGEST_MESSAGE, PATHS
-from turngym.trainers.plugins.openenv_server import about
-from turngym.trainers.plugins.openenv_sessions import Limits
+from turngym.trainers.integrations.openenv_http import LARGEST_MESSAGE, PATHS
+from turngym.trainers.integrations.openenv_server import about
+from turngym.trainers.integrations.openenv_sessions import Limits
 
 __all__ = ["fresh"]
 

@@ -23,8 +23,8 @@ from turngym.envs.transcript import transcript
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError
 from turngym.seeding import stream
-from turngym.trainers.plugins.openenv_server import serving
-from turngym.trainers.plugins.openenv_sessions import Limits
+from turngym.trainers.integrations.openenv_server import serving
+from turngym.trainers.integrations.openenv_sessions import Limits
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("openenv", reason="the package openenv is not in .venvs/openenv: run make test-integration")
@@ -341,7 +341,7 @@ def test_hundreds_of_sessions_play_at_once() -> None:
 
 
 def test_the_example_runs() -> None:
-    example = ROOT / "trainers" / "plugins" / "examples" / "openenv_round_trip.py"
+    example = ROOT / "trainers" / "integrations" / "examples" / "openenv_round_trip.py"
     assert len(example.read_text("utf8").splitlines()) < 60
     found = subprocess.run(
         [sys.executable, str(example)], capture_output=True, text=True, check=False, env=dict(os.environ)

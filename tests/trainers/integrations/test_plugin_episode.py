@@ -7,7 +7,7 @@ import gymnasium
 import pytest
 
 from turngym.errors import ConfigError, EpisodeOver, UnknownName
-from turngym.trainers.plugins.episode import Episode, Result, Task, task_rows
+from turngym.trainers.integrations.episode import Episode, Result, Task, task_rows
 
 WALK = Task("turngym/NumberLine-v0", 3, {"highest": 5, "max_turns": 6})
 TASKS = [

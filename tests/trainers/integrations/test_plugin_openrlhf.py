@@ -59,7 +59,7 @@ def test_the_whole_text_is_what_the_chat_template_would_have_written(played: Any
 
 
 def test_a_label_that_is_no_task_is_refused() -> None:
-    from turngym.trainers.plugins.openrlhf import TurngymInstance
+    from turngym.trainers.integrations.openrlhf import TurngymInstance
 
     tokenizer: Any = SimpleNamespace()
     with pytest.raises(ConfigError, match="openrlhf_rows"):
@@ -70,7 +70,7 @@ def test_a_label_that_is_no_task_is_refused() -> None:
 
 def test_a_fault_pays_nothing_and_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     from turngym.envs.textgames.number_line import NumberLine
-    from turngym.trainers.plugins.openrlhf import TurngymInstance, openrlhf_rows
+    from turngym.trainers.integrations.openrlhf import TurngymInstance, openrlhf_rows
 
     def break_down(self: Any, action: str) -> Any:
         raise OSError("gone")
@@ -89,4 +89,4 @@ def test_the_example_is_short() -> None:
 
 
 def test_the_examples_in_the_docstrings_run() -> None:
-    assert doctest.testmod(importlib.import_module("turngym.trainers.plugins.openrlhf")).failed == 0
+    assert doctest.testmod(importlib.import_module("turngym.trainers.integrations.openrlhf")).failed == 0

@@ -25,7 +25,7 @@ VIEW = {"encoding": "characters", "features": 32}
 
 
 def plugin() -> Any:
-    from turngym.trainers.plugins import rllib
+    from turngym.trainers.integrations import rllib
 
     return rllib
 

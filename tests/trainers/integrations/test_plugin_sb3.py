@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from plugin_examples import code_lines, example
 
-from turngym.agents.evaluate import evaluate
+from turngym.agents.episodes.evaluate import evaluate
 from turngym.errors import UnknownName
 
 pytestmark = [
@@ -24,7 +24,7 @@ SMALL: dict[str, Any] = {"n_steps": 16, "batch_size": 16, "device": "cpu", "seed
 
 
 def plugin() -> Any:
-    from turngym.trainers.plugins import sb3
+    from turngym.trainers.integrations import sb3
 
     return sb3
 

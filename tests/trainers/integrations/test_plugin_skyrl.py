@@ -30,7 +30,7 @@ def made(row: dict[str, Any], **config: Any) -> Any:
 
 
 def rows(env_id: str, seeds: Any, **task: Any) -> list[dict[str, Any]]:
-    from turngym.trainers.plugins.skyrl import skyrl_rows
+    from turngym.trainers.integrations.skyrl import skyrl_rows
 
     return skyrl_rows(env_id, seeds, **task)
 
@@ -62,10 +62,10 @@ def test_an_episode_is_that_of_the_environment_itself(env_id: str) -> None:
 def test_registering_again_changes_nothing_and_the_id_is_listed() -> None:
     import skyrl_gym
 
-    from turngym.trainers.plugins.skyrl import NAME, register
+    from turngym.trainers.integrations.skyrl import NAME, register
 
     register()
-    assert skyrl_gym.spec(NAME).entry_point == "turngym.trainers.plugins.skyrl:TurngymEnv"
+    assert skyrl_gym.spec(NAME).entry_point == "turngym.trainers.integrations.skyrl:TurngymEnv"
     assert NAME in skyrl_gym.pprint_registry(disable_print=True)
 
 
@@ -111,4 +111,4 @@ def test_the_example_plays_and_its_metrics_are_averaged_by_skyrl() -> None:
 
 
 def test_the_examples_in_the_docstrings_run() -> None:
-    assert doctest.testmod(importlib.import_module("turngym.trainers.plugins.skyrl")).failed == 0
+    assert doctest.testmod(importlib.import_module("turngym.trainers.integrations.skyrl")).failed == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from plugin_examples import EXAMPLES, ROOT
 
-PLUGINS = ROOT / "trainers" / "plugins"
+PLUGINS = ROOT / "trainers" / "integrations"
 TABLE = [line for line in (PLUGINS / "README.md").read_text("utf8").splitlines() if line.startswith("| [`")]
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TABLE]
 

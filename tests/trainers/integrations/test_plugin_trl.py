@@ -7,8 +7,8 @@ import pytest
 import torch
 from plugin_examples import code_lines, example
 
-from turngym.agents.generate import Completion
-from turngym.trainers.plugins.episode import Episode
+from turngym.agents.models.generate import Completion
+from turngym.trainers.integrations.episode import Episode
 
 pytestmark = [
     pytest.mark.integration,
@@ -138,7 +138,7 @@ def test_rows_of_one_run_choose_among_several_environments(tools: Any, tmp_path:
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    from turngym.trainers.plugins.trl import tool_environment
+    from turngym.trainers.integrations.trl import tool_environment
 
     factories = {
         "walk": tool_environment("turngym/NumberLine-v0", highest=3, max_turns=4),
@@ -188,7 +188,7 @@ def rolled(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
         script = example("trl_rollout")
-        from turngym.trainers.plugins.trl import Rollout
+        from turngym.trainers.integrations.trl import Rollout
 
         answers: list[Completion] = []
         sample = Rollout._generate_here

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from plugin_examples import example
 
-from turngym.agents.generate import Completion
-from turngym.agents.model_agent import ModelAgent
-from turngym.agents.models import LanguageModel
-from turngym.agents.prompts import PromptConfig
-from turngym.agents.rollout import rollout
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.generate import Completion
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.prompting.prompts import PromptConfig
 from turngym.agents.trajectory import EpisodeSpec
 from turngym.envs.textgames.number_line import NumberLine
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, EpisodeOver
-from turngym.trainers.plugins.trl import (
+from turngym.trainers.integrations.trl import (
     Rollout,
     ToolEnvironment,
     return_reward,

@@ -23,7 +23,7 @@ import verifiers.v1 as vf  # noqa: E402
 from verifiers.v1.clients import EvalClientConfig, ModelContext  # noqa: E402
 from verifiers.v1.utils.loaders import load_environment, resolve_env_config  # noqa: E402
 
-EXAMPLES = Path(__file__).parents[3] / "trainers" / "plugins" / "examples"
+EXAMPLES = Path(__file__).parents[3] / "trainers" / "integrations" / "examples"
 GUESS = re.compile(r"<action>(\d+)</action>")
 
 

@@ -140,7 +140,7 @@ def play(text: str, row: dict[str, Any], room: int = 400, model_type: str = "qwe
     from omegaconf import OmegaConf
     from verl.experimental.agent_loop.agent_loop import DictConfigWrap
 
-    from turngym.trainers.plugins.verl import TurngymAgentLoop
+    from turngym.trainers.integrations.verl import TurngymAgentLoop
 
     tiny = example("tiny_model")
     tokenizer = tiny.tiny_model(tiny.talks(8), steps=0)[1]
@@ -166,7 +166,7 @@ def play(text: str, row: dict[str, Any], room: int = 400, model_type: str = "qwe
 
 
 def row_of(env_id: str, seed: int, **task: Any) -> dict[str, Any]:
-    from turngym.trainers.plugins.verl import verl_rows
+    from turngym.trainers.integrations.verl import verl_rows
 
     return verl_rows(env_id, range(seed, seed + 1), **task)[0]
 
@@ -229,4 +229,4 @@ def test_the_example_is_short() -> None:
 
 
 def test_the_examples_in_the_docstrings_run() -> None:
-    assert doctest.testmod(importlib.import_module("turngym.trainers.plugins.verl")).failed == 0
+    assert doctest.testmod(importlib.import_module("turngym.trainers.integrations.verl")).failed == 0

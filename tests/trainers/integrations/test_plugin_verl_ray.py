@@ -38,8 +38,8 @@ def test_two_workers_share_a_batch_and_follow_the_configuration_file(cluster: An
     from verl import DataProto
     from verl.experimental.agent_loop.agent_loop import AgentLoopManager
 
-    from turngym.agents.models import LanguageModel
-    from turngym.trainers.plugins.verl import verl_rows
+    from turngym.agents.models.loading import LanguageModel
+    from turngym.trainers.integrations.verl import verl_rows
 
     network, tokenizer = tiny.tiny_model(tiny.talks(8), steps=0)
     model = LanguageModel(network, tokenizer, "untrained")

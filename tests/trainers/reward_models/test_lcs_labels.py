@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reward_games import walk
 
-from turngym.trainers.rewarding.turns import key_steps, states, task_key
+from turngym.trainers.reward_models.base.turns import key_steps, states, task_key
 from turngym.wrappers.rewards.recipes import Recipe, canonical_action, lcs, matched, progress_labels, recipes
 
 WORDS = st.text("abc", max_size=7)

@@ -13,8 +13,8 @@ from reward_games import line_episodes, walk
 from turngym.__main__ import main
 from turngym.envs.webshop.env import WebShop
 from turngym.errors import ConfigError
-from turngym.trainers.rewarding.labels import find_recipes, label_progress, with_progress
-from turngym.trainers.rewarding.recordings import read_trajectories
+from turngym.trainers.reward_models.base.labels import find_recipes, label_progress, with_progress
+from turngym.trainers.reward_models.base.recordings import read_trajectories
 from turngym.wrappers import wrap
 from turngym.wrappers.rewards.recipes import Recipe, RecipeBook
 

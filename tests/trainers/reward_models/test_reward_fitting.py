@@ -19,11 +19,11 @@ from turngym.__main__ import main
 from turngym.agents.trajectory import Branch, EpisodeSpec
 from turngym.errors import CheckpointError, ConfigError
 from turngym.trainers.reward_models import load_reward_model, make_reward_model
+from turngym.trainers.reward_models.base.fitted import FittedReward, ranking
+from turngym.trainers.reward_models.base.model import rewarded
+from turngym.trainers.reward_models.base.recordings import plain, read_trajectories, write_trajectories
 from turngym.trainers.reward_models.progrm import ProgRM
 from turngym.trainers.reward_models.spa import completed, outcome_loss, step_rewards
-from turngym.trainers.rewarding.fitted import FittedReward, ranking
-from turngym.trainers.rewarding.model import rewarded
-from turngym.trainers.rewarding.recordings import plain, read_trajectories, write_trajectories
 from turngym.wrappers.rewards.recipes import RecipeBook
 from turngym.wrappers.wrapping import wrap
 

@@ -8,9 +8,9 @@ import pytest
 
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.trainers.algorithms import build
+from turngym.trainers.loop.rewarded_task import RewardedTask
+from turngym.trainers.loop.task import Task
 from turngym.trainers.reward_models import make_reward_model
-from turngym.trainers.rewarding.task import RewardedTask
-from turngym.trainers.task import Task
 
 SEARCH, ANSWER = "<search>x</search>", "<answer>y</answer>"
 

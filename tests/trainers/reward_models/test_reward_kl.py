@@ -12,11 +12,11 @@ from torch import Tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
-from turngym.trainers.algorithm import Algorithm, Need
 from turngym.trainers.algorithms import ALGORITHMS, build
-from turngym.trainers.learner import Learner, UpdateConfig
-from turngym.trainers.reward_kl import RewardKLConfig, RewardKLMethod
-from turngym.trainers.turn_table import TurnTable, turn_table
+from turngym.trainers.algorithms.base.reward_kl import RewardKLConfig, RewardKLMethod
+from turngym.trainers.core.algorithm import Algorithm, Need
+from turngym.trainers.core.turn_table import TurnTable, turn_table
+from turngym.trainers.engine.learner import Learner, UpdateConfig
 
 DRIFT = [0.2, -0.1]
 """Log-probability of the sampler less that of the reference, token by token."""

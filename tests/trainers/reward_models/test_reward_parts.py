@@ -5,14 +5,14 @@ import torch
 from reward_parts import Parts
 from small import agent_of, group_specs, small_model
 
-from turngym.agents.rollout import rollout
+from turngym.agents.episodes.rollout import rollout
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.columns import as_columns
 from turngym.envs.vector import make_vec
 from turngym.errors import ConfigError, DivergenceError
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.gdpo import turn_parts
-from turngym.trainers.turn_table import turn_table
+from turngym.trainers.core.turn_table import turn_table
 
 torch.set_num_threads(1)
 

@@ -11,8 +11,8 @@ from reward_games import walk
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.errors import CheckpointError, ConfigError, DivergenceError, UnknownName
 from turngym.trainers.reward_models import REWARD_MODELS, load_reward_model, make_reward_model
-from turngym.trainers.rewarding.model import RewardConfig, RewardModel, rewarded
-from turngym.trainers.rewarding.shaping import differences
+from turngym.trainers.reward_models.base.model import RewardConfig, RewardModel, rewarded
+from turngym.trainers.reward_models.base.shaping import differences
 
 
 class Counting(RewardModel[RewardConfig]):

@@ -13,16 +13,16 @@ from rich.console import Console
 from turngym.__main__ import main
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import CheckpointError, ConfigError
-from turngym.trainers.checkpoint import all_checkpoints
-from turngym.trainers.config import EvaluationConfig, RolloutConfig, TrainConfig, config_from_json
-from turngym.trainers.job import train
-from turngym.trainers.making import make_task
+from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.job import train
+from turngym.trainers.loop.making import make_task
+from turngym.trainers.loop.rewarded_task import RewardedTask
+from turngym.trainers.loop.sft import SupervisedConfig
+from turngym.trainers.loop.task import Task
+from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.reward_models import load_reward_model, make_reward_model
-from turngym.trainers.rewarding.task import RewardedTask
-from turngym.trainers.run_folder import RunFolder
-from turngym.trainers.sft import SupervisedConfig
-from turngym.trainers.stored_config import config_from_store
-from turngym.trainers.task import Task
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig, config_from_json
+from turngym.trainers.settings.stored_config import config_from_store
 
 SMALL = TrainConfig(
     env="turngym/GuessTheNumber-v0",

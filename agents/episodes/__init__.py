@@ -1,0 +1,1 @@
+"""Loops over turns: rollouts, self-play, evaluation, and what they share."""

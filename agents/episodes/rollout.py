@@ -1,0 +1,282 @@
+"""The one loop over turns: vectors on one side, an agent on the other."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.agents.core import Agent, Decision, EagerAgent, Request
+from turngym.agents.episodes.branching import branch_state, bring_back, saved_states, text_and_image
+from turngym.agents.episodes.turn_writer import TurnWriter
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.vector import TextVectorEnv
+from turngym.envs.vector.info import fault_info
+from turngym.errors import ConfigError
+from turngym.text import valid_text
+
+Schedule = Literal["lockstep", "continuous"]
+_LOST = "the environment broke right after its reset"
+
+
+@dataclass(slots=True)
+class _Slot:
+    """An episode that is being played in a slot."""
+
+    writer: TurnWriter
+    observation: str
+    info: dict[str, Any]
+    instructions: str = ""
+    image: NDArray[np.uint8] | None = None
+    snapshot: bytes = b""
+
+    @property
+    def trajectory(self) -> Trajectory:
+        return self.writer.trajectory
+
+    def request(self, slot: int) -> Request:
+        return Request(
+            slot,
+            self.trajectory.spec.episode,
+            self.writer.num_turns,
+            self.observation,
+            self.info,
+            self.instructions,
+            self.image,
+        )
+
+
+def rollout(
+    vector: TextVectorEnv,
+    agent: Agent,
+    specs: Sequence[EpisodeSpec],
+    *,
+    schedule: Schedule = "lockstep",
+    on_episode: Callable[[Trajectory], None] | None = None,
+    may_begin: Callable[[], bool] | None = None,
+    snapshots: bool = False,
+    final_prompts: bool = True,
+) -> list[Trajectory]:
+    """Play the given episodes and return their trajectories in the order of ``specs``.
+
+    An episode whose spec names a branch begins with the environment's state before that turn, and the agent remembers
+    the turns before it; its trajectory has only the turns that are new.
+
+    A slot whose episode ends takes the next one, so finished episodes cost nothing. ``lockstep`` asks the agent for
+    all waiting slots together and waits for every environment, which makes batches, and so the last bits of a model's
+    numbers, reproducible. ``continuous`` acts for whoever is ready; equal actions give equal transcripts either way.
+
+    An episode whose next prompt does not fit ends there, truncated with the reason ``context``; where that is the
+    first one, its trajectory has no turn.
+
+    Args:
+        vector: A vector with autoreset mode DISABLED.
+        agent: Picks the actions.
+        specs: The episodes; their numbers must differ.
+        schedule: ``lockstep`` or ``continuous``.
+        on_episode: Called with each trajectory as soon as its episode ends.
+        may_begin: Asked before episodes begin; once it says no, none begins any more, and those that did not are left
+            out of what is returned.
+        snapshots: Whether every turn keeps the environment's state before it, so that episodes can branch off there.
+        final_prompts: Whether truncated episodes keep the prompt that would have come next, which critics read.
+
+    Raises:
+        ConfigError: The vector resets by itself, the schedule is unknown, two episodes have one number, or an episode
+            shall branch off where there is no snapshot.
+        SnapshotUnsupported: The environment cannot save its state.
+    """
+    if str(getattr(vector.metadata["autoreset_mode"], "value", "")) != "Disabled":
+        raise ConfigError(
+            'rollout needs a vector that does not reset by itself: make_vec(..., autoreset_mode="Disabled").'
+        )
+    if schedule not in ("lockstep", "continuous"):
+        raise ConfigError(f"schedule must be 'lockstep' or 'continuous', got {schedule!r}.")
+    if len({spec.episode for spec in specs}) != len(specs):
+        raise ConfigError("two episodes of a rollout have the same number: give every EpisodeSpec its own.")
+    for spec in specs:
+        branch_state(spec)  # one that is missing is told before anything is played
+    runner = _Runner(vector, agent, deque(specs), on_episode or (lambda trajectory: None), snapshots, final_prompts)
+    agent.attach(vector)
+    try:
+        runner.play(schedule, may_begin)
+    except BaseException:
+        if isinstance(agent, EagerAgent):
+            agent.abandon()  # an interrupt shall not wait for answers that nobody wants any more
+        raise
+    return [runner.finished[spec.episode] for spec in specs if spec.episode in runner.finished]
+
+
+class _Runner:
+    """The state of one rollout: which slot plays which episode, who waits for the agent, who for the environment."""
+
+    def __init__(
+        self,
+        vector: TextVectorEnv,
+        agent: Agent,
+        queue: deque[EpisodeSpec],
+        on_episode: Callable[[Trajectory], None],
+        snapshots: bool,
+        final_prompts: bool,
+    ) -> None:
+        self.snapshots = snapshots
+        self.final_prompts = final_prompts
+        self.vector = vector
+        self.agent = agent
+        self.queue = queue
+        self.on_episode = on_episode
+        self.slots: dict[int, _Slot] = {}
+        self.waiting: list[int] = []  # slots that wait for an action
+        self.in_flight: set[int] = set()  # slots whose environment is at work
+        self.free = list(range(vector.num_envs))
+        self.finished: dict[int, Trajectory] = {}
+
+    def play(self, schedule: Schedule, may_begin: Callable[[], bool] | None) -> None:
+        """Play until every episode is over."""
+        is_eager = schedule == "continuous" and isinstance(self.agent, EagerAgent)
+        while self.queue or self.slots:
+            if self.queue and self.free and may_begin is not None and not may_begin():
+                self.queue.clear()
+            self.fill()
+            if is_eager:
+                self.act_eagerly()
+            else:
+                self.act()
+            self.collect(wait_for_all=schedule == "lockstep")
+
+    def fill(self) -> None:
+        """Start queued episodes in free slots."""
+        count = min(len(self.free), len(self.queue))
+        if not count:
+            return
+        indices, self.free = self.free[:count], self.free[count:]
+        specs = {slot: self.queue.popleft() for slot in indices}
+        faults = self._reset({slot: spec for slot, spec in specs.items() if spec.branch is None})
+        faults |= self._restore({slot: spec for slot, spec in specs.items() if spec.branch is not None})
+        known = self._facts([slot for slot in indices if not faults[slot]])
+        for slot in indices:
+            state = self.slots[slot]
+            if slot in known:
+                state.trajectory.env_id, state.trajectory.instance, state.instructions = known[slot]
+                self.waiting.append(slot)
+            else:
+                self._finish(slot, fault=faults[slot] or _LOST)
+
+    def _facts(self, slots: list[int]) -> dict[int, tuple[str, str, str]]:
+        """Return id, instance and instructions of each slot; a slot that breaks while it is asked is left out."""
+        names = ("env_id", "instance_hash", "instructions")
+        try:
+            answers = [map(valid_text, self.vector.call(name, indices=slots)) for name in names]
+            return dict(zip(slots, zip(*answers, strict=True), strict=True)) if slots else {}
+        except Exception:  # the boundary: what breaks here is the slot's environment
+            if len(slots) == 1:
+                return {}
+            return {slot: facts for each in slots for slot, facts in self._facts([each]).items()}
+
+    def _reset(self, specs: dict[int, EpisodeSpec]) -> dict[int, str]:
+        """Begin episodes in these slots; returns the fault of each slot."""
+        if not specs:
+            return {}
+        seeds: list[int | None] = [None] * self.vector.num_envs
+        options: list[dict[str, Any] | None] = [None] * self.vector.num_envs
+        mask = np.zeros(self.vector.num_envs, dtype=np.bool_)
+        for slot, spec in specs.items():
+            seeds[slot], options[slot], mask[slot] = spec.seed, dict(spec.options or {}), True
+        observations, infos = self.vector.reset(seed=seeds, options={"reset_mask": mask, "slot_options": options})
+        for slot, spec in specs.items():
+            text, image = text_and_image(observations, slot)
+            self.slots[slot] = _Slot(TurnWriter(Trajectory(spec)), text, infos.rows[slot], image=image)
+        return {slot: infos.rows[slot]["fault"] for slot in specs}
+
+    def _restore(self, specs: dict[int, EpisodeSpec]) -> dict[int, str]:
+        """Begin episodes in these slots where they branch off; returns the fault of each slot."""
+        found = bring_back(self.vector, {slot: branch_state(spec) for slot, spec in specs.items()})
+        for slot, seen in found.items():
+            writer = TurnWriter(Trajectory(specs[slot]))
+            self.slots[slot] = _Slot(writer, seen.text, seen.info, image=seen.image)
+            self.agent.recall(specs[slot].episode, writer.trajectory.earlier_turns)
+        return {slot: seen.fault for slot, seen in found.items()}
+
+    def _save(self, slots: list[int]) -> None:
+        """Note the state of the environments in these slots, if asked."""
+        if self.snapshots:
+            for slot, state in saved_states(self.vector, slots).items():
+                self.slots[slot].snapshot = state
+
+    def act(self) -> None:
+        """Let the agent decide for every waiting slot and send the actions off."""
+        if not self.waiting:
+            return
+        waiting = sorted(self.waiting)
+        self._save(waiting)
+        asked = time.perf_counter()
+        decisions = self.agent.act([self.slots[slot].request(slot) for slot in waiting])
+        self._send(waiting, decisions, time.perf_counter() - asked)
+        self.waiting = []
+
+    def act_eagerly(self) -> None:
+        """Let the agent begin with every waiting slot, and send off the actions that it has decided by now."""
+        assert isinstance(self.agent, EagerAgent)
+        self._save(sorted(self.waiting))
+        self.agent.begin([self.slots[slot].request(slot) for slot in sorted(self.waiting)])
+        self.waiting = []
+        decided = {request.slot: decision for request, decision in self.agent.decided(wait=not self.in_flight)}
+        if decided:
+            slots = sorted(decided)
+            self._send(slots, [decided[slot] for slot in slots], 0.0)
+
+    def _send(self, slots: list[int], decisions: Sequence[Decision], latency: float) -> None:
+        """Send the actions off; an agent that does not count its own costs is charged with ``latency``."""
+        sent = {}
+        for slot, decision in zip(slots, decisions, strict=True):
+            state = self.slots[slot]
+            if decision.fault:
+                state.info = fault_info(decision.fault, running=False)
+                self._finish(slot, fault=decision.fault)
+            elif decision.too_long:
+                state.writer.end_without_room(state.request(slot), decision.too_long)
+                self._release(slot)
+            else:
+                state.writer.decided(state.request(slot), decision, latency=latency, snapshot=state.snapshot)
+                sent[slot] = decision.action
+        self.in_flight |= sent.keys()
+        if sent:
+            self.vector.send(list(sent.values()), list(sent))
+
+    def collect(self, wait_for_all: bool) -> None:
+        """Take in what the environments answered."""
+        if not self.in_flight:
+            return
+        ready = self.vector.recv(len(self.in_flight) if wait_for_all else 1)
+        indices, observations, rewards, terminations, truncations, infos = ready
+        for position in np.argsort(np.asarray(indices)):
+            slot = int(indices[position])
+            state, info = self.slots[slot], infos.rows[position]
+            state.observation, state.image = text_and_image(observations, int(position))
+            state.info = info
+            state.writer.earned(float(rewards[position]), info)
+            self.in_flight.remove(slot)
+            if terminations[position] or truncations[position]:
+                self._finish(slot, terminated=bool(terminations[position]), fault=info["fault"])
+            else:
+                self.waiting.append(slot)
+
+    def _finish(self, slot: int, *, terminated: bool = False, fault: str = "") -> None:
+        state = self.slots[slot]
+        state.writer.end(state.observation, state.info, terminated=terminated, fault=fault)
+        self._release(slot)
+
+    def _release(self, slot: int) -> None:
+        """Hand out the trajectory of an episode that is over, and free its slot."""
+        state = self.slots.pop(slot)
+        trajectory = state.trajectory
+        if self.final_prompts and trajectory.truncated and not trajectory.fault:
+            state.writer.keep_final_prompt(self.agent, state.request(slot))
+        self.agent.forget(trajectory.spec.episode)
+        self.finished[trajectory.spec.episode] = trajectory
+        self.free = sorted([*self.free, slot])
+        self.on_episode(trajectory)

@@ -1,0 +1,326 @@
+"""Self-play: games between seats, played by a learner, by frozen past selves and by players of our own.
+
+The counterpart of :func:`turngym.agents.episodes.rollout.rollout` for games: it returns one trajectory for each seat
+that the learner played, in the form that every trainer takes. The reward of a turn is everything that its seat earned
+until it was asked again, or until the end. All seats of all tables that wait for one policy are answered in one batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.episodes.turn_writer import TurnWriter
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.columns import Value
+from turngym.envs.multiagent.game import Game
+from turngym.envs.multiagent.players import Player, make_player
+from turngym.envs.multiagent.records import EpisodeRecord, StepRecord
+from turngym.envs.multiagent.table import SeatRequest, Table
+from turngym.envs.multiagent.vector import TableVector
+from turngym.envs.vector.info import fault_info
+from turngym.errors import ConfigError
+from turngym.seeding import stream
+
+LEARNER = "learner"
+"""Name of the policy whose turns are trained on."""
+
+
+@dataclass(frozen=True, slots=True)
+class GameSpec:
+    """One game that self-play shall play.
+
+    Args:
+        number: Number of the game, unique within a call; with the seat, part of the key of the sampling generators.
+        seed: Names the game: equal seeds begin with the identical deal.
+        group: Games with the same group are compared with one another.
+        opponent: Policy at the seats that the learner does not play; the learner itself plays all of them by default.
+        side: Which of the game's sides the learner plays against an opponent, counted round: the sides are the
+            different teams in alphabetical order.
+    """
+
+    number: int
+    seed: int
+    group: int = 0
+    opponent: str = LEARNER
+    side: int = 0
+
+
+def seating_of(spec: GameSpec, teams: Sequence[str]) -> tuple[str, ...]:
+    """Return the policy at each seat.
+
+    >>> seating_of(GameSpec(0, 0, opponent="random", side=0), ["wolves", "village", "village"])
+    ('random', 'learner', 'learner')
+    """
+    sides = sorted(set(teams))
+    mine = sides[spec.side % len(sides)]
+    return tuple(LEARNER if team == mine else spec.opponent for team in teams)
+
+
+@dataclass(slots=True)
+class _Game:
+    """A game that is being played: who sits where, what was decided, what has been recorded."""
+
+    spec: GameSpec
+    policies: tuple[str, ...] = ()
+    writers: dict[int, TurnWriter] = field(default_factory=dict)
+    out: set[int] = field(default_factory=set)
+    """Seats whose prompts do not fit any more, which take their default actions."""
+
+    @property
+    def learners(self) -> list[int]:
+        """The seats of the learner."""
+        return [seat for seat, policy in enumerate(self.policies) if policy == LEARNER]
+
+
+class SelfPlay:
+    """Tables of one game, and the loop that plays them.
+
+    A table whose game ends takes the next one. What happens at a table depends on its game alone, not on the number of
+    tables nor on who else is playing, save for the last bits of a model's numbers.
+
+    Args:
+        game: What makes the rules; called once a table.
+        num_tables: How many games are played at once.
+        env_id: What trajectories call the game.
+        retries: How often a seat is asked again after an invalid answer.
+        invalid_penalty: What each invalid answer costs the seat that gave it.
+        joint_views: Whether turns record what all seats together know, for a centralised critic.
+        final_prompts: Whether truncated trajectories keep the prompt that would have come next, which critics read.
+    """
+
+    def __init__(
+        self,
+        game: Callable[[], Game],
+        num_tables: int,
+        *,
+        env_id: str,
+        retries: int = 1,
+        invalid_penalty: float = 0.0,
+        joint_views: bool = False,
+        final_prompts: bool = True,
+    ) -> None:
+        self.env_id = env_id
+        self.final_prompts = final_prompts
+        self.joint_views = joint_views
+        self.rules = game()
+        """The rules with some game begun, to look at; no table uses this object."""
+        self.rules.begin(stream("rules", 0), {})
+        self.cut_opponents = 0
+        """How often the prompt of an agent other than the learner's did not fit, so that its seat took defaults."""
+        self._agents: Mapping[str, Agent] = {}
+        self._playing: dict[int, _Game] = {}
+        self._players: dict[tuple[int, int, str], Player] = {}
+        self.vector = TableVector(
+            game,
+            num_tables,
+            lambda table, seat, role: self._seat(table, seat),
+            retries=retries,
+            invalid_penalty=invalid_penalty,
+            auto_reset=False,
+        )
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The teams of the game, as sides are counted."""
+        return tuple(sorted({self.rules.team(seat) for seat in self.rules.everyone}))
+
+    def _seat(self, table: int, seat: int) -> str | Player:
+        """Return who plays a seat of the game that begins at a table: a policy that is asked, or a player."""
+        playing, rules = self._playing[table], self.vector.tables[table].game
+        if not playing.policies:
+            playing.policies = seating_of(playing.spec, [rules.team(each) for each in rules.everyone])
+        policy = playing.policies[seat]
+        if policy in self._agents:
+            return policy
+        key = table, seat, policy
+        if key not in self._players:
+            self._players[key] = make_player(policy, rules)
+        return self._players[key]
+
+    def play(self, specs: Sequence[GameSpec], agents: Mapping[str, Agent]) -> list[Trajectory]:
+        """Play games and return the trajectories of the learner's seats, in the order of games and seats.
+
+        A game in which the rules or a player broke has trajectories with a fault, which enter neither a loss nor
+        statistics. A seat whose next prompt does not fit has a trajectory that is truncated there, with the reason
+        ``context``; the game goes on with its default actions.
+
+        Args:
+            specs: The games; their numbers must differ.
+            agents: Policy -> agent that answers for it. A policy without one is the name of a player, which answers at
+                its table and sees what its seat sees.
+
+        Raises:
+            ConfigError: Two games have one number, or nobody plays the learner.
+            UnknownName: A policy is neither an agent nor a player.
+        """
+        if len({spec.number for spec in specs}) != len(specs):
+            raise ConfigError("two games of self-play have the same number: give every GameSpec its own.")
+        if LEARNER not in agents:
+            raise ConfigError(f"self-play needs an agent for the policy {LEARNER!r}, got {sorted(agents)}.")
+        for name in {spec.opponent for spec in specs} - agents.keys():
+            make_player(name, self.rules)  # a wrong name is told before anything is played
+        self._agents = agents
+        queue, free = deque(specs), deque(range(self.vector.num_tables))
+        finished: dict[int, list[Trajectory]] = {}
+        self._playing.clear()
+        self.vector.abandon()  # what an interrupted call may have left
+        while queue or self._playing:
+            while queue and free:
+                spec = queue.popleft()
+                table = free.popleft()
+                self._playing[table] = _Game(spec)
+                self.vector.begin(table, spec.seed)
+            for table, fault in self._answer().items():
+                game = self._playing.pop(table)
+                finished[game.spec.number] = self._end_with_fault(game, fault)
+                free.append(table)
+            for record in self.vector.drain():
+                self._record(record)
+            for episode in self.vector.drain_episodes():
+                game = self._playing.pop(episode.table)
+                finished[game.spec.number] = self._finish(game, episode)
+                free.append(episode.table)
+        return [trajectory for spec in specs for trajectory in finished[spec.number]]
+
+    def _number(self, spec: GameSpec, seat: int) -> int:
+        """Return the number of a seat's episode, by which agents remember and sample."""
+        return spec.number * self.rules.num_seats + seat
+
+    def _answer(self) -> dict[int, str]:
+        """Let every policy answer all questions to it in one batch; returns table -> fault of a policy there."""
+        by_policy: dict[str, list[SeatRequest]] = {}
+        for request in self.vector.pending():
+            by_policy.setdefault(request.policy, []).append(request)
+        answers, expired, faults = [], [], {}
+        for policy in sorted(by_policy):
+            is_out = [each.seat in self._playing[each.table].out for each in by_policy[policy]]
+            expired += [each.request_id for each, out in zip(by_policy[policy], is_out, strict=True) if out]
+            requests = [each for each, out in zip(by_policy[policy], is_out, strict=True) if not out]
+            asked = [self._request(request) for request in requests]
+            decisions = self._agents[policy].act(asked) if asked else []
+            for request, shown, decision in zip(requests, asked, decisions, strict=True):
+                if decision.fault:
+                    faults[request.table] = decision.fault
+                elif decision.too_long:
+                    expired.append(request.request_id)
+                    self._end_without_room(request, shown, decision.too_long)
+                else:
+                    answers.append((request.request_id, decision.action))
+                    self._note(request, shown, decision)
+        for table in faults:
+            self.vector.drop(table)
+        self.vector.submit(answers)  # those for a game that was dropped have no effect
+        self.vector.expire(expired)
+        return faults
+
+    def _request(self, request: SeatRequest) -> Request:
+        info = {
+            "anchor": request.anchor,
+            "legal_actions": request.legal_actions,
+            "progress": float(self.vector.tables[request.table].game.progress(request.seat)),
+            "seat": request.seat,
+        }
+        number = self._number(self._playing[request.table].spec, request.seat)
+        return Request(request.table, number, request.turn, request.observation, info, request.instructions)
+
+    def _joint(self, column: str, table: int) -> dict[str, Value]:
+        return {column: joint_view(self.vector.tables[table])} if self.joint_views else {}
+
+    def _writer(self, game: _Game, seat: int, role: str) -> TurnWriter:
+        """Return what writes the trajectory of a learner's seat, a new one at its first turn."""
+        if seat not in game.writers:
+            spec = EpisodeSpec(self._number(game.spec, seat), game.spec.seed, game.spec.group)
+            name = self.rules.seats[seat]
+            game.writers[seat] = TurnWriter(Trajectory(spec, self.env_id, role=role or name, policy=LEARNER), name)
+        return game.writers[seat]
+
+    def _note(self, request: SeatRequest, shown: Request, decision: Decision) -> None:
+        """Begin a turn of the learner."""
+        if request.policy == LEARNER:
+            writer = self._writer(self._playing[request.table], request.seat, request.role)
+            writer.decided(shown, decision, columns=self._joint("joint_view", request.table))
+
+    def _record(self, record: StepRecord) -> None:
+        """Complete a turn of the learner: its reward is all there."""
+        request, game = record.request, self._playing[record.request.table]
+        if request.policy == LEARNER and request.seat not in game.out:
+            self._writer(game, request.seat, request.role).earned(record.reward, record.info)
+
+    def _end_without_room(self, request: SeatRequest, shown: Request, why: str) -> None:
+        """End the episode of a seat whose prompt does not fit; the game goes on with its default actions."""
+        game = self._playing[request.table]
+        game.out.add(request.seat)
+        if request.policy != LEARNER:
+            self.cut_opponents += 1
+            return
+        writer = self._writer(game, request.seat, request.role)
+        writer.end_without_room(shown, why)
+        if self.final_prompts:
+            writer.keep_final_prompt(self._agents[LEARNER], shown)
+
+    def _end_with_fault(self, game: _Game, fault: str, roles: Sequence[str] = ()) -> list[Trajectory]:
+        """Return the trajectories of a game that broke, or that a policy cannot go on with."""
+        writers = self._writers(game, roles)
+        for writer in writers:
+            writer.end("", fault_info(fault, running=True), fault=fault)
+        return [writer.trajectory for writer in writers]
+
+    def _finish(self, game: _Game, episode: EpisodeRecord) -> list[Trajectory]:
+        """Return the trajectories of a game that has ended, one for each seat of the learner."""
+        if episode.fault:
+            game.policies = game.policies or (LEARNER,)  # the rules may break before anybody sits down
+            return self._end_with_fault(game, episode.fault, episode.roles)
+        table, joint = self.vector.tables[episode.table], self._joint("final_joint_view", episode.table)
+        writers = self._writers(game, episode.roles)
+        for seat, writer in zip(game.learners, writers, strict=True):
+            if seat not in game.out:
+                info = table.info(seat)
+                writer.end(table.views[seat].observation, info, terminated=True, columns=joint)
+        return [writer.trajectory for writer in writers]
+
+    def _writers(self, game: _Game, roles: Sequence[str]) -> list[TurnWriter]:
+        """Let every policy forget a game, and return what writes the trajectories of the learner's seats."""
+        for seat, policy in enumerate(game.policies):
+            if policy in self._agents:
+                self._agents[policy].forget(self._number(game.spec, seat))
+        return [self._writer(game, seat, roles[seat] if roles else "") for seat in game.learners]
+
+
+def joint_view(table: Table) -> str:
+    """Return what all seats together know: the anchor of each, under its name."""
+    return "\n".join(f"{view.name}: {view.anchor}" for view in table.views)
+
+
+class PlayerAgent(Agent):
+    """Lets players of our own answer requests: one player for each seat, told of every new game.
+
+    Args:
+        tables: The tables that requests come from; a request's slot is the number of its table.
+        name: The player, as :func:`turngym.envs.multiagent.players.make_player` knows it.
+        seed: With the episode it fixes every draw.
+    """
+
+    def __init__(self, tables: Sequence[Table], name: str, seed: int = 0) -> None:
+        self.tables, self.name, self.seed = tables, name, seed
+        self._players: dict[int, Player] = {}
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Return each player's answer."""
+        return [Decision(self._answer(request)) for request in requests]
+
+    def _answer(self, request: Request) -> str:
+        info: Mapping[str, Any] = request.info
+        table = self.tables[request.slot]
+        view = table.views[info["seat"]]
+        if request.episode not in self._players:
+            player = self._players[request.episode] = make_player(self.name, table.game)
+            player.begin(view, stream("player agent", self.name, self.seed, request.episode))
+        return self._players[request.episode].act(view)
+
+    def forget(self, episode: int) -> None:
+        """Drop the player of a seat whose game has ended."""
+        self._players.pop(episode, None)

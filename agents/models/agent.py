@@ -1,0 +1,179 @@
+"""The agent around a language model: prompt, generation, parsing, memory, and the log of sampled tokens."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from turngym.agents.chat import ACTION, Ask, ChatModel, Message, Reply
+from turngym.agents.core import Agent, Decision, Request, build_each
+from turngym.agents.models.generate import Generate
+from turngym.agents.models.loading import Vocabulary
+from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.prompt_text import remembered_text, shown_text
+from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
+from turngym.agents.trajectory import Turn
+from turngym.agents.usage import Usage
+from turngym.wrappers.actions.action_format import action_format
+
+
+class ModelAgent(Agent, ChatModel):
+    """Plays with a language model.
+
+    Args:
+        model: The model, for its tokenizer and end tokens; the network itself is not used.
+        generate: The backend's core call.
+        prompt: What goes into a prompt.
+        sampling: Temperature, top-p, length limit.
+        format: Name of the action format.
+        seed: Seed of the run; with iteration, episode and turn it fixes what is sampled.
+        iteration: Number of the training iteration, part of the sampling key.
+        context: Longest sequence, prompt and completion, that the model can take; 0 where that is unknown.
+    """
+
+    def __init__(
+        self,
+        model: Vocabulary,
+        generate: Generate,
+        prompt: PromptConfig | None = None,
+        sampling: Sampling | None = None,
+        format: str = "tag",
+        seed: int = 0,
+        iteration: int = 0,
+        context: int = 0,
+    ) -> None:
+        self.model = model
+        self.generate = generate
+        self.sampling = sampling or Sampling()
+        self.format = action_format(format)
+        self.prompt = prompt or PromptConfig()
+        self.builder = PromptBuilder(
+            model.tokenizer, self.prompt, model.stop_ids, f"Answer format: {self.format.instruction}"
+        )
+        self.seed = seed
+        self.iteration = iteration
+        self.context = context
+        self._memories: dict[int, Memory] = {}
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Sample one completion for each request and parse the action in it."""
+        built = build_each(requests, self.next_prompt)
+        prompts = [prompt for prompt in built if not isinstance(prompt, Decision)]
+        asked = [request for request, prompt in zip(requests, built, strict=True) if not isinstance(prompt, Decision)]
+        count = self.sampling.max_new_tokens
+        uniforms = [turn_uniforms(self.seed, self.iteration, r.episode, r.turn, count) for r in asked]
+        completions = iter(self.generate(prompts, uniforms, self.sampling) if asked else ())
+        decisions = []
+        for request, prompt in zip(requests, built, strict=True):
+            if isinstance(prompt, Decision):
+                decisions.append(prompt)
+                continue
+            completion = next(completions)
+            text = self.text_of(completion.ids)
+            action = self.format.action_of(text)
+            self.remember(request, action, text, prompt, completion.ids)
+            tokens = prompt, completion.ids, completion.logprobs
+            decisions.append(Decision(action, text, *tokens, entropies=completion.entropies))
+        return decisions
+
+    @property
+    def prompt_limit(self) -> int:
+        """Tokens that a prompt may have, so that a whole completion fits behind it."""
+        return min(self.prompt.max_prompt_tokens, self._room(self.sampling.max_new_tokens))
+
+    def _room(self, new: int) -> int:
+        """Return the tokens that the model's context leaves for a prompt with ``new`` ones behind it."""
+        return max(self.context - new, 0) if self.context else sys.maxsize
+
+    def next_prompt(self, request: Request) -> tuple[int, ...]:
+        """Return the prompt that is answered next.
+
+        Raises:
+            PromptTooLong: It is longer than ``max_prompt_tokens``, or no whole completion fits behind it.
+        """
+        return self._prompt(request, self.sampling.max_new_tokens)
+
+    def final_prompt(self, request: Request) -> tuple[int, ...]:
+        """Return the prompt for ``request``, behind which no completion has to fit.
+
+        Raises:
+            PromptTooLong: It is longer than ``max_prompt_tokens`` or the model's context.
+        """
+        return self._prompt(request, 0)
+
+    def _prompt(self, request: Request, new: int) -> tuple[int, ...]:
+        memory = self._memories.get(request.episode) or Memory()
+        return self.builder.prompt(
+            memory, request.observation, request.info, request.instructions, room=self._room(new)
+        )
+
+    def ask(self, asks: Sequence[Ask]) -> list[Reply]:
+        """Return the answer to each call, generated in one batch."""
+        began = time.perf_counter()
+        prompts = [self._chat_ids(ask.messages) for ask in asks]
+        count = self.sampling.max_new_tokens
+        uniforms = [
+            turn_uniforms(self.seed, self.iteration, a.episode, a.turn, count, "" if a.purpose == ACTION else a.purpose)
+            for a in asks
+        ]
+        completions = self.generate(prompts, uniforms, self.sampling) if asks else []
+        latency = time.perf_counter() - began
+        return [
+            Reply(
+                self.text_of(found.ids),
+                Usage(len(prompt), len(found.ids), calls=1, latency=latency),
+                prompt,
+                found.ids,
+                found.logprobs,
+            )
+            for prompt, found in zip(prompts, completions, strict=True)
+        ]
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """Return how many tokens a conversation has as a prompt."""
+        return len(self._chat_ids(messages))
+
+    def _chat_ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        return self.builder.chat([(message.role, message.text) for message in messages])
+
+    def remember(
+        self, request: Request, action: str, completion: str, prompt: tuple[int, ...], answer: tuple[int, ...]
+    ) -> None:
+        """Note what was seen and what was answered.
+
+        Args:
+            request: What was answered.
+            action: The action in the answer.
+            completion: The answer.
+            prompt: The prompt's tokens.
+            answer: The answer's tokens, its end token included.
+        """
+        memory = self._memories.setdefault(request.episode, Memory())
+        seen = request.observation
+        if self.prompt.mode == "conversation":
+            seen = shown_text(self.prompt, seen, request.info)
+        memory.turns.append(PastTurn(seen, remembered_text(self.prompt, action, completion), action, answer))
+        memory.ids = prompt + answer
+
+    def recall(self, episode: int, turns: Sequence[Turn]) -> None:
+        """Remember the turns that came before an episode that begins in the middle of another one."""
+        past = [
+            PastTurn(
+                turn.observation,
+                remembered_text(self.prompt, turn.action, turn.completion),
+                turn.action,
+                turn.completion_ids,
+            )
+            for turn in turns
+        ]
+        self._memories[episode] = Memory(past, turns[-1].prompt_ids + turns[-1].completion_ids if turns else ())
+
+    def forget(self, episode: int) -> None:
+        """Drop the memory of an episode."""
+        self._memories.pop(episode, None)
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """Return the text of a completion without its end token."""
+        kept = ids[:-1] if ids and ids[-1] in self.model.stop_ids else ids
+        return str(self.model.tokenizer.decode(list(kept), skip_special_tokens=False))

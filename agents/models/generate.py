@@ -1,0 +1,266 @@
+"""Token generation with a transformers model: every distinct prefix goes through the network once.
+
+Rows of a batch that have the same prompt and the same tokens so far share one row of the network's batch; a row
+splits off when its sampled token differs. A memo keeps the distributions of prefixes for later calls, which pays
+where states repeat and the vocabulary is small. The result is that of row-by-row sampling, token for token.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+
+from turngym.agents.models.sampling import Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Sampled token ids, the sampler's log-probabilities, temperature included, and entropies if asked for."""
+
+    ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    entropies: tuple[float, ...] = ()
+
+
+Generate: TypeAlias = Callable[[Sequence[Sequence[int]], Sequence[NDArray[np.float64]], Sampling], list[Completion]]
+"""A backend's core call: prompts, random numbers for each, and settings to completions."""
+
+
+def sampling_logprobs(logits: Tensor, temperature: float) -> Tensor:
+    """Return log-probabilities of the distribution that is sampled from.
+
+    Greedy sampling (temperature 0) reports those of the untempered distribution.
+    """
+    return torch.log_softmax(logits.float() / (temperature or 1.0), dim=-1)
+
+
+def entropy_share(logprobs: Tensor) -> Tensor:
+    """Return the entropy of each distribution over that of the uniform one, in [0, 1].
+
+    Half, a quarter and a quarter among 100 tokens:
+
+    >>> probabilities = torch.tensor([0.5, 0.25, 0.25] + [0.0] * 97)
+    >>> round(float(entropy_share(probabilities.log())), 4)
+    0.2258
+    """
+    entropy: Tensor = torch.special.entr(logprobs.exp()).sum(-1)
+    return entropy / math.log(max(logprobs.shape[-1], 2))
+
+
+def choose(logprobs: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
+    """Pick one token a row by inverting the cumulative distribution; greedy at temperature 0.
+
+    Args:
+        logprobs: ``[row, vocab]``.
+        uniforms: ``[row]``, in [0, 1).
+        sampling: Temperature and top-p; the temperature itself is already in ``logprobs``.
+    """
+    if sampling.temperature == 0:
+        return logprobs.argmax(dim=-1)
+    probabilities = logprobs.double().exp()
+    if sampling.top_p < 1:
+        ordered, order = probabilities.sort(dim=-1, descending=True)
+        keep = ordered.cumsum(dim=-1) - ordered < sampling.top_p
+        probabilities = torch.zeros_like(probabilities).scatter_(-1, order, ordered * keep)
+    cumulative = probabilities.cumsum(dim=-1)
+    threshold = uniforms[:, None].to(cumulative) * cumulative[:, -1:]
+    index = torch.searchsorted(cumulative, threshold, right=True).squeeze(-1)
+    last = (probabilities > 0).to(torch.int8).flip(-1).argmax(dim=-1)  # never past the last token with any probability
+    return torch.minimum(index, probabilities.shape[-1] - 1 - last)
+
+
+class Memo:
+    """Next-token distributions of prefixes, for one temperature, until the network's weights change.
+
+    Args:
+        max_bytes: Once the memo holds that much it takes in no more; a large vocabulary fills it at once.
+    """
+
+    def __init__(self, max_bytes: int = 64 * 2**20) -> None:
+        self.max_bytes = max_bytes
+        self._rows: dict[tuple[int, ...], Tensor] = {}
+        self._bytes = 0
+        self._state: tuple[object, ...] = ()
+
+    def prepare(self, model: PreTrainedModel, temperature: float) -> None:
+        """Forget everything if the weights or the temperature are no longer those that it was computed with."""
+        state = (temperature, *((id(p), p._version) for p in model.parameters()))
+        if state != self._state:
+            self._rows, self._bytes, self._state = {}, 0, state
+
+    def get(self, prefix: tuple[int, ...]) -> Tensor | None:
+        """Return the log-probabilities of the token after ``prefix``, ``[vocab]``."""
+        return self._rows.get(prefix)
+
+    def add(self, prefixes: Iterable[tuple[int, ...]], logprobs: Tensor) -> None:
+        """Keep the log-probabilities of some prefixes, ``[prefix, vocab]``."""
+        for prefix, row in zip(prefixes, logprobs, strict=True):
+            size = row.numel() * row.element_size()
+            if self._bytes + size > self.max_bytes:
+                return
+            self._rows[prefix] = row.clone()  # a view would keep the whole block alive
+            self._bytes += size
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def generate(
+    model: PreTrainedModel,
+    prompts: Sequence[Sequence[int]],
+    uniforms: Sequence[NDArray[np.float64]],
+    sampling: Sampling,
+    stop_ids: frozenset[int],
+    max_rows: int = 512,
+    memo: Memo | None = None,
+) -> list[Completion]:
+    """Sample one completion for each prompt.
+
+    Args:
+        model: A causal language model.
+        prompts: Token ids, no prompt empty.
+        uniforms: One array of at least ``max_new_tokens`` numbers for each prompt.
+        sampling: Temperature, top-p, length limit.
+        stop_ids: Tokens that end a completion; the one sampled is part of it.
+        max_rows: Rows that are sampled together.
+        memo: Distributions known from earlier calls with the same weights; new ones are added.
+    """
+    memo = Memo(0) if memo is None else memo  # an empty memo is falsy
+    memo.prepare(model, sampling.temperature)
+    order = sorted(range(len(prompts)), key=lambda i: (len(prompts[i]), tuple(prompts[i])))
+    results: dict[int, Completion] = {}
+    for start in range(0, len(order), max_rows):
+        chunk = order[start : start + max_rows]
+        rows = [_Row(tuple(prompts[i]), uniforms[i]) for i in chunk]
+        _sample(model, rows, sampling, stop_ids, memo)
+        found = [Completion(row.ids, tuple(row.logprobs), tuple(row.entropies)) for row in rows]
+        results.update(zip(chunk, found, strict=True))
+    return [results[i] for i in range(len(prompts))]
+
+
+class _Row:
+    """One completion in the making."""
+
+    __slots__ = ("draws", "entropies", "ids", "logprobs", "prompt")
+
+    def __init__(self, prompt: tuple[int, ...], draws: NDArray[np.float64]) -> None:
+        self.prompt = prompt
+        self.draws = draws
+        self.ids: tuple[int, ...] = ()
+        self.logprobs: list[float] = []
+        self.entropies: list[float] = []
+
+
+@torch.inference_mode()
+def _sample(
+    model: PreTrainedModel, rows: Sequence[_Row], sampling: Sampling, stop_ids: frozenset[int], memo: Memo
+) -> None:
+    """Let every row grow token by token until it stops."""
+    blocks: list[_Block] = []
+    running = list(rows)
+    for position in range(sampling.max_new_tokens):
+        prefixes = [row.prompt + row.ids for row in running]
+        blocks, known = _distributions(model, prefixes, blocks, sampling.temperature, memo)
+        distribution = torch.stack([known[prefix] for prefix in prefixes])
+        draws = torch.tensor([row.draws[position] for row in running], dtype=torch.float64, device=distribution.device)
+        tokens = choose(distribution, draws, sampling)
+        chosen = distribution.gather(-1, tokens[:, None]).squeeze(-1).tolist()
+        for row, token, logprob in zip(running, tokens.tolist(), chosen, strict=True):
+            row.ids += (token,)
+            row.logprobs.append(logprob)
+        if sampling.entropies:
+            for row, entropy in zip(running, entropy_share(distribution).tolist(), strict=True):
+                row.entropies.append(entropy)
+        running = [row for row in running if row.ids[-1] not in stop_ids]
+        if not running:
+            break
+
+
+def _distributions(
+    model: PreTrainedModel,
+    prefixes: Sequence[tuple[int, ...]],
+    blocks: Sequence[_Block],
+    temperature: float,
+    memo: Memo,
+) -> tuple[list[_Block], dict[tuple[int, ...], Tensor]]:
+    """Return log-probabilities for every prefix, asking the network for those that the memo does not have.
+
+    A prefix whose beginning is in the cache of one of ``blocks`` goes on from there; the others start afresh.
+    """
+    known = {}
+    missing = []
+    for prefix in dict.fromkeys(prefixes):
+        row = memo.get(prefix)
+        if row is None:
+            missing.append(prefix)
+        else:
+            known[prefix] = row
+    fresh = missing
+    advanced = []
+    for block in blocks:
+        mine = [prefix for prefix in fresh if prefix[:-1] in block.index]
+        fresh = [prefix for prefix in fresh if prefix[:-1] not in block.index]
+        if mine:
+            block.extend(mine)
+            advanced.append(block)
+    if fresh:
+        advanced.append(_Block(model, fresh))
+    for block in advanced:
+        logprobs = sampling_logprobs(block.logits, temperature)
+        known.update(zip(block.index, logprobs, strict=True))
+        memo.add(block.index, logprobs)
+    return advanced, known
+
+
+class _Block:
+    """The network's cache for some distinct prefixes, and the logits of each one's next token.
+
+    Args:
+        model: A causal language model.
+        prefixes: Token ids; padded on the left to one length.
+    """
+
+    def __init__(self, model: PreTrainedModel, prefixes: Sequence[tuple[int, ...]]) -> None:
+        self.model = model
+        self.index = {prefix: row for row, prefix in enumerate(prefixes)}
+        longest = max(map(len, prefixes))
+        device = model.device
+        ids = torch.tensor([(0,) * (longest - len(p)) + p for p in prefixes], device=device)
+        self.lengths = torch.tensor([len(p) for p in prefixes], device=device)
+        self.mask = (torch.arange(longest, device=device)[None, :] >= longest - self.lengths[:, None]).long()
+        self.cache = DynamicCache(config=model.config)
+        self.logits = self._forward(ids, (self.mask.cumsum(-1) - 1).clamp(min=0))
+
+    def extend(self, prefixes: Sequence[tuple[int, ...]]) -> None:
+        """Go on to prefixes that are one token longer than those in the cache."""
+        device = self.model.device
+        parents = torch.tensor([self.index[prefix[:-1]] for prefix in prefixes], device=device)
+        if parents.tolist() != list(range(len(self.index))):
+            self.cache.batch_select_indices(parents)
+            self.mask, self.lengths = self.mask[parents], self.lengths[parents]
+        self.index = {prefix: row for row, prefix in enumerate(prefixes)}
+        self.mask = torch.cat([self.mask, torch.ones_like(self.mask[:, :1])], dim=-1)
+        tokens = torch.tensor([[prefix[-1]] for prefix in prefixes], device=device)
+        self.logits = self._forward(tokens, self.lengths[:, None])
+        self.lengths = self.lengths + 1
+
+    def _forward(self, ids: Tensor, positions: Tensor) -> Tensor:
+        padded = bool((self.mask == 0).any())
+        output: Any = self.model(
+            input_ids=ids,
+            attention_mask=self.mask if padded else None,
+            position_ids=positions,
+            past_key_values=self.cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        logits: Tensor = output.logits[:, -1]
+        return logits

@@ -1,0 +1,311 @@
+"""Loading language models: a folder or name that transformers knows, a GGUF file, or a checkpoint of our own."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from huggingface_hub import HfApi, constants, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging as transformers_logging
+
+from turngym.agents.models.generate import Generate
+from turngym.agents.models.settings import run_of
+from turngym.errors import ConfigError, MissingExtra, ModelError, error_text
+
+_HUB_SECONDS = 10.0
+transformers_logging.disable_progress_bar()  # loading and saving are one line of a run, not a bar each
+
+
+class Vocabulary(Protocol):
+    """What an agent must know of its model, whoever generates with it."""
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The tokenizer, chat template included."""
+        ...
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """The tokens that end a completion."""
+        ...
+
+
+@dataclass(frozen=True)
+class TokenizerOnly:
+    """The vocabulary of a model whose network is elsewhere.
+
+    Args:
+        tokenizer: Its tokenizer, chat template included.
+        stop_ids: The tokens that end a completion.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    stop_ids: frozenset[int]
+
+
+@dataclass
+class LanguageModel:
+    """A causal language model with its tokenizer.
+
+    Args:
+        network: The transformers model.
+        tokenizer: Its tokenizer, chat template included.
+        name: Where it came from.
+        generate: What generates for it while that is not its network.
+        longest: Longest sequence that ``generate`` takes; 0 where that is the network's own limit.
+    """
+
+    network: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    name: str
+    generate: Generate | None = None
+    longest: int = 0
+
+    @property
+    def context(self) -> int:
+        """Longest sequence, prompt and completion, that the model is made for; 0 where its configuration is silent."""
+        of_network = getattr(self.network.config.get_text_config(), "max_position_embeddings", None)
+        return min([int(limit) for limit in (self.longest, of_network) if limit], default=0)
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """The tokens that end a completion."""
+        return _stop_ids(self.tokenizer, self.network.generation_config)
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """Return the text of token ids, special tokens included."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    def save(self, folder: Path) -> None:
+        """Write network and tokenizer in the format of transformers."""
+        self.network.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+"""Formats that weights can be loaded in; ``auto`` is that of the files."""
+
+
+def chosen_device(name: str) -> torch.device:
+    """Return the device of a name; ``auto`` is a GPU where there is one.
+
+    Raises:
+        ConfigError: There is no such device here.
+
+    >>> chosen_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        raise ConfigError(
+            f"device {name!r} cannot be used here: pass auto, cpu, or cuda where there is a GPU."
+        ) from error
+    return device
+
+
+def require_dtype(name: str) -> None:
+    """Refuse a format of weights that there is not.
+
+    Raises:
+        ConfigError: There is no such format.
+    """
+    if name not in DTYPES:
+        raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, got {name!r}.")
+
+
+def load_model(source: str, dtype: str = "auto", device: str = "auto") -> LanguageModel:
+    """Load a model.
+
+    Args:
+        source: A folder or a hub name that transformers can load, the path of a ``.gguf`` file, or a checkpoint in the
+            folder of a run.
+        dtype: Format of the weights, one of :data:`DTYPES`.
+        device: Where the network lies: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
+
+    Raises:
+        ConfigError: There is no such format or device.
+        ModelError: It is no causal language model, or its tokenizer has no chat template.
+        MissingExtra: A GGUF file without the package gguf.
+    """
+    require_dtype(dtype)
+    place = chosen_device(device)
+    path = Path(source)
+    if path.suffix == ".gguf":
+        network, tokenizer = _load_gguf(path)
+    elif (path / "policy.safetensors").is_file():
+        network, tokenizer = _load_checkpoint(path)
+    else:
+        network, tokenizer = _load(source, {})
+    _require_usable(tokenizer, source)
+    missing = {"past_key_values", "logits_to_keep"} - set(inspect.signature(type(network).forward).parameters)
+    if missing:
+        raise ModelError(
+            f"{source} is a {type(network).__name__}, whose forward takes no {' and no '.join(sorted(missing))}: use a "
+            "transformer with a key-value cache."
+        )
+    network.eval()
+    if dtype != "auto":
+        torch.nn.Module.to(network, getattr(torch, dtype))
+    torch.nn.Module.to(network, place)
+    return LanguageModel(network, tokenizer, source)
+
+
+def _require_hub(source: str) -> None:
+    """Refuse a hub name at once where the hub cannot be reached, which otherwise is tried for a minute."""
+    if Path(source).exists() or constants.HF_HUB_OFFLINE:
+        return
+    try:
+        if try_to_load_from_cache(source, "config.json") is None:
+            HfApi().model_info(source, timeout=_HUB_SECONDS)
+    except (HfHubHTTPError, ValueError):
+        return  # the hub has answered, or it is no name: what is wrong is told when it is loaded
+    except Exception as error:
+        raise ModelError(
+            f"there is no folder {source}, and the hub cannot be reached ({error_text(error)}): pass the folder of a "
+            "model, or check the network."
+        ) from error
+
+
+def load_vocabulary(source: str) -> TokenizerOnly:
+    """Load what an agent must know of a model without its network.
+
+    Args:
+        source: A folder or a hub name that transformers can load.
+
+    Raises:
+        ModelError: There is no model, or its tokenizer has no chat template or no end token.
+    """
+    require_model(source)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        config = AutoConfig.from_pretrained(source)
+    except (OSError, ValueError, KeyError) as error:
+        raise unloadable(source, error) from error
+    _require_usable(tokenizer, source)
+    try:
+        generation = GenerationConfig.from_pretrained(source)
+    except OSError:  # there is none: transformers makes it from the model's configuration
+        generation = GenerationConfig.from_model_config(config)
+    return TokenizerOnly(tokenizer, _stop_ids(tokenizer, generation))
+
+
+def _stop_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig | None) -> frozenset[int]:
+    found = {tokenizer.eos_token_id}
+    configured = getattr(generation, "eos_token_id", None)
+    found.update(configured if isinstance(configured, list) else [configured])
+    return frozenset(token for token in found if token is not None)
+
+
+def _require_usable(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
+    if tokenizer.chat_template is None:
+        raise ModelError(
+            f"the tokenizer of {source} has no chat template, so prompts cannot be built: use an instruct model, or "
+            "set tokenizer.chat_template and save the folder again."
+        )
+    if tokenizer.eos_token_id is None:
+        raise ModelError(f"the tokenizer of {source} has no end token: set eos_token and save the folder again.")
+
+
+def require_model(source: str) -> None:
+    """Refuse a source that no model can be at, without loading anything.
+
+    Raises:
+        ModelError: It is a path without a folder, or a hub name while the hub cannot be reached.
+    """
+    _require_folder(source)
+    _require_hub(source)
+
+
+def _require_folder(source: str) -> None:
+    """Refuse a path at which there is no folder; a hub name looks like none."""
+    if Path(source).exists() and not Path(source).is_dir():
+        raise ModelError(f"{source} is a file, expected a model folder, a hub name or a .gguf file.")
+    if source.startswith((".", "/", "~")) and not Path(source).exists():
+        raise ModelError(f"there is no model at {source}: pass an existing folder, a hub name or a .gguf file.")
+    if Path(source, "metrics.jsonl").exists() and Path(source, "model").is_dir():
+        raise ModelError(f"{source} is the folder of a training run: its model is hf:{Path(source, 'model')}.")
+
+
+def unloadable(source: str, error: Exception) -> ModelError:
+    """Return the error of a model that transformers cannot load."""
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return ModelError(
+        f"{source} could not be loaded as a causal language model ({first}). Pass a folder with config.json, weights "
+        "and tokenizer, a hub name, or a .gguf file."
+    )
+
+
+def _load(source: str, extra: dict[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    require_model(source)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **extra)
+        network = AutoModelForCausalLM.from_pretrained(source, dtype="auto", **extra)
+    except (OSError, ValueError, KeyError) as error:
+        raise unloadable(source, error) from error
+    return network, tokenizer
+
+
+def _load_checkpoint(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load the policy of a checkpoint: its weights in the model that the run began with."""
+    run = run_of(path)
+    base = None if run is None else _first_model(run)
+    if base is None:
+        raise ModelError(f"{path} is a checkpoint outside of its run: pass the one in the run's folder, or a model.")
+    network, tokenizer = _load(base, {})
+    try:
+        weights = load_file(path / "policy.safetensors")
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"the checkpoint {path} cannot be read ({error}): pass another one.") from error
+    if set(weights) - set(network.state_dict()):
+        raise ModelError(f"{path} holds low-rank adapters: let the run end with --resume, and pass its model.")
+    network.load_state_dict(weights, strict=False)  # tied weights are stored once
+    return network.float(), tokenizer
+
+
+def _first_model(run: Path) -> str | None:
+    """Return the model that a run began with; None where its folder does not tell."""
+    if (run / "warmup" / "config.json").is_file():
+        return str(run / "warmup")
+    try:
+        name = json.loads((run / "config.json").read_text("utf8"))["model"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) and not name.endswith(".gguf") else None
+
+
+def _load_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a GGUF file into a plain float32 model, which unlike the quantised object can be trained and saved."""
+    try:
+        import gguf  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra('reading a GGUF file needs the package gguf: pip install "turngym[gguf]".') from error
+    if not path.is_file():
+        raise ModelError(f"there is no file {path}: pass an existing .gguf file, a model folder or a hub name.")
+    loaded, tokenizer = _load(str(path.parent), {"gguf_file": path.name})
+    config = AutoConfig.from_pretrained(str(path.parent), gguf_file=path.name)
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    network = AutoModelForCausalLM.from_config(config)
+    network.load_state_dict(loaded.state_dict())
+    network.generation_config = loaded.generation_config
+    return network.float(), tokenizer

@@ -1,0 +1,98 @@
+"""How many parameters a model has, without loading its weights."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import try_to_load_from_cache
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from turngym.agents.models.loading import require_model, unloadable
+from turngym.errors import MissingExtra, ModelError
+
+_LARGEST_HEADER = 100_000_000
+_INDEX = "model.safetensors.index.json"
+
+
+def parameter_count(source: str) -> int:
+    """Return how many parameters a model has.
+
+    The headers of safetensors and GGUF files tell the shapes of all tensors; a model without such files here is built
+    from its ``config.json`` without memory for weights.
+
+    Args:
+        source: A folder or a hub name that transformers can load, a ``.gguf`` file, or a checkpoint of a run.
+
+    Raises:
+        ModelError: There is no such model.
+        MissingExtra: A GGUF file without the package gguf.
+    """
+    path = Path(source)
+    if path.suffix == ".gguf":
+        return _in_gguf(path)
+    try:
+        return sum(_in_header(file) for file in _weights(_folder(source)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return _by_config(source)
+
+
+def _folder(source: str) -> Path:
+    """Return the folder of a model: the one named, or that in the cache of the hub."""
+    if Path(source).is_dir():
+        return Path(source)
+    cached = try_to_load_from_cache(source, "config.json")
+    if not isinstance(cached, str):
+        raise FileNotFoundError(source)
+    return Path(cached).parent
+
+
+def _weights(folder: Path) -> Sequence[Path]:
+    """Return the files of a model's weights.
+
+    Raises:
+        FileNotFoundError: There are none in the format safetensors.
+    """
+    for name in ("policy.safetensors", "model.safetensors"):
+        if (folder / name).is_file():
+            return [folder / name]
+    names = set(json.loads((folder / _INDEX).read_text("utf8"))["weight_map"].values())
+    return [folder / name for name in sorted(names)]
+
+
+def _in_header(file: Path) -> int:
+    """Return how many numbers the tensors of a safetensors file have: 8 bytes of length, then JSON with all shapes."""
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if not 2 <= length <= _LARGEST_HEADER:
+            raise ValueError(f"{file} has a header of {length} bytes")
+        header: dict[str, Any] = json.loads(stream.read(length))
+    return sum(math.prod(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__")
+
+
+def _by_config(source: str) -> int:
+    require_model(source)
+    try:
+        config = AutoConfig.from_pretrained(source)
+        with torch.device("meta"):
+            network = AutoModelForCausalLM.from_config(config)
+    except (OSError, ValueError, KeyError) as error:
+        raise unloadable(source, error) from error
+    return int(network.num_parameters())
+
+
+def _in_gguf(path: Path) -> int:
+    try:
+        from gguf import GGUFReader
+    except ImportError as error:
+        raise MissingExtra('reading a GGUF file needs the package gguf: pip install "turngym[gguf]".') from error
+    if not path.is_file():
+        raise ModelError(f"there is no file {path}: pass an existing .gguf file, a model folder or a hub name.")
+    try:
+        return sum(int(tensor.n_elements) for tensor in GGUFReader(path).tensors)
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise unloadable(str(path), error) from error

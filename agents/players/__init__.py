@@ -1,0 +1,142 @@
+"""What picks actions: a name, and after a colon what the backend needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from turngym.agents.core import Agent
+from turngym.errors import ConfigError, UnknownName
+from turngym.loading import Wanted, call_with, is_file, is_own, load_object
+from turngym.registry import Registry
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """Settings that an agent is built with; a backend reads those that concern it.
+
+    Args:
+        seed: Seed of everything the agent draws.
+        format: Name of the action format.
+        temperature: Sampling temperature; 0 is greedy.
+        top_p: Nucleus share.
+        max_new_tokens: Limit of a completion's length.
+        prompt: Fields of :class:`turngym.agents.prompt_text.PromptConfig`.
+        server: Fields of :class:`turngym.agents.servers.config.ServerConfig`, or of
+            :class:`turngym.agents.models.vllm_config.VllmConfig` for the agent ``vllm``, or ``dtype`` and ``device`` of
+            :func:`turngym.agents.models.loading.load_model` for the agent ``hf``.
+        style: Name of a style of :data:`turngym.agents.prompting.styles.STYLES`, with options as in
+            ``summary:budget=1500``.
+    """
+
+    seed: int = 0
+    format: str = "tag"
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_new_tokens: int = 256
+    prompt: dict[str, Any] = field(default_factory=dict)
+    server: dict[str, Any] = field(default_factory=dict)
+    style: str = "plain"
+
+
+class Backend(Protocol):
+    """Builds an agent from the text after the colon, such as a path."""
+
+    def __call__(self, argument: str, settings: AgentSettings) -> Agent:
+        """Return the agent."""
+        ...
+
+
+BACKENDS: Registry[Backend] = Registry("backend", "turngym.agents.players", extra="train")
+
+
+_AGENT = Wanted(
+    "an agent",
+    "a class of turngym.agents.Agent, or a function that makes one",
+    lambda found: issubclass(found, Agent) if isinstance(found, type) else callable(found),
+)
+
+
+def settings_for(description: str, **asked: Any) -> AgentSettings:
+    """Return the settings of an agent: what was asked for, then how its model was trained, then the defaults.
+
+    Args:
+        description: ``name`` or ``name:argument``; the argument may be the folder of a model that turngym trained.
+        **asked: Fields of :class:`AgentSettings`; None asks for nothing, of ``prompt`` every entry counts by itself.
+
+    Raises:
+        ConfigError: The folder says in no usable way how its model was trained.
+
+    >>> settings_for("random", seed=3, format=None) == AgentSettings(seed=3)
+    True
+    """
+    from turngym.agents.models.settings import model_settings  # only those who make agents need what it imports
+
+    chosen = {name: value for name, value in asked.items() if value is not None}
+    trained = model_settings(description.partition(":")[2])
+    if trained is None:
+        return AgentSettings(**chosen)
+    known = trained.agent_options()
+    prompt = {**known["prompt"], **chosen.get("prompt", {})}
+    return AgentSettings(**{**known, **chosen, "prompt": prompt})
+
+
+def make_agent(description: str, settings: AgentSettings | None = None) -> Agent:
+    """Return the agent that a description stands for.
+
+    Args:
+        description: ``"name"`` or ``"name:argument"`` of a backend, or ``"module:Name"`` or
+            ``"path/to/file.py:Name"`` for an agent of your own.
+        settings: What it is made with; unless given, how its model was trained counts, see :func:`settings_for`.
+
+    Raises:
+        UnknownName: There is no such backend, module, file, or name in it.
+        ConfigError: It is no agent, or an argument is wrong.
+
+    >>> type(make_agent("random")).__name__
+    'RandomAgent'
+    """
+    chosen = settings or settings_for(description)
+    agent = own_agent(description, chosen) if is_own(description, BACKENDS) else _built_in(description, chosen)
+    if chosen.style == "plain":
+        return agent
+    from turngym.agents.players.styled import styled  # only those who want a style need what it imports
+
+    return styled(agent, chosen.style)
+
+
+def _built_in(description: str, settings: AgentSettings) -> Agent:
+    name, _, argument = description.partition(":")
+    try:
+        return BACKENDS[name](argument, settings)
+    except UnknownName as error:
+        if BACKENDS.has(name):
+            raise
+        if not argument and is_file(name):
+            raise UnknownName(f"{name} is a file. Name a class or function in it, as in {name}:Name.") from error
+        if not argument and Path(name, "config.json").is_file():
+            raise UnknownName(f"{name} is a folder and no backend. Did you mean 'hf:{name}'?") from error
+        if not argument:
+            raise
+        raise UnknownName(f"{error} There is no module of that name either, nor a file {name}.py:Name.") from error
+
+
+def own_agent(description: str, settings: AgentSettings) -> Agent:
+    """Return an agent of the user's own; a name that its module registers as a backend gets no argument.
+
+    Args:
+        description: ``"module:Name"``, ``"module:id"`` or ``"path/to/file.py:Name"``.
+        settings: What it is made with.
+
+    Raises:
+        UnknownName: There is no such module, file, or name in it.
+        ConfigError: It is no agent.
+    """
+    found = load_object(description, _AGENT, BACKENDS)
+    if BACKENDS.holds(found):
+        return cast("Agent", found("", settings))
+    agent = call_with(found, settings)
+    if not isinstance(agent, Agent):
+        raise ConfigError(f"{description} must make a turngym.agents.Agent, got {type(agent).__name__}.")
+    return agent

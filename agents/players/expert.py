@@ -1,0 +1,51 @@
+"""Plays what the environment's own solver says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.trajectory import Turn
+from turngym.envs.vector import TextVectorEnv
+from turngym.errors import ConfigError, ExpertLost
+
+GIVEN_UP = ""
+"""What is played where a solver knows no way on: no action of any environment, so that the episode is lost in time."""
+
+
+class ExpertAgent(Agent):
+    """Asks each environment for ``expert_action``; gives an episode up where its solver is lost."""
+
+    def __init__(self) -> None:
+        self._vector: TextVectorEnv | None = None
+
+    def attach(self, vector: TextVectorEnv) -> None:
+        """Note the vector whose solvers are asked."""
+        self._vector = vector
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Return the solver's action for each request."""
+        if self._vector is None:
+            raise ConfigError("the expert agent asks the environments' solvers: call attach(vector) first.")
+        slots = [request.slot for request in requests]
+        try:
+            actions = self._vector.call("expert_action", indices=slots)
+        except ExpertLost:
+            actions = tuple(self._advice(self._vector, slot) for slot in slots)
+        return [Decision(str(action)) for action in actions]
+
+    def _advice(self, vector: TextVectorEnv, slot: int) -> str:
+        try:
+            return str(vector.call("expert_action", indices=[slot])[0])
+        except ExpertLost:
+            return GIVEN_UP
+
+    def recall(self, episode: int, turns: Sequence[Turn]) -> None:
+        """Do nothing: the environments' solvers know the state."""
+
+
+@BACKENDS.register("expert")
+def make(argument: str, settings: AgentSettings) -> ExpertAgent:
+    """Return an agent that asks the environment's solver."""
+    return ExpertAgent()

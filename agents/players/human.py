@@ -1,0 +1,42 @@
+"""Asks the person at the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+
+from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.players import BACKENDS, AgentSettings
+
+
+class HumanAgent(Agent):
+    """Shows each observation and reads the action from the keyboard.
+
+    Args:
+        read: Reads one line; ``input`` unless told otherwise.
+        console: Where observations are shown.
+    """
+
+    def __init__(self, read: Callable[[str], str] = input, console: Console | None = None) -> None:
+        self.read = read
+        self.console = console or Console()
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Ask for one action for each request, one after another."""
+        return [Decision(self._ask(request)) for request in requests]
+
+    def _ask(self, request: Request) -> str:
+        if request.turn == 0:
+            self.console.print(request.instructions, style="dim", markup=False)
+        self.console.rule(f"turn {request.turn + 1}")
+        self.console.print(request.observation, markup=False, highlight=False)
+        if request.info["legal_actions"]:
+            self.console.print("Legal: " + ", ".join(request.info["legal_actions"]), style="cyan", markup=False)
+        return self.read("action> ")
+
+
+@BACKENDS.register("human")
+def make(argument: str, settings: AgentSettings) -> HumanAgent:
+    """Return an agent that asks the person at the terminal."""
+    return HumanAgent()

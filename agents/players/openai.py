@@ -1,0 +1,66 @@
+"""Plays with a model behind any server of the chat completions protocol: ``openai:MODEL@URL``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from turngym.agents.models.sampling import Sampling
+from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.servers.agent import ServerAgent
+from turngym.agents.servers.client import ChatServer
+from turngym.agents.servers.config import OPENAI_HOST, ServerConfig, read_address, read_key, read_prices
+from turngym.errors import ConfigError, nearest
+
+_DEFAULT_URL = f"https://{OPENAI_HOST}/v1"
+
+
+@BACKENDS.register("openai")
+def make(argument: str, settings: AgentSettings) -> ServerAgent:
+    """Return an agent that plays with a model behind a server.
+
+    Args:
+        argument: ``MODEL@URL``, such as ``qwen3-8b@http://localhost:8000/v1``; without a URL, OpenAI's own server.
+        settings: Sampling, prompts, and in ``server`` the fields of :class:`ServerConfig`.
+
+    Raises:
+        ConfigError: The model, the URL or a setting cannot be used, or the key is missing.
+    """
+    model, url = split_argument(argument)
+    known = [field.name for field in dataclasses.fields(ServerConfig)]
+    for key in settings.server:
+        if key not in known:
+            raise ConfigError(f"a server has no setting {key!r}. {nearest(key, known)}")
+    config = ServerConfig(**settings.server)
+    address = read_address(url)
+    return ServerAgent(
+        ChatServer(address, read_key(address, config.key_variable)),
+        model,
+        config,
+        prompt=PromptConfig(**settings.prompt),
+        sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
+        format=settings.format,
+        seed=settings.seed,
+        prices=read_prices(config.prices, model),
+    )
+
+
+def split_argument(argument: str) -> tuple[str, str]:
+    """Return the name of the model and the URL of the server; a name may itself hold an ``@``.
+
+    Raises:
+        ConfigError: There is no name.
+
+    >>> split_argument("qwen3-8b@http://localhost:8000/v1")
+    ('qwen3-8b', 'http://localhost:8000/v1')
+    >>> split_argument("team/model@3")
+    ('team/model@3', 'https://api.openai.com/v1')
+    """
+    found = re.fullmatch(r"(.*)@([A-Za-z][A-Za-z0-9+.-]*://.*)", argument)
+    model, url = found.groups() if found else (argument, _DEFAULT_URL)
+    if not model.strip():
+        raise ConfigError(
+            "the backend openai needs a model: write openai:MODEL@URL, URL like http://localhost:8000/v1."
+        )
+    return model, url

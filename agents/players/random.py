@@ -1,0 +1,40 @@
+"""Plays at random: a legal action where there is a list, else random text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.trajectory import Turn
+from turngym.envs.spaces import Unicode
+from turngym.seeding import stream
+
+
+class RandomAgent(Agent):
+    """Draws uniformly from the legal actions.
+
+    Args:
+        seed: With episode and turn it fixes every draw.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Return one random action for each request."""
+        return [Decision(self._draw(request)) for request in requests]
+
+    def recall(self, episode: int, turns: Sequence[Turn]) -> None:
+        """Do nothing: chance has no memory."""
+
+    def _draw(self, request: Request) -> str:
+        generator = stream("random agent", self.seed, request.episode, request.turn)
+        legal = request.info["legal_actions"]
+        return str(legal[generator.integers(len(legal))]) if legal else Unicode(generator).sample()
+
+
+@BACKENDS.register("random")
+def make(argument: str, settings: AgentSettings) -> RandomAgent:
+    """Return a random agent."""
+    return RandomAgent(settings.seed)

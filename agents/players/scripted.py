@@ -1,0 +1,32 @@
+"""Plays a fixed list of actions, the same in every episode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from turngym.agents.core import Agent, Decision, Request
+from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.errors import ConfigError
+
+
+class ScriptedAgent(Agent):
+    """Answers turn ``k`` with entry ``k`` of the script, and with the last entry after its end.
+
+    Args:
+        actions: The script, at least one action.
+    """
+
+    def __init__(self, actions: Sequence[str]) -> None:
+        if not actions:
+            raise ConfigError("a scripted agent needs at least one action, got none: pass scripted:up,left,...")
+        self.actions = tuple(actions)
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Return the script's entry for each request."""
+        return [Decision(self.actions[min(request.turn, len(self.actions) - 1)]) for request in requests]
+
+
+@BACKENDS.register("scripted")
+def make(argument: str, settings: AgentSettings) -> ScriptedAgent:
+    """Return an agent that plays the comma-separated actions."""
+    return ScriptedAgent([action for action in argument.split(",") if action])

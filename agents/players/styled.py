@@ -1,0 +1,204 @@
+"""An agent in a style of prompting: whatever the model is behind, the style decides what it is shown and asked."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from turngym.agents.chat import ACTION, Ask, ChatModel, Note, Reply
+from turngym.agents.core import Agent, Decision, EagerAgent, Request, build_each
+from turngym.agents.prompting.styles import PLAIN, Scene, Story, Style, Told, Try, make_style
+from turngym.agents.servers.agent import ServerAgent
+from turngym.agents.servers.background import Background
+from turngym.agents.usage import Usage
+from turngym.errors import ConfigError, PromptTooLong
+
+
+class Conductor:
+    """Plays turns in a style: keeps what is remembered, adds up what the calls cost, and collects notes.
+
+    Args:
+        style: Decides what is asked.
+        model: Whom the calls go to.
+    """
+
+    def __init__(self, style: Style, model: ChatModel) -> None:
+        self.style = style
+        self.model = model
+        self._stories: dict[int, Story] = {}
+        self._tries: dict[int, tuple[Try, ...]] = {}
+
+    def remind(self, episode: int, tries: Sequence[Try]) -> None:
+        """Tell of the earlier tries at the task of an episode that has not begun."""
+        self._tries[episode] = tuple(tries)
+
+    def forget(self, episode: int) -> None:
+        """Drop what is remembered of an episode."""
+        self._stories.pop(episode, None)
+
+    def turn(self, request: Request) -> Generator[Ask, Reply, Decision]:
+        """Play a turn: yield calls, be sent their answers, and return the decision."""
+        if request.turn == 0:  # an episode that broke begins anew
+            self._stories[request.episode] = Story(tries=self._tries.get(request.episode, ()))
+        story = self._stories.setdefault(request.episode, Story())
+        scene = Scene(request, self.model)
+        script = self.style.turn(story, scene)
+        usage, notes, last = Usage(), [], Reply("", Usage())
+        try:
+            ask = next(script)
+            while True:
+                reply = yield ask
+                if reply.too_long:
+                    raise PromptTooLong(reply.too_long)
+                usage += reply.usage
+                if ask.purpose == ACTION:
+                    last = reply
+                else:
+                    notes.append(Note(ask.purpose, reply.text))
+                ask = script.send(reply.text)
+        except StopIteration as stop:
+            completion = str(stop.value)
+        action = self.model.format.action_of(completion)
+        story.turns.append(Told(scene.shown, completion, action))
+        ids = last.prompt_ids, last.completion_ids, last.logprobs
+        return Decision(action, completion, *ids, usage, tuple(notes))
+
+
+class StyledAgent(Agent):
+    """Plays in a style with a model that answers calls in batches.
+
+    Args:
+        style: Decides what is asked.
+        model: The agent around the model.
+    """
+
+    def __init__(self, style: Style, model: ChatModel) -> None:
+        self.conductor = Conductor(style, model)
+
+    @property
+    def style(self) -> Style:
+        """The style."""
+        return self.conductor.style
+
+    @property
+    def model(self) -> Any:
+        """The model of the agent inside, where it has one in this process."""
+        return getattr(self.conductor.model, "model", None)
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Play all turns side by side: the calls that are open go to the model together."""
+        turns = {id(request): self.conductor.turn(request) for request in requests}
+        steps = dict(enumerate(build_each(requests, lambda request: next(turns[id(request)]))))
+        while order := [i for i, step in steps.items() if isinstance(step, Ask)]:
+            replies = self.conductor.model.ask([step for step in steps.values() if isinstance(step, Ask)])
+            answers = {id(requests[i]): reply for i, reply in zip(order, replies, strict=True)}
+            go_on = partial(_sent, turns, answers)
+            steps.update(zip(order, build_each([requests[i] for i in order], go_on), strict=True))
+        return [step for step in steps.values() if isinstance(step, Decision)]
+
+    def remind(self, episode: int, tries: Sequence[Try]) -> None:
+        """Tell of the earlier tries at the task of an episode that has not begun."""
+        self.conductor.remind(episode, tries)
+
+    def forget(self, episode: int) -> None:
+        """Drop the memory of an episode."""
+        self.conductor.forget(episode)
+
+    def prepare(self) -> None:
+        """Let the agent inside make sure that it can play."""
+        inside = self.conductor.model
+        if isinstance(inside, Agent):
+            inside.prepare()
+
+    def details(self) -> dict[str, Any]:
+        """Return what the agent inside tells of itself."""
+        inside = self.conductor.model
+        return inside.details() if isinstance(inside, Agent) else {}
+
+
+_Turn: TypeAlias = Generator[Ask, Reply, Decision]
+
+
+def _sent(turns: Mapping[int, _Turn], answers: Mapping[int, Reply], request: Request) -> Ask | Decision:
+    """Send the turn of a request the answer to its call, and return its next call or its decision."""
+    try:
+        return turns[id(request)].send(answers[id(request)])
+    except StopIteration as stop:
+        decision: Decision = stop.value
+        return decision
+
+
+class StyledServerAgent(StyledAgent, EagerAgent):
+    """Plays in a style with a model behind a server: no turn waits for another one's calls.
+
+    Args:
+        style: Decides what is asked.
+        server: The agent around the server.
+    """
+
+    def __init__(self, style: Style, server: ServerAgent) -> None:
+        super().__init__(style, server)
+        self.server = server
+        self._background: Background[Decision] = Background(server.config.concurrency, "styled-agent")
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """Kind of failure -> what was said at the first one."""
+        return self.server.problems
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Return one decision for each request, in order."""
+        return EagerAgent.act(self, requests)
+
+    def begin(self, requests: Sequence[Request]) -> None:
+        """Begin with turns, as many at a time as ``concurrency`` allows."""
+        for request in requests:
+            if self._background.is_idle:
+                self.server.ready()
+            self._background.begin(request, partial(self._played, request))
+
+    def _played(self, request: Request) -> Decision:
+        turn = self.conductor.turn(request)
+        [step] = build_each([request], lambda _: next(turn))
+        while isinstance(step, Ask):
+            [reply] = self.server.ask([step])
+            [step] = build_each([request], partial(_sent, {id(request): turn}, {id(request): reply}))
+        return step
+
+    def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
+        """Return the turns that are played by now, each once."""
+        return self._background.finished(wait)
+
+    def abandon(self) -> None:
+        """Cut all connections, so that whoever waits for the server ends at once."""
+        self._background.abandon(self.server.server.abort)
+
+
+def styled(agent: Agent, style: str) -> Agent:
+    """Return an agent that plays in a style; the agent itself for ``plain``.
+
+    Args:
+        agent: An agent around a language model.
+        style: Name of the style, with options as in ``summary:budget=1500``.
+
+    Raises:
+        UnknownName: There is no such style.
+        ConfigError: An option is wrong, or the agent asks no language model.
+    """
+    made = make_style(style)
+    if made.name == PLAIN:
+        return agent
+    if isinstance(agent, ServerAgent):
+        return StyledServerAgent(made, agent)
+    if isinstance(agent, ChatModel):
+        return StyledAgent(made, agent)
+    raise ConfigError(
+        f"the style {made.name!r} is for agents that ask a language model, such as hf:PATH or openai:MODEL@URL; "
+        f"{type(agent).__name__} asks none: leave --style out."
+    )
+
+
+def learns_between_tries(agent: Agent) -> bool:
+    """Return whether an agent's tries at a task must be played one after another."""
+    return isinstance(agent, StyledAgent) and agent.style.learns_between_tries

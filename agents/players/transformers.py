@@ -1,0 +1,71 @@
+"""Generates with a transformers model in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.agents.models.sampling import Sampling
+from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.prompt_text import PromptConfig
+from turngym.errors import ConfigError, nearest
+from turngym.lazy import require
+
+if TYPE_CHECKING:
+    from turngym.agents.models.agent import ModelAgent
+    from turngym.agents.models.generate import Completion
+    from turngym.agents.models.loading import LanguageModel
+
+require("transformers")
+require("torch")
+
+_LOADING = ("dtype", "device")
+
+
+def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
+    """Return an agent that plays with a model that is already loaded."""
+    from turngym.agents.models.agent import ModelAgent
+    from turngym.agents.models.generate import Memo, generate
+
+    memo = Memo()
+
+    def complete(
+        prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
+    ) -> list[Completion]:
+        return generate(model.network, prompts, uniforms, sampling, model.stop_ids, memo=memo)
+
+    return ModelAgent(
+        model,
+        model.generate or complete,
+        prompt=PromptConfig(**settings.prompt),
+        sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
+        format=settings.format,
+        seed=settings.seed,
+        iteration=iteration,
+        context=model.context,
+    )
+
+
+@BACKENDS.register("transformers")
+def make(argument: str, settings: AgentSettings) -> ModelAgent:
+    """Return an agent that plays with the model at a path or of a name.
+
+    Args:
+        argument: The path or the name.
+        settings: Sampling, prompts, and in ``server`` the format and the device of :func:`load_model`.
+
+    Raises:
+        ConfigError: There is no argument, or a setting cannot be used.
+    """
+    from turngym.agents.models.loading import load_model
+
+    if not argument:
+        raise ConfigError("the backend transformers needs a model: write transformers:PATH_OR_NAME.")
+    for key in settings.server:
+        if key not in _LOADING:
+            raise ConfigError(f"a model in this process has no setting {key!r}. {nearest(key, _LOADING)}")
+    loading = {key: str(value) for key, value in settings.server.items()}
+    return transformers_agent(load_model(argument, **loading), settings)

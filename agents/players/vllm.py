@@ -1,0 +1,65 @@
+"""Generates with vLLM in this process: ``vllm:PATH_OR_NAME``."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from turngym.agents.models.sampling import Sampling
+from turngym.agents.models.vllm_config import VllmConfig, require_vllm
+from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.prompt_text import PromptConfig
+from turngym.errors import ConfigError, nearest
+from turngym.lazy import require
+
+if TYPE_CHECKING:
+    from turngym.agents.models.agent import ModelAgent
+    from turngym.agents.models.loading import Vocabulary
+    from turngym.agents.models.vllm_sampler import VllmSampler
+
+require("transformers")
+require("torch")
+
+
+def vllm_agent(sampler: VllmSampler, vocabulary: Vocabulary, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
+    """Return an agent that plays with a model that vLLM has already loaded."""
+    from turngym.agents.models.agent import ModelAgent
+
+    return ModelAgent(
+        vocabulary,
+        sampler.generate,
+        prompt=PromptConfig(**settings.prompt),
+        sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
+        format=settings.format,
+        seed=settings.seed,
+        iteration=iteration,
+        context=sampler.max_model_len,
+    )
+
+
+@BACKENDS.register("vllm")
+def make(argument: str, settings: AgentSettings) -> ModelAgent:
+    """Return an agent that plays with the model in a folder or of a hub name.
+
+    Args:
+        argument: The folder or the name.
+        settings: Sampling, prompts, and in ``server`` the fields of :class:`VllmConfig`.
+
+    Raises:
+        ConfigError: There is no argument, or a setting cannot be used.
+        MissingExtra: vLLM is not installed.
+        ModelError: vLLM cannot be started with this model.
+    """
+    if not argument:
+        raise ConfigError("the backend vllm needs a model: write vllm:PATH_OR_NAME.")
+    known = [field.name for field in dataclasses.fields(VllmConfig)]
+    for key in settings.server:
+        if key not in known:
+            raise ConfigError(f"vLLM has no setting {key!r} here. {nearest(key, known)}")
+    config = VllmConfig(**settings.server)
+    require_vllm()
+    from turngym.agents.models.loading import load_vocabulary
+    from turngym.agents.models.vllm_sampler import VllmSampler
+
+    vocabulary = load_vocabulary(argument)
+    return vllm_agent(VllmSampler(argument, config, vocabulary.stop_ids), vocabulary, settings)

@@ -1,0 +1,221 @@
+"""Building prompts from what an agent has seen and said, as token ids.
+
+Two modes. ``window``: every turn has a prompt of its own, made of the rules, the last turns and the current
+observation. ``conversation``: one growing sequence of tokens; what was sampled stays in it exactly as sampled.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from turngym.agents.prompt_text import PromptConfig, shown_text, system_text, window_text
+from turngym.agents.prompting.chat_template import ChatTemplate, Said
+from turngym.agents.prompting.fitting import Gap, PastTurn, gap_for, most_that_fit, note_of, with_note
+from turngym.agents.prompting.text_encoder import TextEncoder, Trust
+from turngym.errors import ConfigError, PromptTooLong
+
+__all__ = ["Memory", "PastTurn", "PromptBuilder", "PromptConfig"]
+
+_PLACEHOLDER = "\u241fanswer\u241f"
+_FILLED = 0.75
+"""Share of the limit to which a conversation that is too long is shortened."""
+_TRUST: Mapping[str, Trust] = {"system": "marks", "assistant": "marks"}
+"""Rules may name the marks of answers, and answers hold them; what an environment shows may not write any."""
+
+
+@dataclass
+class Memory:
+    """What an agent remembers of one episode.
+
+    Args:
+        turns: The earlier turns.
+        ids: In conversation mode the whole sequence so far, last completion included.
+        gap: In conversation mode the turns that no prompt shows any more.
+    """
+
+    turns: list[PastTurn] = field(default_factory=list)
+    ids: tuple[int, ...] = ()
+    gap: Gap = field(default_factory=Gap)
+
+
+class PromptBuilder:
+    """Turns memories and observations into token ids.
+
+    Args:
+        tokenizer: A tokenizer with a chat template.
+        config: What goes into a prompt.
+        stop_ids: The tokens that end a completion.
+        answer_instruction: Sentence about the answer format, put after the rules.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        config: PromptConfig,
+        stop_ids: frozenset[int],
+        answer_instruction: str = "",
+    ) -> None:
+        self.config = config
+        self.stop_ids = stop_ids
+        self.answer_instruction = answer_instruction
+        self.template = ChatTemplate(tokenizer, config)
+        self.encoder = TextEncoder(tokenizer)
+        self._ids_of = lru_cache(maxsize=100_000)(self._encode)
+        self._continuation_of = lru_cache(maxsize=1000)(self._continuation)
+        if config.mode == "conversation" and config.thinking != "strip":
+            self._check_prefix_preserving()
+
+    def prompt(
+        self,
+        memory: Memory,
+        observation: str,
+        info: Mapping[str, Any],
+        instructions: str,
+        *,
+        room: int = sys.maxsize,
+    ) -> tuple[int, ...]:
+        """Return the prompt for the next completion.
+
+        Args:
+            memory: What is remembered of the episode.
+            observation: What is seen now.
+            info: Its info table.
+            instructions: The rules.
+            room: Tokens that the model's context leaves for it.
+
+        Raises:
+            PromptTooLong: It is longer than ``max_prompt_tokens`` or ``room``.
+        """
+        shown = shown_text(self.config, observation, info)
+        system = system_text(self.config, instructions, self.answer_instruction)
+        start: tuple[Said, ...] = (("system", system),) if system else ()
+        limit = min(self.config.max_prompt_tokens, room)
+        ids = self._build(memory, start, shown)
+        if len(ids) > limit and self.config.is_shortened:
+            ids = self._shortened(memory, start, shown, limit)
+        if len(ids) <= limit:
+            return ids
+        if room < self.config.max_prompt_tokens:
+            most = f"the {room} that the model's context has room for: lower max_new_tokens or"
+        else:
+            most = f"max_prompt_tokens={limit}: raise it, lower"
+        way_out = "the environment's max_turns, or use prompt mode 'window' with a short history."
+        if not self.config.is_shortened and memory.turns:
+            way_out = f"{way_out[:-1]}, or leave turns out with fit=drop_oldest."
+        raise PromptTooLong(f"a prompt has {len(ids)} tokens, more than {most} {way_out}", len(ids), limit)
+
+    def chat(self, messages: Sequence[tuple[str, str]]) -> tuple[int, ...]:
+        """Return a conversation, pairs of role and text, as the prompt for the answer to its last message."""
+        return self._ids_of(tuple(messages))
+
+    def answer(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of an answer that was not sampled, without its end token."""
+        return self.encoder.encode_one(text, "marks")
+
+    def _build(self, memory: Memory, start: tuple[Said, ...], shown: str) -> tuple[int, ...]:
+        if self.config.mode == "window":
+            return self._window(self._recent(memory), Gap(), start, shown)
+        if self.config.thinking == "strip":
+            return self._stripped(memory.turns, memory.gap, start, shown)
+        if not memory.ids:
+            return self._ids_of((*start, ("user", shown)))
+        return memory.ids + self._continuation_of(memory.ids[-1] in self.stop_ids, shown)
+
+    def _shortened(self, memory: Memory, start: tuple[Said, ...], shown: str, limit: int) -> tuple[int, ...]:
+        """Return the prompt with as few turns left out as the limit asks for; all of them where even that is too long.
+
+        A turn that a conversation has left out does not come back, and it is shortened to a part of the limit, so that
+        the next turns can be appended to it.
+        """
+        is_window = self.config.mode == "window"
+        turns = self._recent(memory) if is_window else memory.turns
+        build = self._window if is_window else self._stripped if self.config.thinking == "strip" else self._spliced
+        target = limit if is_window else int(limit * _FILLED)
+
+        @cache
+        def built(kept: int) -> tuple[int, ...]:
+            return build(turns, gap_for(self.config.fit, len(turns), kept), start, shown)
+
+        most = max(len(turns) - memory.gap.size - 1, 0)
+        kept = most_that_fit(most, lambda count: len(built(count)) <= target)
+        if not is_window:
+            memory.gap = gap_for(self.config.fit, len(turns), kept)
+        return built(kept)
+
+    def _recent(self, memory: Memory) -> Sequence[PastTurn]:
+        return memory.turns[-self.config.history :] if self.config.history else ()
+
+    def _note(self, turns: Sequence[PastTurn], gap: Gap) -> str:
+        left_out = [turn.action for turn in turns[gap.start : gap.stop]]
+        return note_of(self.config.fit, left_out, gap.start == 0) if left_out else ""
+
+    def _window(self, turns: Sequence[PastTurn], gap: Gap, start: tuple[Said, ...], shown: str) -> tuple[int, ...]:
+        recent = [(turn.observation, turn.answer) for turn in (*turns[: gap.start], *turns[gap.stop :])]
+        said: Said = ("user", window_text(recent, shown, self._note(turns, gap), gap.start))
+        return self._encode((*start, said)) if gap.size else self._ids_of((*start, said))
+
+    def _stripped(self, turns: Sequence[PastTurn], gap: Gap, start: tuple[Said, ...], shown: str) -> tuple[int, ...]:
+        """Return a conversation that is encoded anew."""
+        seen = self._seen(turns, gap, shown)
+        answers = [turn.answer for turn in (*turns[: gap.start], *turns[gap.stop :])]
+        past: list[Said] = []
+        for observation, answer in zip(seen[:-1], answers, strict=True):
+            past += [("user", observation), ("assistant", answer)]
+        return self._encode((*start, *past, ("user", seen[-1])))
+
+    def _spliced(self, turns: Sequence[PastTurn], gap: Gap, start: tuple[Said, ...], shown: str) -> tuple[int, ...]:
+        """Return a conversation without some of its turns; the answers in it stay as they were sampled."""
+        first, *others = self._seen(turns, gap, shown)
+        answers = [turn.ids for turn in (*turns[: gap.start], *turns[gap.stop :])]
+        ids = list(self._encode((*start, ("user", first))))
+        for answer, seen in zip(answers, others, strict=True):
+            ids += answer
+            ids += self._continuation_of(ids[-1] in self.stop_ids, seen)
+        return tuple(ids)
+
+    def _seen(self, turns: Sequence[PastTurn], gap: Gap, shown: str) -> list[str]:
+        """Return the observations that are shown, the current one last, with the note on the turns left out."""
+        before = [turn.observation for turn in turns[: gap.start]]
+        after = [*(turn.observation for turn in turns[gap.stop :]), shown]
+        return [*before, with_note(self._note(turns, gap), after[0]), *after[1:]]
+
+    def _encode(self, messages: tuple[Said, ...]) -> tuple[int, ...]:
+        roles = [role for role, _ in messages]
+        return self.encoder.encode(
+            [(text, _TRUST.get(role, "none")) for role, text in messages],
+            lambda texts: self.template.render(list(zip(roles, texts, strict=True)), True),
+        )
+
+    def _continuation(self, is_closed: bool, shown: str) -> tuple[int, ...]:
+        """Return the tokens from the end of a completion to the start of the next one."""
+
+        def after_answer(contents: Sequence[str]) -> str:
+            text = self.template.render([("user", "-"), ("assistant", _PLACEHOLDER), ("user", contents[0])], True)
+            return text[text.index(_PLACEHOLDER) + len(_PLACEHOLDER) :]
+
+        ids = self.encoder.encode([(shown, "none")], after_answer)
+        return ids[1:] if is_closed and ids and ids[0] in self.stop_ids else ids
+
+    def _check_prefix_preserving(self) -> None:
+        """Refuse a template that rewrites earlier turns: tokens that were sampled could not stay as they are.
+
+        Space before an answer does not matter. With ``thinking=keep`` the template may leave thinking out.
+        """
+        keeps = self.config.thinking == "keep"
+        answer = _PLACEHOLDER if keeps else f"<think>why</think>{_PLACEHOLDER}"
+        start: list[Said] = [("user", "first"), ("assistant", answer)]
+        prompt = "" if keeps else self.template.render(start[:1], True)
+        text = self.template.render([*start, ("user", "second"), ("assistant", answer)], False)
+        begins = keeps or (text.startswith(prompt) and text[len(prompt) :].lstrip().startswith(answer))
+        if not begins or text.count(answer) != 2:
+            raise ConfigError(
+                "this tokenizer's chat template rewrites earlier answers, so a conversation cannot keep the sampled "
+                "tokens: use prompt mode 'window', or thinking=keep (as sampled) or thinking=strip (encoded anew at "
+                "every turn) with mode 'conversation'."
+            )

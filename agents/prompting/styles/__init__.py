@@ -1,0 +1,240 @@
+"""Styles of prompting: what a model is shown before it acts, and what else it is asked to write.
+
+A style is one file of this package that registers a class under its name. The same style works for every model, in
+this process or behind a server: ``turngym eval SUITE --agent ... --style react``, with
+options as in ``summary:budget=1500``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+from turngym.agents.chat import ACTION, Ask, ChatModel, Message
+from turngym.agents.core import Request
+from turngym.agents.prompt_text import shown_text, system_text
+from turngym.agents.prompting.fitting import note_of, with_note
+from turngym.errors import ConfigError, PromptTooLong, nearest
+from turngym.registry import Registry
+from turngym.wrappers.wrapping import Wrapping
+
+PLAIN = "plain"
+Script: TypeAlias = Generator[Ask, str, str]
+"""What a turn is: calls of the model go out, their answers come in, and the completion with the action is returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One turn that is over.
+
+    Args:
+        observation: What was seen, as it was shown.
+        completion: What the model wrote.
+        action: The action that was found in it.
+    """
+
+    observation: str
+    completion: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """An earlier try at the same task.
+
+    Args:
+        turns: Its turns.
+        final_observation: What was seen after the last action.
+        is_solved: Whether the environment says that the task was solved.
+        notes: Purpose and text of what the model wrote beside its actions.
+    """
+
+    turns: tuple[Told, ...]
+    final_observation: str
+    is_solved: bool
+    notes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass
+class Story:
+    """What is remembered of one episode.
+
+    Args:
+        turns: The turns that can still be shown.
+        left_out: Actions of the turns that no prompt shows any more and no summary holds.
+        gap: How many of ``turns`` come before those.
+        summary: What the model wrote about turns that are not in ``turns``.
+        lessons: What it wrote about earlier tries.
+        tries: Earlier tries at the same task, the first first.
+    """
+
+    turns: list[Told] = field(default_factory=list)
+    left_out: tuple[str, ...] = ()
+    gap: int = 0
+    summary: str = ""
+    lessons: tuple[str, ...] = ()
+    tries: tuple[Try, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The turn that is being played, with what the model can be asked.
+
+    Args:
+        request: What the environment shows.
+        model: Whom the calls go to; a style only counts and reads settings.
+    """
+
+    request: Request
+    model: ChatModel
+
+    @property
+    def shown(self) -> str:
+        """The observation as it is shown."""
+        return shown_text(self.model.prompt, self.request.observation, self.request.info)
+
+    @property
+    def rules(self) -> str:
+        """Rules and answer format; empty where they are not told."""
+        answer = f"Answer format: {self.model.format.instruction}"
+        return system_text(self.model.prompt, self.request.instructions, answer)
+
+    def system(self, *more: str) -> list[Message]:
+        """Return the system message: the rules and what a style adds to them; none where there is nothing to say."""
+        text = "\n\n".join(part for part in (self.rules, *more) if part)
+        return [Message("system", text)] if text else []
+
+    def now(self, text: str | None = None) -> Message:
+        """Return the message of the current observation, its picture included."""
+        return Message("user", self.shown if text is None else text, self.request.image)
+
+    def fits(self, messages: Sequence[Message], limit: int | None = None) -> bool:
+        """Return whether a prompt keeps to a number of tokens, those that the model may be shown unless given."""
+        return self.model.count(messages) <= (self.model.prompt_limit if limit is None else limit)
+
+    def ask(self, messages: Sequence[Message], purpose: str = ACTION) -> Ask:
+        """Return the call of the model.
+
+        Raises:
+            PromptTooLong: It is longer than a prompt may be.
+        """
+        if not self.fits(messages):
+            tokens, limit = self.model.count(messages), self.model.prompt_limit
+            left_out = "" if self.model.prompt.fit == "none" else " with all earlier turns left out"
+            raise PromptTooLong(
+                f"a prompt for the {purpose} has {tokens} tokens{left_out}, more than the "
+                f"{limit} that fit: raise that with --prompt max_prompt_tokens=N, up to the model's context.",
+                tokens,
+                limit,
+            )
+        return Ask(tuple(messages), self.request.episode, self.request.turn, purpose)
+
+
+class Style(ABC):
+    """A way of prompting. A subclass is a frozen dataclass of its options."""
+
+    name: ClassVar[str]
+    learns_between_tries: ClassVar[bool] = False
+    """Whether a try at a task depends on the ones before it, so that they must be played one after another."""
+    texts: ClassVar[Mapping[str, str]] = {}
+    """Everything that it says in prompts beside the environment's words, by name."""
+
+    @abstractmethod
+    def turn(self, story: Story, scene: Scene) -> Script:
+        """Play a turn: yield calls, be sent their answers, and return the completion that holds the action.
+
+        Args:
+            story: What is remembered; it may be changed. The turn itself is added to it afterwards.
+            scene: What is to be answered.
+        """
+
+    def describe(self) -> dict[str, Any]:
+        """Return name, options and texts, as a submission folder keeps them."""
+        options: dict[str, Any] = dataclasses.asdict(self) if dataclasses.is_dataclass(self) else {}
+        return {"name": self.name, "options": options, "texts": dict(self.texts)}
+
+
+STYLES: Registry[type[Style]] = Registry("style of prompting", "turngym.agents.prompting.styles")
+
+
+def make_style(text: str) -> Style:
+    """Return the style that a name or a specification such as ``summary:budget=1500`` says.
+
+    Raises:
+        UnknownName: There is no such style.
+        ConfigError: It has no such option, or the value is out of range.
+
+    >>> make_style("summary:keep=3").name
+    'summary'
+    """
+    found = Wrapping.read(text, "style")
+    kind = STYLES[found.name]
+    known: list[str] = [each.name for each in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
+    for key in found.options:
+        if key not in known:
+            raise ConfigError(f"the style {found.name!r} has no option {key!r}. {nearest(key, known)}")
+    return kind(**found.options)
+
+
+def prompt_hash(format: Any, prompt: Any, style: Mapping[str, Any] | None = None) -> str:
+    """Return the hash of everything that decides what a prompt holds beside the environment's words.
+
+    Args:
+        format: Name of the action format.
+        prompt: Settings of prompts.
+        style: What :meth:`Style.describe` returns; None for the plain style.
+    """
+    parts = [format, prompt]
+    if style is not None:
+        parts.append(dict(style))
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def conversation(told: Sequence[Told], now: Message, note: str = "", at: int = 0) -> list[Message]:
+    r"""Return turns as messages, then the current observation; a note stands where turns are not shown.
+
+    >>> said = conversation([Told("a wall", "I turn.", "left")], Message("user", "a door"), "(...)")
+    >>> [message.role for message in said], said[0].text
+    (['user', 'assistant', 'user'], '(...)\n\na wall')
+    """
+    messages: list[Message] = []
+    for turn in told:
+        messages += [Message("user", turn.observation), Message("assistant", turn.completion or "(no answer)")]
+    messages.append(now)
+    after = messages[2 * at]
+    messages[2 * at] = Message(after.role, with_note(note, after.text), after.image)
+    return messages
+
+
+def story_so_far(story: Story, scene: Scene, now: Message | None = None) -> list[Message]:
+    """Return the turns that can be shown as messages, then the current observation."""
+    note = note_of(scene.model.prompt.fit, story.left_out, story.gap == 0) if story.left_out else ""
+    return conversation(story.turns, now or scene.now(), note, story.gap)
+
+
+def fitted(story: Story, scene: Scene, system: Sequence[Message], now: Message | None = None) -> list[Message]:
+    """Return the longest conversation that keeps to the token limit: turns are left out, rules never.
+
+    ``fit`` of the prompt's settings says which turns. ``story`` forgets them, so that a turn that was dropped does not
+    come back.
+    """
+    prompt = scene.model.prompt
+    if prompt.history:
+        _drop(story, max(0, len(story.turns) - prompt.history))
+    while True:
+        messages = [*system, *story_so_far(story, scene, now)]
+        if prompt.fit == "none" or not story.turns or scene.fits(messages):
+            return messages
+        _drop(story, 1, at=1 if prompt.fit == "drop_middle" and len(story.turns) > 1 else 0)
+
+
+def _drop(story: Story, count: int, at: int = 0) -> None:
+    if count:
+        story.left_out += tuple(turn.action for turn in story.turns[at : at + count])
+        story.turns = [*story.turns[:at], *story.turns[at + count :]]
+        story.gap = at

@@ -1,0 +1,73 @@
+"""Reflexion: after a failed try the model writes what to do otherwise, and the next try at the task is told of it.
+
+Shinn et al. 2023, arXiv 2303.11366. All that a reflection is made from is what the model saw and wrote itself, and
+whether the environment said that the task was solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from turngym.agents.chat import Message
+from turngym.agents.prompting.styles import STYLES, Scene, Script, Story, Style, Told, Try, fitted
+from turngym.errors import ConfigError
+
+PURPOSE = "reflection"
+_TASK = (
+    "That try did not solve the task. Say in at most {words} words what went wrong, and what you will do otherwise "
+    "when you try the same task again. Write no action."
+)
+_SHOWN = "You tried this task before and did not solve it. What you noted then:"
+
+
+@STYLES.register("reflexion")
+@dataclass(frozen=True)
+class Reflexion(Style):
+    """Reflects on failed tries.
+
+    Args:
+        keep: Last reflections that are shown.
+        words: Longest reflection, as the model is told.
+    """
+
+    keep: int = 3
+    words: int = 120
+
+    name: ClassVar[str] = "reflexion"
+    learns_between_tries: ClassVar[bool] = True
+    texts: ClassVar[Mapping[str, str]] = {"task": _TASK, "shown": _SHOWN}
+
+    def __post_init__(self) -> None:
+        for name in ("keep", "words"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise ConfigError(f"{name} of the style 'reflexion' must be a whole number of at least 1.")
+
+    def turn(self, story: Story, scene: Scene) -> Script:
+        """Ask for an action; at the first turn of a later try, first for a reflection on the try before."""
+        if scene.request.turn == 0 and story.tries:
+            story.lessons = tuple(text for each in story.tries for purpose, text in each.notes if purpose == PURPOSE)
+            if not story.tries[-1].is_solved:
+                lesson = yield scene.ask(_look_back(story.tries[-1], scene, _TASK.format(words=self.words)), PURPOSE)
+                story.lessons += (lesson.strip(),) if lesson.strip() else ()
+        return (yield scene.ask(fitted(story, scene, scene.system(_known(story.lessons[-self.keep :])))))
+
+
+def _known(lessons: Sequence[str]) -> str:
+    return "\n".join([_SHOWN, *(f"- {lesson}" for lesson in lessons)]) if lessons else ""
+
+
+def _look_back(failed: Try, scene: Scene, task: str) -> list[Message]:
+    """Return the prompt for a reflection: the rules and the failed try, its first turns left out where it is long."""
+    turns: Sequence[Told] = failed.turns
+    while True:
+        shown = [f"You saw:\n{turn.observation}\nYou answered:\n{turn.completion or turn.action}" for turn in turns]
+        missing = len(failed.turns) - len(turns)
+        note = [f"(The first {missing} turns are left out.)"] if missing else []
+        text = "\n\n".join([*note, *shown, f"At the end you saw:\n{failed.final_observation}", task])
+        messages = [*scene.system(), Message("user", text)]
+        if not turns or scene.fits(messages):
+            return messages
+        turns = turns[1:]

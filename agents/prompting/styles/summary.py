@@ -1,0 +1,87 @@
+"""Summary memory: when a prompt passes its budget, the model writes a summary that takes the place of older turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from turngym.agents.chat import Message
+from turngym.agents.prompting.styles import STYLES, Scene, Script, Story, Style, Told, fitted, story_so_far
+from turngym.errors import ConfigError
+
+PURPOSE = "summary"
+_TASK = (
+    "Some turns of this game will be taken out of view. Write the summary that is kept in their place: what was found "
+    "out, what was done and what came of it, and what is still to be tried. Write at most {words} words and no action."
+)
+_SHOWN = "Summary of the earlier turns, written by you:"
+
+
+@STYLES.register(PURPOSE)
+@dataclass(frozen=True)
+class Summary(Style):
+    """Keeps a running summary.
+
+    Args:
+        budget: Tokens of a prompt above which older turns are summarised; at most ``max_prompt_tokens``, which is
+            what 0 stands for.
+        keep: Last turns that stay as they were.
+        words: Longest summary, as the model is told.
+    """
+
+    budget: int = 0
+    keep: int = 2
+    words: int = 120
+
+    name: ClassVar[str] = PURPOSE
+    texts: ClassVar[Mapping[str, str]] = {"task": _TASK, "shown": _SHOWN}
+
+    def __post_init__(self) -> None:
+        for name, least in (("budget", 0), ("keep", 0), ("words", 1)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise ConfigError(f"{name} of the style 'summary' must be a whole number of at least {least}.")
+
+    def turn(self, story: Story, scene: Scene) -> Script:
+        """Ask for an action, and first for a summary where the prompt is too long without one."""
+        limit = scene.model.prompt_limit
+        budget = min(self.budget or limit, limit)
+        if len(story.turns) > self.keep and not scene.fits(_prompt(story, scene), budget):
+            yield from self._shorten(story, scene)
+        return (yield scene.ask(fitted(story, scene, scene.system(_known(story)))))
+
+    def _shorten(self, story: Story, scene: Scene) -> Script:
+        """Let the model summarise all but the last turns; what it cannot read in one prompt is left out."""
+        count = len(story.turns) - self.keep
+        old, story.turns = story.turns[:count], story.turns[count:]
+        task = _TASK.format(words=self.words)
+        first = next((i for i in range(len(old)) if scene.fits(_to_summarise(old[i:], story, scene, task))), len(old))
+        story.left_out += tuple(turn.action for turn in old[:first])
+        if first == len(old):
+            return ""
+        summary = (yield scene.ask(_to_summarise(old[first:], story, scene, task), PURPOSE)).strip()
+        if summary:
+            story.summary, story.left_out, story.gap = summary, (), 0
+        else:
+            story.left_out += tuple(turn.action for turn in old[first:])
+        return summary
+
+
+def _known(story: Story) -> str:
+    return f"{_SHOWN}\n{story.summary}" if story.summary else ""
+
+
+def _prompt(story: Story, scene: Scene) -> list[Message]:
+    return [*scene.system(_known(story)), *story_so_far(story, scene)]
+
+
+def _to_summarise(told: Sequence[Told], story: Story, scene: Scene, task: str) -> list[Message]:
+    """Return the prompt for a summary: rules, the summary so far, the turns that go, and what is wanted."""
+    text = "\n\n".join([*_lines(told), task])
+    return [*scene.system(_known(story)), Message("user", text)]
+
+
+def _lines(told: Sequence[Told]) -> Iterator[str]:
+    for turn in told:
+        yield f"You saw:\n{turn.observation}\nYou answered:\n{turn.completion or '(no answer)'}"

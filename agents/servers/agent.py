@@ -1,0 +1,260 @@
+"""The agent around a server: messages, requests side by side, retries, parsing, memory, and what each answer cost.
+
+A turn that has no answer after the retries is played with the empty text, which the environment takes for an invalid
+action: an episode never ends because of a server, and none is left out, but for one whose prompt exceeds the model's
+context, which truncates it with the reason ``context``. A server that cannot be reached any more, or
+that answers nobody for many turns, ends the playing with :class:`turngym.errors.ServerDown` instead.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from turngym.agents.chat import ACTION, Ask, ChatModel, Reply, guessed_tokens
+from turngym.agents.chat import Message as ChatMessage
+from turngym.agents.core import Decision, EagerAgent, Request
+from turngym.agents.models.sampling import Sampling
+from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.servers.background import Background
+from turngym.agents.servers.check import check_server, explained, is_of_server, is_unreachable
+from turngym.agents.servers.client import CONTEXT, CallFailed, ChatServer
+from turngym.agents.servers.config import Prices, ServerConfig
+from turngym.agents.servers.prompts import Message, ServerPrompts, as_json
+from turngym.agents.usage import Usage
+from turngym.errors import ServerDown
+from turngym.seeding import stream, stream_seed
+from turngym.wrappers.actions.action_format import action_format
+
+_TOKENS_OF_A_CHECK = 16
+_MOST_LOST = 8  # turns without an answer, one after another, after which a server that can be reached counts as down
+_Key = tuple[int | str, ...]
+"""What fixes the seed of a request: episode, turn, and the purpose where it is not the action."""
+
+
+class ServerAgent(EagerAgent, ChatModel):
+    """Plays with a model behind a server.
+
+    Args:
+        server: Sends the requests.
+        model: Name of the model there.
+        config: Limits, waits and further fields.
+        prompt: What goes into a prompt.
+        sampling: Temperature, top-p, longest completion.
+        format: Name of the action format.
+        seed: With episode, turn and attempt it fixes the seed of each request and the length of each wait.
+        prices: What tokens cost; None where that is unknown.
+    """
+
+    def __init__(
+        self,
+        server: ChatServer,
+        model: str,
+        config: ServerConfig,
+        prompt: PromptConfig,
+        sampling: Sampling,
+        format: str = "tag",
+        seed: int = 0,
+        prices: Prices | None = None,
+    ) -> None:
+        self.server = server
+        self.name = model
+        self.config = config
+        self.prompt = prompt
+        self.sampling = sampling
+        self.format = action_format(format)
+        self.seed = seed
+        self.prices = prices
+        self.problems: dict[str, str] = {}
+        """Kind of failure -> what was said at the first one; for people, never written to a file."""
+        self.failed: Counter[str] = Counter()
+        """Kind of failure -> requests that failed so, also in turns that are still waited for."""
+        self.on_failure: Callable[[str], None] = lambda kind: None
+        """Called with the kind of each failure, from several threads."""
+        self._lost_in_a_row = 0
+        self.prompts = ServerPrompts(prompt, f"Answer format: {self.format.instruction}", config.escape)
+        self._background: Background[tuple[str, Usage]] = Background(config.concurrency, "server-agent")
+
+    def prepare(self) -> None:
+        """Make sure that the server is there and has the model.
+
+        Raises:
+            ServerDown: It is not, or has not.
+        """
+        fields = self._fields((), 0)
+        fields[self.config.max_tokens_field] = min(self.sampling.max_new_tokens, _TOKENS_OF_A_CHECK)
+        check_server(self.server, self.name, fields, partial(self._wait, ("check",)))
+
+    def begin(self, requests: Sequence[Request]) -> None:
+        """Send the requests off, as many at a time as ``concurrency`` allows."""
+        for request in requests:
+            self.ready()
+            self._background.begin(request, partial(self._reply, request, self.messages(request)))
+
+    def ready(self) -> None:
+        """Take the server for reachable again, after :meth:`abandon` and before the first request."""
+        if self._background.is_idle:
+            self.server.stopped.clear()
+
+    def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
+        """Return the requests that have their completion, the action in it parsed."""
+        found = []
+        for request, (completion, usage) in self._background.finished(wait):
+            if why := self._too_long(usage):
+                found.append((request, Decision("", usage=usage, too_long=why)))
+                continue
+            action = self.format.action_of(completion)
+            self.prompts.remember(request, completion, action)
+            found.append((request, Decision(action, completion, usage=usage)))
+        return found
+
+    def _too_long(self, usage: Usage) -> str:
+        """Return what the server said of a prompt that does not fit; empty where it did."""
+        if CONTEXT not in usage.failures:
+            return ""
+        said = " ".join(self.problems[CONTEXT].split())
+        return (
+            f"the prompt does not fit the model's context, says the server ({said}): show less of the past in prompts."
+        )
+
+    def abandon(self) -> None:
+        """Cut all connections, so that whoever waits for the server ends at once."""
+        self._background.abandon(self.server.abort)
+
+    def ask(self, asks: Sequence[Ask]) -> list[Reply]:
+        """Return the answer to each call, one after another; safe to be called from several threads."""
+        found = []
+        for ask in asks:
+            messages = [as_json(message, self.config.escape) for message in ask.messages]
+            text, usage = self._answer(_key(ask), messages)
+            found.append(Reply(text, usage, too_long=self._too_long(usage)))
+        return found
+
+    def count(self, messages: Sequence[ChatMessage]) -> int:
+        """Return a guess: which tokenizer the server has is not known."""
+        return guessed_tokens(messages)
+
+    def _reply(self, request: Request, prompt: list[Message]) -> tuple[str, Usage]:
+        return self._answer((request.episode, request.turn), prompt)
+
+    def messages(self, request: Request) -> list[Message]:
+        """Return the messages that ``request`` is answered from, pictures included."""
+        return self.prompts.messages(request)
+
+    def forget(self, episode: int) -> None:
+        """Drop the memory of an episode."""
+        self.prompts.forget(episode)
+
+    def details(self) -> dict[str, Any]:
+        """Return model, address, settings and prices; the key is no part of it."""
+        fields = self._fields((), 0)
+        fields.pop("seed", None)  # each request has its own
+        return {
+            "model": self.name,
+            "url": self.server.address.url,
+            "server": {**asdict(self.config), "prices": None if self.prices is None else asdict(self.prices)},
+            "request": fields,
+        }
+
+    def _fields(self, key: _Key, attempt: int) -> dict[str, Any]:
+        """Return everything of a request's body but the messages."""
+        fields: dict[str, Any] = {
+            "model": self.name,
+            "temperature": self.sampling.temperature,
+            "top_p": self.sampling.top_p,
+            self.config.max_tokens_field: self.sampling.max_new_tokens,
+        }
+        if self.config.seed:
+            fields["seed"] = stream_seed("server", self.seed, *key, attempt) % 2**31
+        return {**fields, **self.config.body}
+
+    def _answer(self, key: _Key, messages: list[Message]) -> tuple[str, Usage]:
+        """Return the completion, empty where none could be had, and what it cost."""
+        began = time.monotonic()
+        failures: Counter[str] = Counter()
+        told: list[tuple[int, int] | None] = []
+        completion = ""
+        for attempt in range(self.config.retries + 1):
+            left = self.config.deadline - (time.monotonic() - began)
+            body = {**self._fields(key, attempt), "messages": messages}
+            try:
+                completion, tokens = self.server.ask(body, min(self.config.timeout, left))
+                told.append(tokens)
+                self._lost_in_a_row = 0
+                break
+            except CallFailed as failure:
+                failures[failure.kind] += 1
+                self.problems.setdefault(failure.kind, failure.detail)
+                told += [failure.tokens] if failure.tokens else []
+                wait = max(self._wait(key, attempt), failure.retry_after)
+                left = self.config.deadline - (time.monotonic() - began)
+                is_last = attempt == self.config.retries or not failure.is_retried or wait >= left
+                self.failed[failure.kind] += 1
+                self.on_failure(failure.kind)
+                if is_last:
+                    self._note_lost(failure)
+                if is_last or self.server.stopped.wait(wait):
+                    break
+        return completion, self._usage(attempt + 1, bool(completion), told, failures, time.monotonic() - began)
+
+    def _note_lost(self, failure: CallFailed) -> None:
+        """Take note of a turn that gets no answer, the last attempt at which failed.
+
+        Raises:
+            ServerDown: The server is gone, or nobody has had an answer for a while: nothing more is worth playing.
+        """
+        if self.server.stopped.is_set() or not is_of_server(failure):
+            return
+        self._lost_in_a_row += 1
+        gone = is_unreachable(self.server)
+        if gone is not None or self._lost_in_a_row >= max(_MOST_LOST, self.config.concurrency):
+            raise ServerDown(f"The server has stopped answering: {explained(self.server, self.name, failure, [])}")
+
+    def _wait(self, key: _Key, attempt: int) -> float:
+        draw = float(stream("retry", self.seed, *key, attempt).random())
+        return backoff(attempt, draw, self.config.wait, self.config.longest_wait)
+
+    def _usage(
+        self,
+        calls: int,
+        is_answered: bool,
+        told: list[tuple[int, int] | None],
+        failures: Counter[str],
+        latency: float,
+    ) -> Usage:
+        tokens_in = sum(tokens[0] for tokens in told if tokens)
+        tokens_out = sum(tokens[1] for tokens in told if tokens)
+        return Usage(
+            tokens_in,
+            tokens_out,
+            calls,
+            retries=calls - 1,
+            lost=int(not is_answered and CONTEXT not in failures),
+            unmetered=told.count(None),
+            latency=latency,
+            cost=None if self.prices is None else self.prices.of(tokens_in, tokens_out),
+            failures=dict(failures),
+        )
+
+
+def backoff(attempt: int, draw: float, first: float, longest: float) -> float:
+    """Return the seconds to wait after a failed attempt: doubled each time, and between half and all of that.
+
+    Args:
+        attempt: Number of the attempt that failed, from 0.
+        draw: A uniform number in [0, 1), so that clients that failed together do not come back together.
+        first: The longest wait after the first attempt.
+        longest: The longest wait after any.
+
+    >>> backoff(0, 0.0, 0.5, 30.0), backoff(3, 0.5, 0.5, 30.0), backoff(9, 1.0, 0.5, 30.0)
+    (0.25, 3.0, 30.0)
+    """
+    return float(min(longest, first * 2**attempt) * (0.5 + draw / 2))
+
+
+def _key(ask: Ask) -> _Key:
+    return (ask.episode, ask.turn) if ask.purpose == ACTION else (ask.episode, ask.turn, ask.purpose)

@@ -1,0 +1,144 @@
+"""What a model behind a server is shown: messages, as long as a guess of their tokens allows where that is wanted."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeAlias
+
+from turngym.agents.chat import Message as ChatMessage
+from turngym.agents.chat import guessed_tokens
+from turngym.agents.core import Request
+from turngym.agents.png import png
+from turngym.agents.prompt_text import PromptConfig, remembered_text, shown_text, system_text, window_text
+from turngym.agents.prompting.fitting import Gap, gap_for, note_of, with_note
+from turngym.text import valid_text, without_control_tokens
+
+Message: TypeAlias = dict[str, Any]
+"""A message as servers take it."""
+
+
+class _Past(NamedTuple):
+    """An earlier turn: what was seen and said as text and, in conversations, as messages with their size."""
+
+    observation: str
+    answer: str
+    action: str
+    messages: tuple[Message, ...] = ()
+    tokens: int = 0
+
+
+@dataclass
+class _Memory:
+    """The earlier turns of an episode, and the message that is being answered."""
+
+    turns: list[_Past] = field(default_factory=list)
+    asked: Message = field(default_factory=dict)
+
+
+class ServerPrompts:
+    """Builds messages, and remembers what they are built from.
+
+    Args:
+        config: What goes into a prompt.
+        answer_instruction: Sentence about the answer format, put after the rules.
+        escape: Whether control tokens in what an environment shows are taken apart.
+    """
+
+    def __init__(self, config: PromptConfig, answer_instruction: str, escape: bool) -> None:
+        self.config = config
+        self.answer_instruction = answer_instruction
+        self.escape = escape
+        self.memories: dict[int, _Memory] = {}
+
+    def messages(self, request: Request) -> list[Message]:
+        """Return the messages that ``request`` is answered from, pictures included."""
+        memory = self.memories.setdefault(request.episode, _Memory())
+        shown = shown_text(self.config, request.observation, request.info)
+        memory.asked = self._user(shown, request)
+        text = system_text(self.config, request.instructions, self.answer_instruction)
+        system = [{"role": "system", "content": text}] if text else []
+        is_window = self.config.mode == "window"
+        turns = memory.turns[-self.config.history :] if is_window and self.config.history else memory.turns
+        turns = [] if is_window and not self.config.history else turns
+
+        def built(gap: Gap) -> list[Message]:
+            if is_window:
+                return [*system, self._window(turns, gap, shown, request)]
+            return [*system, *self._conversation(turns, gap, memory.asked)]
+
+        if not self.config.is_shortened:
+            return built(Gap())
+        fixed = _tokens(system) + _tokens([memory.asked])
+        sizes = accumulate(turn.tokens for turn in reversed(turns))
+        kept = sum(fixed + size <= self.config.max_prompt_tokens for size in sizes)
+        while True:
+            found = built(gap_for(self.config.fit, len(turns), kept) if kept < len(turns) else Gap())
+            if not kept or _tokens(found) <= self.config.max_prompt_tokens:
+                return found
+            kept -= 1
+
+    def remember(self, request: Request, completion: str, action: str) -> None:
+        """Note the answer to a request."""
+        memory = self.memories.setdefault(request.episode, _Memory())
+        said = remembered_text(self.config, action, completion)
+        past = _Past(request.observation, said, action)
+        if self.config.mode == "conversation":
+            messages = (memory.asked, {"role": "assistant", "content": said})
+            memory.turns.append(past._replace(messages=messages, tokens=_tokens(list(messages))))
+        elif self.config.history:
+            memory.turns = [*memory.turns, past][-self.config.history :]
+
+    def forget(self, episode: int) -> None:
+        """Drop what is remembered of an episode."""
+        self.memories.pop(episode, None)
+
+    def _note(self, turns: list[_Past], gap: Gap) -> str:
+        left_out = [turn.action for turn in turns[gap.start : gap.stop]]
+        return note_of(self.config.fit, left_out, gap.start == 0) if left_out else ""
+
+    def _window(self, turns: list[_Past], gap: Gap, shown: str, request: Request) -> Message:
+        recent = [(turn.observation, turn.answer) for turn in (*turns[: gap.start], *turns[gap.stop :])]
+        return self._user(window_text(recent, shown, self._note(turns, gap), gap.start), request)
+
+    def _conversation(self, turns: list[_Past], gap: Gap, asked: Message) -> list[Message]:
+        before = [message for turn in turns[: gap.start] for message in turn.messages]
+        first, *after = [*(message for turn in turns[gap.stop :] for message in turn.messages), asked]
+        return [*before, _noted(self._note(turns, gap), first), *after]
+
+    def _user(self, text: str, request: Request) -> Message:
+        return as_json(ChatMessage("user", text, request.image), self.escape)
+
+
+def as_json(message: ChatMessage, escape: bool) -> Message:
+    """Return a message as servers take it.
+
+    Args:
+        message: The message.
+        escape: Whether control tokens in it are taken apart, if it is one of the user.
+    """
+    text = valid_text(message.text)
+    if escape and message.role == "user":
+        text = without_control_tokens(text)
+    if message.image is None:
+        return {"role": message.role, "content": text}
+    data = base64.b64encode(png(message.image)).decode()
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+    return {"role": message.role, "content": [{"type": "text", "text": text}, picture]}
+
+
+def _text(message: Message) -> str:
+    content = message["content"]
+    return str(content if isinstance(content, str) else content[0]["text"])
+
+
+def _noted(note: str, message: Message) -> Message:
+    if not note:
+        return message
+    text, content = with_note(note, _text(message)), message["content"]
+    return {**message, "content": text if isinstance(content, str) else [{**content[0], "text": text}, *content[1:]]}
+
+
+def _tokens(messages: list[Message]) -> int:
+    return guessed_tokens([ChatMessage(message["role"], _text(message)) for message in messages])

@@ -1,0 +1,134 @@
+"""Modifiers: methods that change one thing about another method and leave the rest to it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import ConfigError
+from turngym.lazy import Tensor, nn
+from turngym.trainers.algorithms.base.clipped import PolicyMethod, RatioLevel, Surrogate
+from turngym.trainers.core.algorithm import Algorithm, ConfigT, Credit, Gradients, LossInputs, LossOutput, Need, Rollout
+from turngym.trainers.core.turn_table import TurnTable
+
+
+def logged(metrics: Mapping[str, float], name: str) -> float | None:
+    """Return the metric that a loss logged under ``name``, whatever the trainer put before it, or None.
+
+    >>> logged({"loss/entropy": 0.5}, "entropy")
+    0.5
+    """
+    return next((value for key, value in metrics.items() if key.rpartition("/")[2] == name), None)
+
+
+class Modifier(PolicyMethod[ConfigT]):
+    """A method around another one; everything it does not override is the other one's.
+
+    Args:
+        config: The modifier's own settings.
+        base: The method that it changes.
+
+    Raises:
+        ConfigError: The base is no policy method.
+    """
+
+    def __init__(self, config: ConfigT, base: Algorithm[Any]) -> None:
+        super().__init__(config)
+        if not isinstance(base, PolicyMethod):
+            raise ConfigError(
+                f"{type(self).__name__} changes methods with a policy surrogate, got {type(base).__name__}. "
+                "Compose it with a method such as ppo or grpo."
+            )
+        self.base: PolicyMethod[Any] = base
+
+    @property
+    def innermost(self) -> Algorithm[Any]:
+        """The base method at the bottom of the composition."""
+        inner = self.base
+        while isinstance(inner, Modifier):
+            inner = inner.base
+        return inner
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """The needs of the base."""
+        return self.base.needs
+
+    @property
+    def normalisation(self) -> str:
+        """The normalisation of the base's policy loss."""
+        return self.base.normalisation
+
+    @property
+    def normalisations(self) -> frozenset[str]:
+        """The normalisations that the base reads."""
+        return self.base.normalisations
+
+    @property
+    def compares_same_seat(self) -> bool:
+        """What the base says."""
+        return self.base.compares_same_seat
+
+    def surrogate(self, inputs: LossInputs) -> Surrogate:
+        """Return the base's per-token policy loss."""
+        return self.base.surrogate(inputs)
+
+    def with_ratio(self, level: RatioLevel) -> Self:
+        """Return the composition with another importance ratio in its base."""
+        changed = copy.copy(self)
+        changed.base = self.base.with_ratio(level)
+        return changed
+
+    def without_entropy_bonus(self) -> Self:
+        """Return the composition without a reward for entropy in its base."""
+        changed = copy.copy(self)
+        changed.base = self.base.without_entropy_bonus()
+        return changed
+
+    def credit(self, table: TurnTable) -> Credit:
+        """Assign credit as the base does."""
+        return self.base.credit(table)
+
+    def loss(self, inputs: LossInputs) -> LossOutput:
+        """Return the base's terms."""
+        return self.base.loss(inputs)
+
+    def begin_iteration(self, iteration: int, num_iterations: int) -> None:
+        """Note how far training is."""
+        self.base.begin_iteration(iteration, num_iterations)
+
+    def observe(self, metrics: Mapping[str, float]) -> None:
+        """Take in the metrics of a finished iteration."""
+        self.base.observe(metrics)
+
+    def update_state(self, trajectories: Sequence[Trajectory], credit: Credit) -> None:
+        """Move the base's state on."""
+        self.base.update_state(trajectories, credit)
+
+    def state(self) -> dict[str, Any]:
+        """Return the base's state under the key ``base``."""
+        return {"base": self.base.state()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Bring the base's state back."""
+        self.base.load_state(state["base"])
+
+    def modules(self) -> Mapping[str, nn.Module]:
+        """Return the base's networks."""
+        return self.base.modules()
+
+    def collect(self, rollout: Rollout) -> list[Trajectory]:
+        """Gather trajectories as the base does."""
+        return self.base.collect(rollout)
+
+    def transform_gradients(
+        self, gradients: Sequence[Tensor], probes: Mapping[str, Sequence[Tensor]], metrics: Mapping[str, float]
+    ) -> Gradients:
+        """Return the gradients that the base makes of them."""
+        return self.base.transform_gradients(gradients, probes, metrics)
+
+    def trains_policy(self, iteration: int) -> bool:
+        """Return what the base says."""
+        return self.base.trains_policy(iteration)

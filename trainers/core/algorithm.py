@@ -1,0 +1,269 @@
+"""What an algorithm is: declared needs, a pure credit assignment, a pure loss, and optional parts with quiet defaults.
+
+The trainer reads what an algorithm declares and never asks which one it is.
+"""
+
+from __future__ import annotations
+
+import enum
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
+
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import ConfigError
+from turngym.lazy import Tensor, nn, torch
+from turngym.trainers.core.columns import Texts, TokenColumn
+from turngym.trainers.core.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+ConfigT = TypeVar("ConfigT")
+
+Normalisation: TypeAlias = Literal["token", "turn", "turn_sum", "trajectory", "trajectory_sum", "nested", "group"]
+"""Over what a loss is averaged.
+
+``token``: every sampled token of the batch weighs the same. ``turn``: every turn weighs the same, its tokens share it.
+``turn_sum``: token terms are summed inside a turn, then averaged over turns. ``trajectory``: every trajectory weighs
+the same, its tokens share it. ``trajectory_sum``: token terms are summed inside a trajectory, then averaged over
+trajectories. ``nested``: mean over trajectories of the mean over turns of the mean over tokens. ``group``: every group
+weighs the same, its tokens share it.
+"""
+
+Rollout: TypeAlias = Callable[..., list[Trajectory]]
+"""Plays the episodes of an iteration, fresh ones at every call. With ``greedy=True`` it plays each instance of the call
+before once more, always taking the likeliest token; those episodes are counted and not trained on by themselves. With
+``branches=[...]``, for methods that need snapshots, it goes on from turns of episodes that it played and returns one
+new episode for each :class:`~turngym.agents.trajectory.Branch`, in that order: same group, and only the new turns."""
+
+
+class Need(enum.Enum):
+    """What an algorithm asks the trainer to compute."""
+
+    VALUES = "values"
+    REFERENCE_LOGPROBS = "reference_logprobs"
+    ANCHORS = "anchors"
+    GROUPS = "groups"
+    ENTROPY = "entropy"
+    JOINT_VIEWS = "joint_views"
+    SNAPSHOTS = "snapshots"
+    SAMPLED_ENTROPIES = "sampled_entropies"
+
+
+@dataclass(frozen=True)
+class Credit:
+    """The outcome of credit assignment, over sampled tokens in table order.
+
+    Args:
+        advantages: Advantage of each token.
+        returns: Critic's target at each token, nan where the critic is not trained; None without a critic.
+        metrics: Numbers worth logging, such as how many groups had shrunk to one member.
+        columns: Name -> what the loss needs to know of each token beside these: numbers or texts.
+        state: What ``update_state`` needs once the batch has been trained on.
+    """
+
+    advantages: Float[Tensor, "token"]
+    returns: Float[Tensor, "token"] | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    columns: Mapping[str, TokenColumn] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LossInputs:
+    """One micro-batch, as the loss sees it. Every tensor is ``[batch, token]``; a turn never spans two rows.
+
+    Args:
+        logprobs: Log-probability of each token under the current policy, temperature included; carries gradients.
+        old_logprobs: The same under the policy that sampled.
+        advantages: Advantage of each sampled token, 0 elsewhere.
+        action_mask: True on tokens that the policy sampled.
+        turn_ids: Row of the turn table that a sampled token belongs to, -1 elsewhere.
+        weights: Normalisation -> weight of each token; zero outside of the action mask. Computed once for the batch,
+            so that sums over micro-batches do not depend on how the batch was cut.
+        entropy: Entropy of the next-token distribution at each sampled token; carries gradients.
+        reference_logprobs: Log-probability under the frozen reference policy.
+        values: Critic before each sampled token; carries gradients.
+        old_values: The same at the time of credit assignment.
+        returns: Critic's target; nan where the critic is not trained.
+        columns: Those of the credit, in the precision that it gave them; 0, or no text, where nothing was sampled.
+    """
+
+    logprobs: Float[Tensor, "batch token"]
+    old_logprobs: Float[Tensor, "batch token"]
+    advantages: Float[Tensor, "batch token"]
+    action_mask: Bool[Tensor, "batch token"]
+    turn_ids: Int[Tensor, "batch token"]
+    weights: Mapping[str, Float[Tensor, "batch token"]]
+    entropy: Float[Tensor, "batch token"] | None = None
+    reference_logprobs: Float[Tensor, "batch token"] | None = None
+    values: Float[Tensor, "batch token"] | None = None
+    old_values: Float[Tensor, "batch token"] | None = None
+    returns: Float[Tensor, "batch token"] | None = None
+    columns: Mapping[str, TokenColumn] = field(default_factory=dict)
+
+    def numbers(self, name: str) -> Tensor:
+        """Return a column of numbers that the credit gave.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        column = self.columns.get(name)
+        if not isinstance(column, Tensor):
+            raise ConfigError(f"the loss needs the numbers {name!r} of the credit: pass Credit.columns on.")
+        return column
+
+    def texts(self, name: str) -> Texts:
+        """Return a column of texts that the credit gave.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        column = self.columns.get(name)
+        if not isinstance(column, Texts):
+            raise ConfigError(f"the loss needs the texts {name!r} of the credit: pass Credit.columns on.")
+        return column
+
+
+class Term(NamedTuple):
+    """Per-token terms and the normalisation that they are summed with: ``sum(weights[over] * values)``."""
+
+    values: Float[Tensor, "batch token"]
+    over: str
+
+    def total(self, inputs: LossInputs) -> Float[Tensor, ""]:
+        """Return the weighted sum over a micro-batch."""
+        return (inputs.weights[self.over] * self.values).sum()
+
+
+@dataclass(frozen=True)
+class LossOutput:
+    """What a loss returns.
+
+    Args:
+        terms: Name -> term; their sum is minimised.
+        metrics: Name -> term that is only logged.
+        probes: Name -> term whose gradient is computed apart and handed to ``transform_gradients``.
+    """
+
+    terms: Mapping[str, Term]
+    metrics: Mapping[str, Term] = field(default_factory=dict)
+    probes: Mapping[str, Term] = field(default_factory=dict)
+
+    def total(self, inputs: LossInputs) -> Float[Tensor, ""]:
+        """Return the number to minimise: the sum of the terms over a micro-batch."""
+        return torch.stack([term.total(inputs) for term in self.terms.values()]).sum()
+
+
+class Gradients(NamedTuple):
+    """What ``transform_gradients`` returns.
+
+    Args:
+        values: The gradient to apply to each parameter of the policy.
+        metrics: Numbers worth logging about how they came about, logged as ``train/NAME``.
+    """
+
+    values: Sequence[Tensor]
+    metrics: Mapping[str, float] = {}
+
+
+class Algorithm(ABC, Generic[ConfigT]):
+    """One training method.
+
+    Args:
+        config: The method's frozen dataclass of settings.
+    """
+
+    Config: ClassVar[type[Any]]
+
+    def __init__(self, config: ConfigT) -> None:
+        self.config = config
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let methods that were written for version 0.1 and override ``advantages`` run under the name ``credit``."""
+        super().__init_subclass__(**kwargs)
+        own, kind = vars(cls), cast("Any", cls)
+        if "credit" in own:
+            kind.advantages = _former_name(own["credit"])
+        elif "advantages" in own:
+            message = f"{cls.__name__} overrides advantages(table), which is called credit(table) now: rename it."
+            warnings.warn(message, DeprecationWarning, stacklevel=3)
+            kind.credit = own["advantages"]
+
+    @property
+    @abstractmethod
+    def needs(self) -> frozenset[Need]:
+        """What the trainer must compute for this method with this configuration."""
+
+    @property
+    @abstractmethod
+    def normalisations(self) -> frozenset[str]:
+        """The normalisations that the loss reads from ``LossInputs.weights``."""
+
+    @abstractmethod
+    def credit(self, table: TurnTable) -> Credit:
+        """Assign credit to the sampled tokens of a batch; pure."""
+
+    if TYPE_CHECKING:
+
+        def advantages(self, table: TurnTable) -> Credit:
+            """Assign credit, under the former name of :meth:`credit`."""
+
+    @abstractmethod
+    def loss(self, inputs: LossInputs) -> LossOutput:
+        """Return per-token terms of one micro-batch; pure."""
+
+    # Optional parts. The defaults do nothing.
+
+    @property
+    def compares_same_seat(self) -> bool:
+        """Whether a method that needs groups compares episodes of the same seat alone, in games between seats."""
+        return False
+
+    def begin_iteration(self, iteration: int, num_iterations: int) -> None:
+        """Note how far training is."""
+
+    def observe(self, metrics: Mapping[str, float]) -> None:
+        """Take in the metrics of a finished iteration."""
+
+    def update_state(self, trajectories: Sequence[Trajectory], credit: Credit) -> None:
+        """Move the state on after the last update with a batch, given its trajectories and their credit."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint must hold, as a value that JSON can hold."""
+        return {}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Bring back what ``state`` returned."""
+
+    def modules(self) -> Mapping[str, nn.Module]:
+        """Return extra networks that are trained and checkpointed with the policy."""
+        return {}
+
+    def collect(self, rollout: Rollout) -> list[Trajectory]:
+        """Gather the trajectories of one iteration; may call ``rollout`` more than once."""
+        return rollout()
+
+    def transform_gradients(
+        self, gradients: Sequence[Tensor], probes: Mapping[str, Sequence[Tensor]], metrics: Mapping[str, float]
+    ) -> Gradients:
+        """Return the policy gradients to apply, given those of the loss and of each probe."""
+        return Gradients(gradients)
+
+    def trains_policy(self, iteration: int) -> bool:
+        """Return whether the policy is updated in this iteration; False for critic pretraining."""
+        return True
+
+
+def _former_name(credit: Callable[[Any, TurnTable], Credit]) -> Callable[[Any, TurnTable], Credit]:
+    """Return what ``advantages`` is in a class that defines ``credit``, so that ``super().advantages`` finds it."""
+
+    def advantages(self: Any, table: TurnTable) -> Credit:
+        """Assign credit, under the former name of :meth:`Algorithm.credit`."""
+        warnings.warn("advantages(table) is called credit(table) now.", DeprecationWarning, stacklevel=2)
+        return credit(self, table)
+
+    return advantages

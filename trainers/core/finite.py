@@ -1,0 +1,186 @@
+"""Guards against numbers that are not finite: each tells what was seen first, and in which episode and turn."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from turngym.agents.trajectory import Trajectory
+from turngym.columns import reward_parts
+from turngym.errors import DivergenceError
+from turngym.lazy import Tensor, nn, torch
+from turngym.trainers.core.algorithm import LossInputs, LossOutput
+from turngym.trainers.core.turn_table import TurnTable
+
+BadReward: TypeAlias = Literal["stop", "drop"]
+_SHOWN = 200
+_REFUSED = re.compile(r"exception: NotFinite: got (.*), which is not finite$")
+"""The fault of a slot whose environment gave such a reward."""
+
+
+def place_of(trajectory: Trajectory, turn: int) -> dict[str, Any]:
+    """Return the facts about a turn that a person needs to look for what went wrong there."""
+    record = trajectory.turns[turn]
+    return {
+        "env": trajectory.env_id,
+        "episode": trajectory.spec.episode,
+        "group": trajectory.spec.group,
+        "seed": trajectory.spec.seed,
+        "instance": trajectory.instance,
+        "turn": turn,
+        "agent": record.agent,
+        "observation": record.observation[:_SHOWN],
+        "action": record.action[:_SHOWN],
+        "reward": str(record.reward),
+        "staleness": record.staleness,
+    }
+
+
+def place_of_row(kept: Sequence[Trajectory], row: int) -> dict[str, Any]:
+    """Return the facts about a row of the turn table that was made of these trajectories."""
+    for trajectory in kept:
+        if row < len(trajectory.turns):
+            return place_of(trajectory, row)
+        row -= len(trajectory.turns)
+    return {}
+
+
+def _bad_reward(trajectory: Trajectory) -> tuple[int, str] | None:
+    """Return the first turn whose reward, or a part of it, is not finite, and what it got; None if there is none.
+
+    A vector ends the episode there as a faulted one, whose last turn has the reward 0.
+    """
+    if trajectory.fault:
+        refused = _REFUSED.match(trajectory.fault)
+        return (len(trajectory.turns) - 1, refused[1]) if refused and trajectory.turns else None
+    for index, turn in enumerate(trajectory.turns):
+        if not math.isfinite(turn.reward):
+            return index, f"the reward {turn.reward}"
+        for name, part in reward_parts(turn.columns).items():
+            if not math.isfinite(part):
+                return index, f"the reward part {name!r} of {part}"
+    return None
+
+
+def screen_rewards(trajectories: Sequence[Trajectory], bad_reward: BadReward) -> int:
+    """Look for rewards that are not finite, right after the episodes were played.
+
+    Args:
+        trajectories: Episodes; those with another fault are passed over.
+        bad_reward: ``drop`` makes an episode with such a reward a faulted one, which enters nothing and is counted.
+
+    Returns:
+        How many episodes were dropped.
+
+    Raises:
+        DivergenceError: There is one, and ``bad_reward`` is ``stop``.
+    """
+    dropped = 0
+    for trajectory in trajectories:
+        found = _bad_reward(trajectory)
+        if found is None:
+            continue
+        turn, what = found
+        if bad_reward == "stop":
+            raise DivergenceError(
+                f"episode {trajectory.spec.episode} of {trajectory.env_id} got {what} at turn {turn}.",
+                "reward",
+                {**place_of(trajectory, turn), "reward": what.rpartition(" ")[2]},
+            )
+        trajectory.fault, trajectory.truncated = f"bad reward: {what} at turn {turn}", True
+        dropped += 1
+    return dropped
+
+
+def check_advantages(advantages: Tensor, table: TurnTable, kept: Sequence[Trajectory]) -> None:
+    """Refuse advantages that are not finite.
+
+    Raises:
+        DivergenceError: One is not; it names the turn.
+    """
+    bad = torch.nonzero(~torch.isfinite(advantages)).flatten()
+    if len(bad):
+        token = int(bad[0])
+        where = {
+            **place_of_row(kept, int(table.token_turn[token])),
+            "value": str(float(advantages[token])),
+            "tokens": len(bad),
+        }
+        raise DivergenceError(
+            "an advantage is not finite: look at the rewards and the critic's values.", "advantage", where
+        )
+
+
+def bad_loss(output: LossOutput, inputs: LossInputs) -> DivergenceError:
+    """Return the error about a loss that is not finite, with the term and the row of the turn that it came from."""
+    where: dict[str, Any] = {}
+    for name, term in output.terms.items():
+        weighed = (inputs.weights[term.over] * term.values).detach()
+        bad = torch.nonzero(~torch.isfinite(weighed) & (inputs.turn_ids >= 0))
+        if len(bad):
+            row, column = (int(index) for index in bad[0])
+            where = {
+                "term": name,
+                "row": int(inputs.turn_ids[row, column]),
+                "log_probability": str(float(inputs.logprobs[row, column].detach())),
+                "sampler_log_probability": str(float(inputs.old_logprobs[row, column])),
+                "advantage": str(float(inputs.advantages[row, column])),
+            }
+            break
+    return DivergenceError(
+        "the loss is not finite: lower the learning rate, or look at the last metrics.", "loss", where
+    )
+
+
+def located(error: DivergenceError, kept: Sequence[Trajectory]) -> DivergenceError:
+    """Return the error with the facts about its row of the turn table, where it names one."""
+    row = error.where.pop("row", None)
+    if isinstance(row, int):
+        error.where = {**place_of_row(kept, row), **error.where}
+    return error
+
+
+def first_bad(named: Mapping[str, Tensor]) -> str:
+    """Return the name of the first tensor with an entry that is not finite; empty if there is none."""
+    if not named:
+        return ""
+    sums = torch.stack([tensor.detach().double().sum() for tensor in named.values()])
+    if bool(torch.isfinite(sums).all()):  # one transfer from the device for all of them
+        return ""
+    return next((name for name, tensor in named.items() if not bool(torch.isfinite(tensor).all())), "")
+
+
+def check_weights(modules: Mapping[str, nn.Module]) -> None:
+    """Refuse trained weights that are not finite.
+
+    Args:
+        modules: Name -> network.
+
+    Raises:
+        DivergenceError: One is not; it names the parameter.
+    """
+    named = {f"{key}.{name}": p for key, module in modules.items() for name, p in module.named_parameters()}
+    bad = first_bad({name: parameter for name, parameter in named.items() if parameter.requires_grad})
+    if bad:
+        raise DivergenceError(
+            "a weight is not finite after the update: lower the learning rate, or look at the last metrics.",
+            "weights",
+            {"parameter": bad},
+        )
+
+
+def bad_gradient(modules: Mapping[str, nn.Module]) -> DivergenceError:
+    """Return the error about gradients that are not finite, with the name of the first such parameter."""
+    gradients = {
+        f"{key}.{name}": parameter.grad
+        for key, module in modules.items()
+        for name, parameter in module.named_parameters()
+        if parameter.grad is not None
+    }
+    return DivergenceError(
+        "a gradient is not finite: lower the learning rate, or look at the last metrics.",
+        "gradient",
+        {"parameter": first_bad(gradients)},
+    )

@@ -1,0 +1,67 @@
+"""Weights of the sampled tokens of a batch: what a loss is averaged over, decided before the batch is cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from turngym.errors import ConfigError, nearest
+from turngym.lazy import Tensor, torch
+from turngym.trainers.core.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+NORMALISATIONS = ("token", "turn", "turn_sum", "trajectory", "trajectory_sum", "nested", "group")
+
+
+def loss_weights(table: TurnTable, normalisation: str) -> Float[Tensor, "token"]:
+    """Return the weight of each sampled token of the table, in table order, float64.
+
+    Tokens of turns that are masked weigh nothing, and what is left is averaged as if they were not there. Turns without
+    a token, and episodes and groups without one, are not counted. All weights sum to 1, save those of
+    ``turn_sum`` and ``trajectory_sum``, which sum to the mean number of tokens of a turn and of a trajectory.
+
+    Args:
+        table: The whole batch.
+        normalisation: One of the literals of :data:`turngym.trainers.core.algorithm.Normalisation`.
+
+    Raises:
+        ConfigError: The normalisation is unknown.
+    """
+    if normalisation not in NORMALISATIONS:
+        raise ConfigError(f"no normalisation named {normalisation!r}. {nearest(normalisation, NORMALISATIONS)}")
+    if len(table.masked):
+        weights = torch.zeros(len(table.token_turn), dtype=torch.float64)
+        in_loss = ~table.masked[table.token_turn]
+        weights[in_loss] = _weights(table, table.token_turn[in_loss], normalisation)
+        return weights
+    return _weights(table, table.token_turn, normalisation)
+
+
+def _weights(table: TurnTable, turn: Tensor, normalisation: str) -> Tensor:
+    """Return the weights of some tokens, given the turn of each."""
+    episode, group = table.episode[turn], table.group[turn]
+    each = torch.ones(len(turn), dtype=torch.float64)
+    if normalisation == "token":
+        return each / max(len(turn), 1)
+    if normalisation == "turn":
+        return each / (_size(turn) * _distinct(turn))
+    if normalisation == "turn_sum":
+        return each / _distinct(turn)
+    if normalisation == "trajectory":
+        return each / (_size(episode) * _distinct(episode))
+    if normalisation == "trajectory_sum":
+        return each / _distinct(episode)
+    if normalisation == "group":
+        return each / (_size(group) * _distinct(group))
+    turns_with_tokens = torch.bincount(table.episode[torch.unique(turn)], minlength=table.num_episodes)
+    return each / (_size(turn) * turns_with_tokens[episode] * _distinct(episode))
+
+
+def _size(keys: Tensor) -> Tensor:
+    """Return at each entry how many entries share its key."""
+    return torch.bincount(keys)[keys] if len(keys) else keys
+
+
+def _distinct(keys: Tensor) -> int:
+    return len(torch.unique(keys))

@@ -1,0 +1,1 @@
+"""From episodes to updates: scoring of sequences, prepared batches, the learner."""

@@ -1,0 +1,205 @@
+"""The learner: turns trajectories into credit, a loss and an update of the weights."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import DivergenceError
+from turngym.lazy import Tensor, nn, torch
+from turngym.seeding import stream
+from turngym.trainers.core.algorithm import Algorithm, LossInputs, LossOutput, Need
+from turngym.trainers.core.finite import bad_gradient, bad_loss, check_weights, located
+from turngym.trainers.core.turn_table import turn_table
+from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.engine.policy_statistics import PolicyStatistics, table_metrics
+from turngym.trainers.engine.prepared import PreparedBatch, prepare
+from turngym.trainers.engine.scoring import Critic
+from turngym.trainers.engine.sharing import copy_sharing_frozen
+
+__all__ = ["Learner", "UpdateConfig"]
+
+
+class Learner:
+    """Owns the policy's weights, the critic, the reference policy and the optimiser.
+
+    Args:
+        model: The policy.
+        algorithm: What assigns credit and defines the loss.
+        config: How weights are updated.
+        temperature: The sampler's temperature.
+        seed: Seed of the run, for dealing out minibatches.
+        merge_rows: False gives every turn a row of its own.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        algorithm: Algorithm[object],
+        config: UpdateConfig,
+        temperature: float = 1.0,
+        seed: int = 0,
+        merge_rows: bool = True,
+    ) -> None:
+        self.model = model
+        self.network = model.network
+        self.algorithm = algorithm
+        self.config = config
+        self.temperature = temperature
+        self.seed = seed
+        self.merge_rows = merge_rows
+        self.updates = 0
+        """Updates so far, those in which only the critic was trained included."""
+        self.policy_updates = 0
+        """Updates of the policy so far, over which its step size warms up."""
+        self.sampler: nn.Module | None = None
+        """A copy of the policy that samples in its place while it is held back; None where the policy itself does."""
+        self.advantages = torch.zeros(0)
+        """Advantage of each sampled token of the last batch, in table order."""
+        self._trains_policy = True
+        self._statistics = PolicyStatistics(turn_table([]))
+        self.critic = Critic(model.network) if Need.VALUES in algorithm.needs else None
+        self.reference = self._frozen_copy() if Need.REFERENCE_LOGPROBS in algorithm.needs else None
+        policy = [p for p in self.network.parameters() if p.requires_grad]
+        critic = [p for p in self.critic.parameters() if p.requires_grad] if self.critic else []
+        extra = [p for module in algorithm.modules().values() for p in module.parameters()]
+        groups = [
+            {"params": policy, "lr": config.learning_rate},
+            {"params": [*critic, *extra], "lr": config.critic_learning_rate},
+        ]
+        self.policy_parameters, self.other_parameters = policy, [*critic, *extra]
+        self.optimizer = torch.optim.AdamW(
+            [group for group in groups if group["params"]],
+            weight_decay=config.weight_decay,
+            betas=(config.momentum, 0.99),
+        )
+        self._rates = [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    @property
+    def trained_modules(self) -> dict[str, nn.Module]:
+        """Name -> network whose weights are updated."""
+        critic: dict[str, nn.Module] = {} if self.critic is None else {"critic": self.critic}
+        return {"policy": self.network, **critic, **{f"module.{k}": m for k, m in self.algorithm.modules().items()}}
+
+    def _frozen_copy(self) -> nn.Module:
+        frozen: nn.Module = copy_sharing_frozen(self.network)
+        return frozen.requires_grad_(False).eval()
+
+    def hold_back_sampler(self) -> None:
+        """Let the weights of now sample until this is called again, whatever the updates between."""
+        if self.sampler is None:
+            self.sampler = self._frozen_copy()
+        self.sampler.load_state_dict(self.network.state_dict())
+
+    def update(self, trajectories: Sequence[Trajectory], iteration: int) -> dict[str, float]:
+        """Assign credit to the trajectories of one iteration and update the weights; returns metrics."""
+        self.advantages = torch.zeros(0)
+        batch = self.prepare(trajectories)
+        if not batch.num_rows:
+            return {"train/updates": float(self.updates), "train/rows": 0.0}
+        self.advantages = batch.credit.advantages
+        self._trains_policy = self.algorithm.trains_policy(iteration)
+        metrics = {f"credit/{name}": float(value) for name, value in batch.credit.metrics.items()}
+        metrics.update(table_metrics(batch.table))
+        self._statistics = PolicyStatistics(batch.table)
+        try:
+            metrics.update(self._run_epochs(batch, iteration))
+            check_weights(self.trained_modules)
+        except DivergenceError as error:
+            raise located(error, batch.trajectories) from None
+        self.algorithm.update_state(batch.trajectories, batch.credit)
+        metrics.update(self._statistics.metrics())
+        metrics["train/updates"] = float(self.updates)
+        metrics["train/rows"] = float(batch.num_rows)
+        metrics["train/distinct_sequences"] = float(batch.num_sequences)
+        return metrics
+
+    def prepare(self, trajectories: Sequence[Trajectory]) -> PreparedBatch:
+        """Assign credit to trajectories and lay them out for losses."""
+        return prepare(
+            trajectories,
+            self.model,
+            self.algorithm,
+            temperature=self.temperature,
+            critic=self.critic,
+            reference=self.reference,
+            on_context=self.config.on_context,
+            merge_rows=self.merge_rows,
+            max_tokens=self.config.max_micro_batch_tokens,
+        )
+
+    def _run_epochs(self, batch: PreparedBatch, iteration: int) -> dict[str, float]:
+        totals: dict[str, float] = defaultdict(float)
+        count = 0
+        scored = batch.sequences
+        for epoch in range(self.config.epochs):
+            order = stream("minibatches", self.seed, iteration, epoch).permutation(scored)
+            parts = [order[k :: self.config.minibatches] for k in range(min(self.config.minibatches, len(scored)))]
+            for part in parts:
+                metrics = self._one_update(batch, [int(s) for s in part], scale=float(len(parts)))
+                count += 1
+                for name, value in metrics.items():
+                    totals[name] += value
+        return {name: value / count for name, value in totals.items()}
+
+    def _one_update(self, batch: PreparedBatch, sequences: Sequence[int], scale: float) -> dict[str, float]:
+        """Make one update on a minibatch.
+
+        Every sequence is in one of ``scale`` minibatches, drawn at random, so its terms times ``scale`` are an unbiased
+        estimate of the whole batch's, whatever they are normalised over and however many rows repeat it.
+        """
+        self.optimizer.zero_grad(set_to_none=True)
+        metrics: dict[str, float] = defaultdict(float)
+        probes: dict[str, list[Tensor]] = {}
+        for inputs in batch.micro_batches(sequences=sequences, scale=scale):
+            self._statistics.add(inputs)
+            self._backward(self.algorithm.loss(inputs), inputs, metrics, probes)
+        self._apply(probes, metrics)
+        self._statistics.end_update()
+        return dict(metrics)
+
+    def _backward(
+        self, output: LossOutput, inputs: LossInputs, metrics: dict[str, float], probes: dict[str, list[Tensor]]
+    ) -> None:
+        """Add one micro-batch's gradients, those of the probes apart, and its metrics."""
+        for name, term in output.probes.items():
+            found = torch.autograd.grad(
+                term.total(inputs), self.policy_parameters, retain_graph=True, allow_unused=True
+            )
+            mine = probes.setdefault(name, [torch.zeros_like(p) for p in self.policy_parameters])
+            for total, gradient in zip(mine, found, strict=True):
+                if gradient is not None:
+                    total += gradient
+        loss = output.total(inputs)
+        if not bool(torch.isfinite(loss)):
+            raise bad_loss(output, inputs)
+        if loss.requires_grad:
+            loss.backward()
+        for group in (output.terms, output.metrics):
+            for name, term in group.items():
+                metrics[f"loss/{name}"] += float(term.total(inputs).detach())
+
+    def _apply(self, probes: Mapping[str, Sequence[Tensor]], metrics: dict[str, float]) -> None:
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.policy_parameters]
+        changed = self.algorithm.transform_gradients(gradients, probes, metrics)
+        metrics.update({f"train/{name}": value for name, value in changed.metrics.items()})
+        for parameter, gradient in zip(self.policy_parameters, changed.values, strict=True):
+            parameter.grad = gradient if self._trains_policy else None
+        limit = self.config.max_grad_norm or float("inf")
+        norm = torch.nn.utils.clip_grad_norm_(self.policy_parameters, limit)
+        if self.other_parameters:
+            of_others = torch.nn.utils.clip_grad_norm_(self.other_parameters, limit)
+            metrics["train/grad_norm_critic"] = float(of_others)
+        metrics["train/grad_norm"] = float(norm)
+        metrics["train/grad_norm_clipped"] = min(float(norm), limit)
+        if not (math.isfinite(metrics["train/grad_norm"]) and math.isfinite(metrics.get("train/grad_norm_critic", 0))):
+            raise bad_gradient(self.trained_modules)
+        self.updates += 1
+        self.policy_updates += self._trains_policy
+        counts = (self.policy_updates, self.updates)  # the policy's group of parameters comes first
+        for group, rate, count in zip(self.optimizer.param_groups, self._rates, counts, strict=False):
+            group["lr"] = rate * (min(1.0, count / self.config.warmup_updates) if self.config.warmup_updates else 1.0)
+        self.optimizer.step()

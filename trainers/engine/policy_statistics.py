@@ -1,0 +1,141 @@
+"""What updates do to a policy, measured alike for every method: from the turn table and from what losses are given.
+
+The names and how to read them are in METRICS.md.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from turngym.lazy import Tensor, no_grad, torch
+from turngym.trainers import functional as F
+from turngym.trainers.core.algorithm import LossInputs
+from turngym.trainers.core.turn_table import TurnTable
+
+TURN_BUCKETS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, None))
+"""First and last turn of each bucket, counted from 1, that entropies are logged by."""
+
+
+def bucket_name(first: int, last: int | None) -> str:
+    """Return what a bucket of turns is called in the metrics.
+
+    >>> [bucket_name(*bucket) for bucket in ((1, 1), (3, 4), (33, None))]
+    ['turn_1', 'turns_3_to_4', 'turns_from_33']
+    """
+    if last is None:
+        return f"turns_from_{first}"
+    return f"turn_{first}" if first == last else f"turns_{first}_to_{last}"
+
+
+def _clamped(log_ratio: Tensor) -> Tensor:
+    return log_ratio.double().clamp(-F.MAX_LOG_RATIO, F.MAX_LOG_RATIO)
+
+
+def _mean(values: Tensor) -> float:
+    return float(values.mean())
+
+
+def table_metrics(table: TurnTable) -> dict[str, float]:
+    """Return how stale the turns of a batch are, and how random the policy was at which turn.
+
+    The entropy is the sampler's mean surprisal, minus the log-probability of what it sampled: an unbiased estimate that
+    costs nothing. Only turns of the current policy enter it.
+    """
+    if not table.num_turns:
+        return {}
+    staleness = table.staleness if len(table.staleness) else torch.zeros_like(table.turn)
+    metrics = {"policy/staleness_mean": _mean(staleness.double()), "policy/staleness_max": float(staleness.max())}
+    fresh = (staleness == 0)[table.token_turn]
+    surprisal, position = -table.token_logprob, table.turn[table.token_turn] + 1
+    last = (table.turn + 1 == table.turns_per_episode[table.episode])[table.token_turn]
+    chosen = {
+        "entropy_sampled": fresh,
+        "entropy_first_turn": fresh & (position == 1),
+        "entropy_last_turn": fresh & last,
+    }
+    for first, end in TURN_BUCKETS:
+        inside = (position >= first) & (position <= (end or position))
+        chosen[f"entropy_{bucket_name(first, end)}"] = fresh & inside
+    return metrics | {f"policy/{name}": _mean(surprisal[mask]) for name, mask in chosen.items() if bool(mask.any())}
+
+
+def effective_share(total: float, total_of_squares: float, count: float) -> float:
+    """Return the effective sample size of importance weights as a share of their number.
+
+    >>> effective_share(2.0, 2.0, 2), effective_share(2.0, 4.0, 2)
+    (1.0, 0.5)
+    """
+    return total * total / (total_of_squares * count) if count and total_of_squares else 0.0
+
+
+class PolicyStatistics:
+    """Collects, over the updates of one iteration, how far the policy is from the one that sampled.
+
+    Args:
+        table: The turn table that the updates are made on.
+    """
+
+    def __init__(self, table: TurnTable) -> None:
+        self._fresh = table.staleness == 0 if len(table.staleness) else torch.ones_like(table.is_valid)
+        self._sums: dict[str, float] = defaultdict(float)
+        self._largest: dict[str, float] = defaultdict(float)
+        self._updates: list[dict[str, float]] = []
+
+    @no_grad
+    def add(self, inputs: LossInputs) -> None:
+        """Take in a micro-batch of the current update."""
+        mask = inputs.action_mask
+        if not bool(mask.any()):
+            return
+        ids = inputs.turn_ids[mask]
+        log_ratio = _clamped(F.log_ratios(inputs.logprobs, inputs.old_logprobs, mask)[mask])
+        ratio = log_ratio.exp()
+        _, turn = torch.unique(ids, return_inverse=True)
+        of_turn = torch.zeros(int(turn.max()) + 1, dtype=ratio.dtype, device=ratio.device).index_add_(
+            0, turn, log_ratio
+        )
+        turn_ratio = _clamped(of_turn).exp()
+        sums = {
+            "tokens": torch.ones_like(ratio).sum(),
+            "ratio": ratio.sum(),
+            "squares": (ratio * ratio).sum(),
+            "drift": (ratio - 1 - log_ratio).sum(),
+            "turns": torch.ones_like(turn_ratio).sum(),
+            "turn_ratio": turn_ratio.sum(),
+            "turn_squares": (turn_ratio * turn_ratio).sum(),
+        }
+        if inputs.reference_logprobs is not None:
+            behind = _clamped(F.log_ratios(inputs.reference_logprobs, inputs.logprobs, mask)[mask])
+            sums["reference"] = (behind.exp() - 1 - behind).sum()
+        for name, value in zip(sums, torch.stack(list(sums.values())).tolist(), strict=True):
+            self._sums[name] += value
+        fresh = self._fresh.to(ids.device)[ids]
+        gap = (inputs.logprobs - inputs.old_logprobs)[mask].abs() * fresh if not self._updates else ratio[:0]
+        self._largest["gap"] = max(self._largest["gap"], float(gap.max()) if len(gap) else 0.0)
+        self._largest["ratio"] = max(self._largest["ratio"], float(ratio.max()))
+
+    def end_update(self) -> None:
+        """Close the current update."""
+        sums = self._sums
+        found = {
+            "policy/ess": effective_share(sums["ratio"], sums["squares"], sums["tokens"]),
+            "policy/ess_turn": effective_share(sums["turn_ratio"], sums["turn_squares"], sums["turns"]),
+            "policy/kl_sampler": sums["drift"] / max(sums["tokens"], 1),
+        }
+        if "reference" in sums:
+            found["policy/kl_reference"] = sums["reference"] / max(sums["tokens"], 1)
+        self._updates.append(found)
+        self._sums = defaultdict(float)
+
+    def metrics(self) -> dict[str, float]:
+        """Return the means over the updates, the drift at the last one, and the largest ratio of all."""
+        if not self._updates:
+            return {}
+        names = self._updates[-1]
+        means = {name: sum(update[name] for update in self._updates) / len(self._updates) for name in names}
+        return {
+            **means,
+            "policy/kl_sampler_last": names["policy/kl_sampler"],
+            "policy/ratio_max": self._largest["ratio"],
+            "train/logprob_gap": self._largest["gap"],
+        }

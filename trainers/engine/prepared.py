@@ -1,0 +1,216 @@
+"""From episodes to what a loss reads: the seam between rollouts and anybody's optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import ConfigError
+from turngym.lazy import Tensor, nn, no_grad, torch
+from turngym.trainers.core import context
+from turngym.trainers.core.algorithm import Algorithm, Credit, LossInputs, Need
+from turngym.trainers.core.columns import check_token_columns, lay_out_column
+from turngym.trainers.core.finite import check_advantages
+from turngym.trainers.core.flattened import check_tokens, flatten
+from turngym.trainers.core.rows import Batch, MicroBatch, Row, build_batch, micro_batches, rows_of
+from turngym.trainers.core.turn_table import TurnTable, table_of
+from turngym.trainers.core.update_config import OnContext
+from turngym.trainers.engine.scoring import Critic, score
+from turngym.trainers.functional import loss_weights
+
+
+@dataclass(frozen=True)
+class Networks:
+    """What a batch is read with.
+
+    Args:
+        policy: The policy's network.
+        temperature: The sampler's temperature: log-probabilities are those of the distribution that was sampled from.
+        critic: For methods that need values.
+        reference: A frozen policy, for methods that need its log-probabilities.
+        max_tokens: Padded tokens that go through a network together; 0 takes 2048 on a CPU, else 16384.
+    """
+
+    policy: Any
+    temperature: float = 1.0
+    critic: Critic | None = None
+    reference: nn.Module | None = None
+    max_tokens: int = 0
+
+    @property
+    def token_limit(self) -> int:
+        """Padded tokens that go through a network together."""
+        return self.max_tokens or (2048 if self.policy.device.type == "cpu" else 16_384)
+
+
+@dataclass(frozen=True)
+class PreparedBatch:
+    """The episodes of an iteration with their credit, ready for losses.
+
+    Args:
+        trajectories: The episodes that are trained on.
+        table: Their turns.
+        credit: What the algorithm credits their sampled tokens with.
+        num_rows: Training rows: token sequences before equal ones are read once.
+    """
+
+    trajectories: list[Trajectory]
+    table: TurnTable
+    credit: Credit
+    num_rows: int
+    _batch: Batch
+    _networks: Networks
+    _weights: Mapping[str, Tensor]
+    _with_entropy: bool
+
+    @property
+    def sequences(self) -> list[int]:
+        """The distinct token sequences in which something was sampled, as ``micro_batches`` takes them."""
+        found = enumerate(self._batch.sequences)
+        return [number for number, row in found if any(read.token >= 0 for read in row.reads)]
+
+    @property
+    def num_sequences(self) -> int:
+        """How many distinct token sequences there are, those that only a critic reads included."""
+        return len(self._batch.sequences)
+
+    def micro_batches(
+        self, *, max_tokens: int = 0, sequences: Sequence[int] | None = None, scale: float = 1.0
+    ) -> Iterator[LossInputs]:
+        """Read the policy on one micro-batch after another; the sum of their losses is the batch's loss.
+
+        Args:
+            max_tokens: Padded tokens that go through the network together; 0 takes what ``prepare`` was given.
+            sequences: Some of ``sequences``, for several updates on one batch; all by default.
+            scale: What the weights are multiplied by; with every sequence in one of ``n`` updates it is ``n``.
+        """
+        chosen = self.sequences if sequences is None else sequences
+        for part in micro_batches(self._batch, chosen, max_tokens or self._networks.token_limit):
+            yield self._inputs(part, scale)
+
+    def _inputs(self, part: MicroBatch, scale: float) -> LossInputs:
+        batch, networks, credit = self._batch, self._networks, self.credit
+        sequences = [batch.sequences[int(s)] for s in part.sequences]
+        scores = score(networks.policy, sequences, networks.temperature, self._with_entropy)
+        width, token = scores.logprobs.shape[1], batch.token[part.rows]
+        dtype, device = scores.logprobs.dtype, scores.logprobs.device
+        token, turn = token[:, :width], batch.turn[part.rows][:, :width]
+        sequence_of = part.sequence_of.to(device)
+
+        def column(flat: Tensor, fill: float = 0.0) -> Tensor:
+            return batch.gather(flat, part.rows, fill)[:, :width].to(device=device, dtype=dtype)
+
+        def optional(flat: Tensor | None, fill: float = 0.0) -> Tensor | None:
+            return None if flat is None else column(flat, fill)
+
+        return LossInputs(
+            logprobs=scores.logprobs[sequence_of],
+            old_logprobs=column(self.table.token_logprob),
+            advantages=column(credit.advantages),
+            action_mask=(token >= 0).to(device),
+            turn_ids=torch.where(token >= 0, turn, -1).to(device),
+            weights={name: column(flat * scale) for name, flat in self._weights.items()},
+            entropy=None if scores.entropy is None else scores.entropy[sequence_of],
+            reference_logprobs=optional(self.table.token_reference_logprob),
+            values=None if networks.critic is None else networks.critic(sequences)[sequence_of],
+            old_values=optional(self.table.token_value),
+            returns=optional(credit.returns, float("nan")),
+            columns={name: lay_out_column(each, token, device) for name, each in credit.columns.items()},
+        )
+
+
+def prepare(
+    trajectories: Sequence[Trajectory],
+    policy: LanguageModel,
+    algorithm: Algorithm[Any],
+    *,
+    temperature: float = 1.0,
+    critic: Critic | None = None,
+    reference: nn.Module | None = None,
+    on_context: OnContext = "train",
+    merge_rows: bool = True,
+    max_tokens: int = 0,
+) -> PreparedBatch:
+    """Assign credit to episodes and lay them out for losses.
+
+    ``method.loss(inputs).total(inputs).backward()`` for each of its micro-batches adds up the gradients of the whole
+    batch, whatever the optimiser is. Episodes with a fault, and ones without a turn, are left out.
+
+    Args:
+        trajectories: Episodes that the policy played.
+        policy: The policy.
+        algorithm: The method.
+        temperature: The one that the episodes were sampled with.
+        critic: For methods that need values; its parameters are trained by the same losses.
+        reference: A frozen copy of a policy's network, for methods that need its log-probabilities.
+        on_context: What is done with episodes whose next prompt did not fit, see
+            :class:`turngym.trainers.core.update_config.UpdateConfig`.
+        merge_rows: False gives every turn a row of its own; the loss and its gradient stay the same.
+        max_tokens: Padded tokens that go through a network together; 0 takes 2048 on a CPU, else 16384.
+
+    Raises:
+        ConfigError: Critic or reference is missing, or a turn's tokens and log-probabilities do not match.
+        DivergenceError: A reward or an advantage is not finite.
+    """
+    _require(algorithm, Need.VALUES, critic, "critic=Critic(policy.network), and let the optimiser have its parameters")
+    _require(algorithm, Need.REFERENCE_LOGPROBS, reference, "reference=copy.deepcopy(policy.network)")
+    networks = Networks(policy.network, temperature, critic, reference, max_tokens)
+    kept = context.kept(trajectories, on_context)
+    turns = flatten(kept)
+    check_tokens(turns)
+    table = context.masked(table_of(kept, turns), kept, on_context)
+    rows = rows_of(turns, with_final_prompts=critic is not None, merge=merge_rows) if table.has_loss else []
+    batch = build_batch(rows)
+    if critic is not None and rows:
+        table = with_values(batch, table, critic, networks.token_limit)
+    if reference is not None and rows:
+        table = with_reference(batch, table, networks)
+    credit = algorithm.credit(table) if rows else Credit(torch.zeros(len(table.token_turn), dtype=torch.float64))
+    check_advantages(credit.advantages, table, kept)
+    check_token_columns(credit.columns, len(table.token_turn))
+    weights = {name: loss_weights(table, name) for name in algorithm.normalisations} if rows else {}
+    return PreparedBatch(kept, table, credit, len(rows), batch, networks, weights, Need.ENTROPY in algorithm.needs)
+
+
+def _require(algorithm: Algorithm[Any], need: Need, given: object, way_out: str) -> None:
+    if need in algorithm.needs and given is None:
+        raise ConfigError(f"{type(algorithm).__name__} needs {need.value.replace('_', ' ')}: pass {way_out}.")
+
+
+@no_grad
+def _map_reads(batch: Batch, read: Callable[[Sequence[Row]], Tensor], max_tokens: int) -> Tensor:
+    """Return what ``read`` says of every sequence, laid out as ``[row, column]``."""
+    found = torch.zeros(batch.token.shape, dtype=torch.float64)
+    for part in micro_batches(batch, range(len(batch.sequences)), max_tokens):
+        values = read([batch.sequences[int(s)] for s in part.sequences]).double().cpu()
+        found[part.rows, : values.shape[1]] = values[part.sequence_of]
+    return found
+
+
+def with_values(batch: Batch, table: TurnTable, critic: Critic, max_tokens: int) -> TurnTable:
+    """Return the table with the critic's columns filled in."""
+    values = _map_reads(batch, critic, max_tokens)
+    token_value = torch.zeros(len(table.token_turn), dtype=torch.float64)
+    token_value[batch.token[batch.action_mask]] = values[batch.action_mask]
+    turn_value = torch.zeros(table.num_turns, dtype=torch.float64)
+    empty = (batch.token < 0) & (batch.turn >= 0)
+    turn_value[batch.turn[empty]] = values[empty]
+    first = table.first_tokens()
+    turn_value[table.token_turn[first]] = token_value[first]
+    final_value = torch.zeros(table.num_episodes, dtype=torch.float64)
+    final_value[table.episode[table.truncated]] = turn_value[table.truncated]  # where no prompt comes after it
+    final = (batch.turn < 0) & (batch.episode >= 0)
+    final_value[batch.episode[final]] = values[final]
+    return table.with_values(turn_value, token_value, final_value)
+
+
+def with_reference(batch: Batch, table: TurnTable, networks: Networks) -> TurnTable:
+    """Return the table with the log-probabilities of the reference policy filled in."""
+    network: Any = networks.reference
+    laid_out = _map_reads(batch, lambda part: score(network, part, networks.temperature).logprobs, networks.token_limit)
+    found = torch.zeros(len(table.token_turn), dtype=torch.float64)
+    found[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
+    return replace(table, token_reference_logprob=found)

@@ -1,0 +1,170 @@
+"""Runs the server for OpenEnv's clients with uvicorn, in this process or in a thread of it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import ipaddress
+import resource
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium
+
+import turngym
+from turngym.envs.spaces import Unicode
+from turngym.errors import ConfigError, TurngymError, missing_extra
+from turngym.trainers.integrations.openenv_app import OpenEnvApp
+from turngym.trainers.integrations.openenv_http import LARGEST_MESSAGE, About
+from turngym.trainers.integrations.openenv_sessions import Limits
+
+_SPARE_FILES = 256
+_START_SECONDS = 60.0
+_SETTINGS = {
+    "ws": "websockets-sansio",
+    "ws_max_size": LARGEST_MESSAGE,
+    "ws_ping_interval": 60.0,
+    "ws_ping_timeout": 300.0,  # a client that computes for long does not answer, and is not gone
+    "ws_per_message_deflate": False,  # costs each session more memory than all the rest
+    "backlog": 4096,
+    "timeout_graceful_shutdown": 5,
+    "log_level": "warning",
+    "access_log": False,
+    "server_header": False,
+    "proxy_headers": False,
+    "lifespan": "on",
+}
+
+
+def serve(
+    make: Callable[[], Any],
+    name: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token: str = "",
+    limits: Limits | None = None,
+    on_start: Callable[[str], None] | None = None,
+) -> None:
+    """Serve an environment until the process is told to end.
+
+    Args:
+        make: Makes one environment; called once for each session, in a thread.
+        name: What clients are told that they play.
+        host: Address to listen on.
+        port: Port; 0 for any that is free.
+        token: What clients have to send as ``Authorization: Bearer TOKEN``.
+        limits: What the server allows.
+        on_start: Called with the URL as soon as the server listens.
+
+    Raises:
+        ConfigError: The host is not the loopback and there is no token, or the address cannot be used.
+        MissingExtra: uvicorn is not installed.
+    """
+    server, listener, url = _prepared(make, name, host, port, token, limits)
+    with listener:
+        if on_start is not None:
+            on_start(url)
+        server.run(sockets=[listener])
+
+
+@contextlib.contextmanager
+def serving(
+    make: Callable[[], Any],
+    name: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str = "",
+    limits: Limits | None = None,
+) -> Iterator[str]:
+    """Serve an environment in a thread while the block runs, and give the URL; arguments as those of :func:`serve`."""
+    server, listener, url = _prepared(make, name, host, port, token, limits)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="turngym-server", daemon=True)
+    with listener:
+        thread.start()
+        try:
+            yield url
+        finally:
+            server.should_exit = True
+            thread.join(_START_SECONDS)
+
+
+def _prepared(
+    make: Callable[[], Any], name: str, host: str, port: int, token: str, limits: Limits | None
+) -> tuple[Any, socket.socket, str]:
+    if not token and not is_loopback(host):
+        raise ConfigError(
+            f"host {host!r} can be reached from elsewhere: pass a token that clients have to send, or serve 127.0.0.1."
+        )
+    limits = limits or Limits()
+    _require_files(limits.max_sessions)
+    told = about(make, name)
+    try:
+        uvicorn = importlib.import_module("uvicorn")
+        importlib.import_module("websockets")
+    except ModuleNotFoundError as error:
+        raise missing_extra("serving an environment", str(error.name), "serve") from error
+    app = OpenEnvApp(make, told, limits, token)
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=4096)
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"cannot listen on {host} port {port}: {error}. Pass another port, or 0 for any.") from error
+    shown = f"[{host}]" if ":" in host else host
+    return uvicorn.Server(uvicorn.Config(app, **_SETTINGS)), listener, f"http://{shown}:{listener.getsockname()[1]}"
+
+
+def about(make: Callable[[], Any], name: str) -> About:
+    """Make one environment, and return what a server tells about such environments.
+
+    Raises:
+        ConfigError: It shows something else than text.
+    """
+    env = make()
+    try:
+        space = env.observation_space
+        text = space["text"] if isinstance(space, gymnasium.spaces.Dict) and "text" in space.spaces else space
+        if not isinstance(env.action_space, gymnasium.spaces.Text | Unicode) or not isinstance(
+            text, gymnasium.spaces.Text | Unicode
+        ):
+            raise ConfigError(f"{name} cannot be served: its actions are no text, or its observations hold none.")
+        instructions = str(env.get_wrapper_attr("instructions")) if env.has_wrapper_attr("instructions") else ""
+    finally:
+        env.close()
+    return About(name, f"{name} of turngym, a text environment of many turns.", instructions, turngym.__version__)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.1"), is_loopback("0.0.0.0"), is_loopback("example.org")
+    (True, True, False, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _require_files(sessions: int) -> None:
+    """Let the process open as many connections as there may be sessions.
+
+    Raises:
+        TurngymError: The system does not allow that many.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = sessions + _SPARE_FILES
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    except (ValueError, OSError) as error:
+        raise TurngymError(
+            f"{sessions} sessions need {needed} open files, but the system allows {hard}: serve fewer sessions, or "
+            "raise the limit (ulimit -n)."
+        ) from error

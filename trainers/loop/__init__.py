@@ -1,0 +1,1 @@
+"""The training loop: tasks, set-up, warm-up, checkpoints, self-play."""

@@ -1,0 +1,152 @@
+"""Checkpoints between iterations: written whole or not at all, and nothing in them is unpickled."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from turngym.errors import CheckpointError
+from turngym.storage.files import write_json
+from turngym.trainers.engine.learner import Learner
+from turngym.trainers.engine.sharing import distinct_tensors
+
+
+def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    state = optimizer.state_dict()["state"]
+    return {f"{index}.{key}": torch.as_tensor(entry[key]).clone() for index, entry in state.items() for key in entry}
+
+
+def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        index, _, key = name.partition(".")
+        state.setdefault(int(index), {})[key] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _modules(learner: Learner) -> dict[str, nn.Module]:
+    found: dict[str, nn.Module] = {"policy": learner.network}
+    if learner.critic is not None:
+        found["critic"] = learner.critic
+    if learner.reference is not None:
+        found["reference"] = learner.reference
+    if learner.sampler is not None:
+        found["sampler"] = learner.sampler
+    found.update({f"module.{name}": module for name, module in learner.algorithm.modules().items()})
+    return found
+
+
+def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mapping[str, Any], keep: int = 2) -> Path:
+    """Write everything that the next iteration depends on, and drop all but the newest ``keep`` checkpoints.
+
+    Args:
+        folder: Where checkpoints lie.
+        learner: What is saved.
+        iteration: Number of the next iteration.
+        extra: Further values that JSON can hold.
+        keep: Checkpoints to keep.
+    """
+    target = folder / f"{iteration:06d}"
+    if target.exists():
+        return target  # the same iteration was saved already
+    state = {
+        "iteration": iteration,
+        "updates": learner.updates,
+        "policy_updates": learner.policy_updates,
+        "algorithm": learner.algorithm.state(),
+        "extra": dict(extra),
+    }
+    _write(target, learner, state)
+    keep_newest(folder, keep)
+    return target
+
+
+def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
+    """Write a checkpoint under a temporary name, flush it to disk, and rename it; nothing is left where that fails."""
+    for left_over in target.parent.glob(".*.tmp"):
+        shutil.rmtree(left_over)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary.mkdir(parents=True)
+    try:
+        for name, tensors in distinct_tensors(list(_modules(learner).items())).items():
+            save_file(tensors, temporary / f"{name}.safetensors")
+        save_file(_optimizer_tensors(learner.optimizer), temporary / "optimizer.safetensors")
+        write_json(temporary / "state.json", state)
+        for file in temporary.iterdir():
+            _flush(file)
+        temporary.replace(target)
+    except (OSError, SafetensorError):
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _flush(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def keep_newest(folder: Path, keep: int) -> None:
+    """Remove all but the newest checkpoints."""
+    for old in all_checkpoints(folder)[:-keep]:
+        removed = old.with_name(f".{old.name}.tmp")  # a kill while it is deleted leaves no half checkpoint
+        old.replace(removed)
+        shutil.rmtree(removed)
+
+
+def all_checkpoints(folder: Path) -> list[Path]:
+    """Return the finished checkpoints, oldest first."""
+    return sorted(path for path in folder.glob("[0-9]*") if path.is_dir())
+
+
+def _load_module(module: nn.Module, own: Collection[str], file: Path) -> None:
+    """Load the tensors that a module holds itself; those that it shares must be what they are."""
+    saved, here = load_file(file), module.state_dict()
+    if saved.keys() - here.keys() or set(own) - saved.keys():
+        raise CheckpointError(f"{file} belongs to another model: resume with the settings of that run.")
+    for name in saved.keys() - set(own):
+        if not torch.equal(saved[name].to(here[name]), here[name]):
+            raise CheckpointError(
+                f"{file} holds weights that this run shares with its frozen model, and they differ: its critic was "
+                "trained as a whole by an earlier version. Begin a new run, or resume with that version."
+            )
+    module.load_state_dict({name: saved[name] for name in own}, strict=False)
+
+
+def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
+    """Bring a learner back to a checkpoint.
+
+    Returns:
+        The number of the next iteration, and what was given as ``extra``.
+
+    Raises:
+        CheckpointError: It is empty, damaged, or belongs to another model or algorithm.
+    """
+    try:
+        state = json.loads((path / "state.json").read_text("utf8"))
+        modules = _modules(learner)
+        for name, own in distinct_tensors(list(modules.items())).items():
+            _load_module(modules[name], own.keys(), path / f"{name}.safetensors")
+        _load_optimizer(learner.optimizer, load_file(path / "optimizer.safetensors"))
+        learner.updates = int(state["updates"])
+        learner.policy_updates = int(state.get("policy_updates", learner.updates))  # older checkpoints count all
+        learner.algorithm.load_state(state["algorithm"])
+        return int(state["iteration"]), dict(state["extra"])
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(
+            f"the checkpoint {path} is empty or damaged ({type(error).__name__}: {error}): delete this folder, and "
+            "--resume goes on from the one before it."
+        ) from error

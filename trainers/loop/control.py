@@ -1,0 +1,119 @@
+"""The control arm: supervised learning for as long as training takes, from the same warm start on the same data.
+
+Run as ``python -m turngym.trainers.loop.control RUN_FOLDER PARENT_PID`` beside the training. The parent publishes the
+seconds of training so far, and the control waits whenever it is ahead of them; it ends with the training, or with its
+parent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from turngym.agents.models.loading import load_model
+from turngym.storage.files import write_json
+from turngym.trainers.loop.making import make_task
+from turngym.trainers.loop.setup import policy_agent
+from turngym.trainers.loop.sft import SupervisedLearner
+from turngym.trainers.records.run_folder import RunFolder
+
+_BUDGET = "allowance.json"
+
+
+class ControlArm:
+    """The control arm as its parent sees it: a process beside the training.
+
+    Args:
+        folder: The run folder, with the warm start in it.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        (folder.path / "control" / _BUDGET).unlink(missing_ok=True)
+        command = [sys.executable, "-m", "turngym.trainers.loop.control", str(folder.path), str(os.getpid())]
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def allow(self, seconds: float, is_final: bool = False) -> None:
+        """Let it learn until it has used that many seconds."""
+        write_json(self.folder.path / "control" / _BUDGET, {"seconds": seconds, "is_final": is_final})
+
+    def finish(self, seconds: float) -> bool:
+        """Let it use up the given seconds of learning, wait for it, and return whether it wrote a model."""
+        self.allow(seconds, is_final=True)
+        return self._process.wait() == 0
+
+    def stop(self) -> None:
+        """End it at once, without a model."""
+        self._process.kill()
+        self._process.wait()
+
+
+def is_done(folder: RunFolder) -> bool:
+    """Return whether the control of a run has written its model."""
+    return (folder.path / "control" / "summary.json").exists()
+
+
+class _Allowance:
+    """Compares the time that was spent on learning with what the parent allows."""
+
+    def __init__(self, folder: RunFolder, parent: int) -> None:
+        self.file = folder.path / "control" / _BUDGET
+        self.parent = parent
+        self.used = 0.0
+        self._since = time.perf_counter()
+
+    def is_used_up(self) -> bool:
+        """Wait while ahead of the training; True once the training has ended, or the parent has."""
+        self.used += time.perf_counter() - self._since
+        while True:
+            seconds, is_final = self._allowed()
+            over = self.is_orphan() or (is_final and self.used >= seconds)
+            if over or self.used < seconds:
+                self._since = time.perf_counter()
+                return over
+            time.sleep(0.05)
+
+    def _allowed(self) -> tuple[float, bool]:
+        if not self.file.exists():
+            return 0.0, False
+        content = json.loads(self.file.read_text("utf8"))
+        return float(content["seconds"]), bool(content["is_final"])
+
+    def is_orphan(self) -> bool:
+        """Return whether the parent has gone."""
+        return os.getppid() != self.parent
+
+
+def main(path: Path, parent: int) -> int:
+    """Learn until the allowance is used up; returns 1 if the parent went away before."""
+    folder = RunFolder.open(path)
+    config = folder.config()
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    model = load_model(str(folder.path / "warmup"), device=config.device)
+    task = make_task(config)
+    data = task.demonstrations(policy_agent(config, model), config.warmup.demonstrations)
+    task.close()
+    learner = SupervisedLearner(model.network, data, config.warmup, config.seed)
+    learner.epoch = config.warmup.epochs  # other orders of the batches than the warm-up had
+    allowance = _Allowance(folder, parent)
+    losses = []
+    while not allowance.is_used_up():
+        losses.append(learner.run_epoch(allowance.is_used_up))
+    if allowance.is_orphan():
+        return 1
+    model.save(folder.path / "control" / "model")
+    config.model_settings("control").write(folder.path / "control" / "model")
+    summary = {"epochs": len(losses), "seconds": allowance.used, "losses": losses}
+    write_json(folder.path / "control" / "summary.json", summary)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,287 @@
+"""The main job: warm up, train, evaluate before and after on held-out instances, write the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from turngym.agents.models.loading import LanguageModel, chosen_device, load_model
+from turngym.errors import ConfigError, RunStopped, TurngymError
+from turngym.trainers.core.algorithm import Algorithm
+from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.control import ControlArm, is_done
+from turngym.trainers.loop.making import make_task
+from turngym.trainers.loop.needs import require_packages
+from turngym.trainers.loop.setup import (
+    add_adapters,
+    build_algorithm,
+    build_learner,
+    check_template,
+    initial_model,
+    policy_agent,
+    without_adapters,
+)
+from turngym.trainers.loop.sft import SupervisedLearner
+from turngym.trainers.loop.task import Task
+from turngym.trainers.loop.time_left import TimeLeft
+from turngym.trainers.loop.trainer import Trainer
+from turngym.trainers.loop.vllm_rollouts import source_of, vllm_rollouts
+from turngym.trainers.records.metric_log import require_service
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report.curve import write_curve
+from turngym.trainers.report.diagnosis import diagnose
+from turngym.trainers.report.run import write_report
+from turngym.trainers.settings.config import EMBEDDED, TrainConfig
+from turngym.trainers.settings.presets import preset_warning
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What a run left behind.
+
+    Args:
+        path: The run folder.
+        report: The report page.
+        finished: False if the run was interrupted; ``--resume`` goes on with it.
+    """
+
+    path: Path
+    report: Path
+    finished: bool
+
+
+Watch: TypeAlias = Callable[[LanguageModel, Mapping[str, Any]], None]
+"""Called after every iteration with the policy and the iteration's metrics; must leave the policy as it is."""
+
+
+def train(
+    config: TrainConfig,
+    run_dir: Path,
+    resume: bool = False,
+    console: Console | None = None,
+    watch: Watch | None = None,
+) -> JobResult:
+    """Run the main job.
+
+    Args:
+        config: Settings; on resume those in the run folder count.
+        run_dir: The run folder, new unless ``resume``.
+        resume: Go on with an interrupted run.
+        console: Where progress is shown.
+        watch: Looks at the policy after every iteration.
+
+    Raises:
+        RunFolderExists: The folder holds a run and ``resume`` is False.
+        FolderInUse: Another process trains in it.
+        CheckpointError: There is nothing to resume, or it is damaged.
+        RunStopped: Something stopped the training; the last good checkpoint and a diagnosis are in the folder.
+    """
+    if config.track != "none":
+        require_service(config.track)
+    if resume:
+        with RunFolder.locked(run_dir) as folder:
+            config = folder.config()
+            require_packages(config)
+            algorithm = build_algorithm(config)
+            with closing(make_task(config, algorithm)) as task:
+                return _run(_Job(config, folder, task, console or Console(), watch), algorithm, resume)
+    require_packages(config)
+    algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
+    chosen_device(config.device)
+    check_template(config)
+    with closing(make_task(config, algorithm)) as task, RunFolder.locked(run_dir, config) as folder:
+        return _run(_Job(config, folder, task, console or Console(), watch), algorithm, resume)
+
+
+def _run(job: _Job, algorithm: Algorithm[Any], resume: bool) -> JobResult:
+    """Run a job whose folder is held; one that fails before anything happened leaves the folder empty."""
+    try:
+        return job.run(algorithm, resume)
+    except RunStopped:
+        raise
+    except TurngymError:
+        job.folder.remove_if_nothing_happened()
+        raise
+    except OSError as error:
+        raise stopped_outside(error, job.folder) from error
+
+
+def stopped_outside(error: OSError, folder: RunFolder) -> RunStopped:
+    """Return why a run stops that could not read or write files before or after its training."""
+    kept = all_checkpoints(folder.checkpoints)
+    done = int(kept[-1].name) if kept else 0
+    found = diagnose(error, iteration=done, phase="files", checkpoint=kept[-1] if kept else None, records=[])
+    with suppress(OSError):
+        folder.write_diagnosis(found.as_json())
+    return RunStopped(found.in_words(), found.as_json())
+
+
+class _Job:
+    """One run of the main job."""
+
+    def __init__(
+        self, config: TrainConfig, folder: RunFolder, task: Task, console: Console, watch: Watch | None = None
+    ) -> None:
+        self.config = config
+        self.folder = folder
+        self.task = task
+        self.console = console
+        self.watch = watch
+        if config.threads:
+            torch.set_num_threads(config.threads)
+
+    def run(self, algorithm: Any, resume: bool) -> JobResult:
+        model = self.warm_start()
+        for warning in (preset_warning(self.config, model.network.num_parameters()), self.task.warning(algorithm)):
+            if warning:
+                self.console.print(f"warning: {warning}", markup=False, soft_wrap=True)
+        if self.config.lora_rank:
+            torch.nn.Module.to(model.network, getattr(torch, self.config.dtype))
+            model = add_adapters(model, self.config.lora_rank, self.config.seed, self.config.lora_alpha)
+        learner = build_learner(self.config, model, algorithm)
+        trainer = Trainer(self.config, model, learner, self.task, self.folder, lambda: self.task.curve_point(model))
+        if resume:
+            trainer.resume()
+        control = ControlArm(self.folder) if self.has_control and not is_done(self.folder) else None
+        try:
+            with self.rollouts_of(model):
+                self.train(trainer, control)
+            finished = not trainer.stop_requested
+            if finished:
+                self.finish(model, trainer, control)
+        finally:
+            if control is not None:
+                control.stop()
+        write_curve(self.folder)
+        report = write_report(self.folder)
+        if finished:
+            (self.folder.path / "done").touch()
+        return JobResult(self.folder.path, report, finished)
+
+    def rollouts_of(self, model: LanguageModel) -> AbstractContextManager[object]:
+        """Return the context in which the policy generates as the settings say; evaluations are outside of it."""
+        if self.config.rollout.sampler == "transformers":
+            return nullcontext()
+        source = source_of(model, self.folder.path / "warmup")
+        return vllm_rollouts(model, source, self.config.rollout.vllm)
+
+    def finish(self, model: LanguageModel, trainer: Trainer, control: ControlArm | None) -> None:
+        """Save the trained model, let the control catch up, evaluate everything."""
+        self.console.print(f"trained for {trainer.seconds_total:.0f} s on {trainer.turns_total} turns")
+        trained = without_adapters(model)
+        trained.save(self.folder.path / "model")
+        self.config.model_settings("trained").write(self.folder.path / "model")
+        if control is not None:
+            control.finish(trainer.seconds_total)
+        self.evaluate_all(trained)
+
+    @property
+    def has_control(self) -> bool:
+        """Whether a control arm runs: it needs the demonstrations of a warm-up, by somebody who can play."""
+        return self.config.control and self.warms_up and self.task.has_expert
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether this model is warmed up."""
+        settings = self.config.warmup
+        wanted = self.config.model == EMBEDDED or settings.models == "any"
+        return wanted and settings.demonstrations > 0 and settings.epochs > 0
+
+    def load(self, source: str) -> LanguageModel:
+        """Load a model to where the settings want it."""
+        return load_model(source, device=self.config.device)
+
+    def warm_start(self) -> LanguageModel:
+        """Return the model that training starts from; it lies in ``warmup`` from then on."""
+        target = self.folder.path / "warmup"
+        if (target / "done").exists():
+            return self.load(str(target))
+        model = initial_model(self.config, self.task.texts, self.warms_up)
+        if self.warms_up:
+            self.warm_up(model)
+        if model.name == EMBEDDED or self.warms_up:
+            model.save(target)
+            self.config.model_settings("warm-up").write(target)
+            (target / "done").touch()
+            return self.load(str(target))
+        return model
+
+    def warm_up(self, model: LanguageModel) -> None:
+        """Fit the model to demonstrations."""
+        settings = self.config.warmup
+        data = self.task.demonstrations(policy_agent(self.config, model), settings.demonstrations)
+        if not data:
+            raise ConfigError(f"{self.config.env} gave no demonstration: pass --warmup.demonstrations 0 to go without.")
+        self.folder.write_instances({trajectory.instance for trajectory in data if trajectory.instance})
+        learner = SupervisedLearner(model.network, data, settings, self.config.seed)
+        with _progress(self.console) as progress:
+            task = progress.add_task("warm-up", total=settings.epochs, note="")
+            for _ in range(settings.epochs):
+                loss = learner.run_epoch()
+                progress.update(task, advance=1, note=f"loss {loss:.3f}")
+
+    def train(self, trainer: Trainer, control: ControlArm | None) -> None:
+        """Run the training loop with a progress bar."""
+        with _progress(self.console) as progress:
+            total, done = self.config.iterations, trainer.iteration
+            task = progress.add_task("train", total=total, completed=done, note="", deadline=trainer.deadline())
+
+            def show(record: Mapping[str, Any]) -> None:
+                if control is not None:
+                    control.allow(trainer.seconds_total)
+                if self.watch is not None:
+                    self.watch(trainer.model, record)
+                success, speed = record["rollout/success"], record["time/turns_per_second"]
+                note = f"success {100 * success:.0f} %, {speed:.0f} turns/s"
+                if record["rollout/context"]:
+                    note += f", {100 * record['rollout/context']:.0f} % cut by long prompts"
+                if "eval/success" in record:
+                    progress.console.print(
+                        f"iteration {record['iteration'] + 1}: dev success {100 * record['eval/success']:.0f} %, {note}"
+                    )
+                progress.update(task, completed=record["iteration"] + 1, note=note, deadline=trainer.deadline())
+
+            trainer.run(show, lambda warning: progress.console.print(f"warning: {warning}", markup=False))
+
+    def evaluate_all(self, model: LanguageModel) -> None:
+        """Evaluate before, after and control on the same held-out instances, sampled and greedy."""
+        if not self.config.evaluation.episodes:
+            return
+        candidates: dict[str, Callable[[], LanguageModel]] = {"final": lambda: model}
+        if (self.folder.path / "warmup" / "done").exists():
+            candidates["warmup"] = lambda: self.load(str(self.folder.path / "warmup"))
+        else:
+            candidates["warmup"] = lambda: self.load(self.config.model)
+        if is_done(self.folder):
+            candidates["control"] = lambda: self.load(str(self.folder.path / "control" / "model"))
+        with _progress(self.console) as progress:
+            task = progress.add_task("evaluate", total=2 * len(candidates), note="")
+            for name, load in candidates.items():
+                candidate = load()
+                for way, temperature in (("sampled", None), ("greedy", 0.0)):
+                    self._evaluate_one(candidate, f"{name}-{way}", temperature)
+                    progress.update(task, advance=1, note=name)
+
+    def _evaluate_one(self, model: LanguageModel, name: str, temperature: float | None) -> None:
+        for evaluation in self.task.evaluate(model, name, temperature):
+            self.folder.write_evaluation(evaluation.name, evaluation.result)
+            self.folder.write_samples(evaluation.name, evaluation.trajectories[:4], model.text_of)
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description:>9}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeLeft(),
+        TextColumn("{task.fields[note]}"),
+        console=console,
+    )

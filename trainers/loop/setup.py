@@ -1,0 +1,191 @@
+"""Putting a run together: vector, model, agent, learner."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from transformers import PreTrainedModel
+
+from turngym.agents.episodes.groups import group_specs
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.embedded import build_model, build_tokenizer
+from turngym.agents.models.loading import LanguageModel, load_model, load_vocabulary
+from turngym.agents.players.expert import ExpertAgent
+from turngym.agents.players.random import RandomAgent
+from turngym.agents.players.transformers import transformers_agent
+from turngym.agents.prompting.prompts import PromptBuilder
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.multiagent.registration import is_game
+from turngym.envs.vector import TextVectorEnv, make_vec
+from turngym.errors import ConfigError, missing_extra
+from turngym.seeding import stream_seed
+from turngym.trainers.algorithms import build, check_group_size
+from turngym.trainers.core.algorithm import Algorithm, Need
+from turngym.trainers.engine.learner import Learner
+from turngym.trainers.settings.config import EMBEDDED, TrainConfig
+from turngym.wrappers.actions.action_format import action_format
+from turngym.wrappers.wrapping import wrapping
+
+_TOKENIZER_EPISODES = 200
+
+
+def training_vector(config: TrainConfig) -> TextVectorEnv:
+    """Return the vector that trajectories are gathered from: the train split, no autoreset."""
+    settings = config.rollout
+    if "split" in config.env_options:
+        raise ConfigError("training draws from the split train and evaluation from dev and test: leave out split.")
+    return make_vec(
+        config.env,
+        settings.num_envs or settings.groups * settings.group_size,
+        wrappers=wrapping(*config.wrappers),
+        backend=settings.backend,
+        num_workers=settings.num_workers or None,
+        autoreset_mode="disabled",
+        split="train",
+        **config.env_options,
+    )
+
+
+def build_algorithm(config: TrainConfig) -> Algorithm[object]:
+    """Return the algorithm, checked against the group size.
+
+    Raises:
+        UnknownName: There is no such algorithm.
+        ConfigError: A setting is wrong, a group method got groups of one, or a method for several seats one agent.
+    """
+    algorithm = build(config.algorithm, config.algorithm_options)
+    check_group_size(algorithm, config.rollout.group_size)
+    if Need.SNAPSHOTS in algorithm.needs and is_game(config.env):
+        raise ConfigError(
+            f"{config.algorithm} goes on from the middle of episodes, and games between seats such as {config.env} are "
+            "played from deal to end. Take a method without snapshots, such as grpo or mappo, or an environment with "
+            "one agent."
+        )
+    if Need.SAMPLED_ENTROPIES in algorithm.needs and config.rollout.sampler != "transformers":
+        raise ConfigError(
+            f"{config.algorithm} reads the entropy of what is sampled from, which {config.rollout.sampler} does not "
+            "tell. Pass --rollout.sampler transformers."
+        )
+    if Need.JOINT_VIEWS in algorithm.needs and not is_game(config.env):
+        raise ConfigError(
+            f"{config.algorithm} needs what all seats of a game know, and {config.env} has one agent: train on a game "
+            "such as turngym/KuhnPoker-v0, or take ppo."
+        )
+    return algorithm
+
+
+def _sample_trajectories(vector: TextVectorEnv, seed: int) -> list[Trajectory]:
+    """Play some episodes, by the solver where there is one, for the texts that occur in them."""
+    specs = [EpisodeSpec(i, stream_seed("tokenizer", seed, i) % 2**31, i) for i in range(_TOKENIZER_EPISODES)]
+    try:
+        return rollout(vector, ExpertAgent(), specs)
+    except ConfigError:
+        return rollout(vector, RandomAgent(seed), specs)
+
+
+def environment_texts(vector: TextVectorEnv, format: str, seed: int) -> list[str]:
+    """Return texts of an environment: its rules, what it shows, and actions as they are to be written."""
+    write = action_format(format).write
+    texts = list(dict.fromkeys(str(text) for text in vector.call("instructions")))
+    for trajectory in _sample_trajectories(vector, seed):
+        for turn in trajectory.turns:
+            texts += [turn.observation, write(turn.action)]
+        texts.append(trajectory.final_observation)
+    return texts
+
+
+def build_embedded(config: TrainConfig, texts: Sequence[str]) -> LanguageModel:
+    """Build the embedded model with a tokenizer that is trained on texts of the environment."""
+    tokenizer = build_tokenizer(texts, config.embedded.vocabulary, config.embedded.words_apart)
+    network = build_model(tokenizer, config.embedded, stream_seed("weights", config.seed) % 2**31)
+    return LanguageModel(network, tokenizer, EMBEDDED)
+
+
+def add_adapters(model: LanguageModel, rank: int, seed: int, alpha: int = 0) -> LanguageModel:
+    """Put low-rank adapters (LoRA) on every linear layer and freeze everything else; they are float32.
+
+    Args:
+        model: The model.
+        rank: Their rank.
+        seed: Seed of their first weights.
+        alpha: Their weight, divided by the rank; 0 takes twice the rank.
+    """
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError as error:
+        raise missing_extra("low-rank adapters", "peft", "train") from error
+    settings = LoraConfig(r=rank, lora_alpha=alpha or 2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
+    network = model.network.requires_grad_(False)
+    with torch.random.fork_rng():
+        torch.manual_seed(stream_seed("adapters", seed) % 2**31)
+        adapted = cast("PreTrainedModel", inject_adapter_in_model(settings, network))
+    for parameter in adapted.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.float()  # an optimiser on 16-bit weights loses small updates
+    return LanguageModel(adapted, model.tokenizer, model.name)
+
+
+def without_adapters(model: LanguageModel) -> LanguageModel:
+    """Return a model whose weights have the adapters merged in; the model itself where it has none."""
+    try:
+        from peft.tuners.tuners_utils import BaseTunerLayer
+    except ImportError:
+        return model
+    names = [name for name, module in model.network.named_modules() if isinstance(module, BaseTunerLayer)]
+    if not names:
+        return model
+    network = copy.deepcopy(model.network)
+    for name in names:
+        layer: Any = network.get_submodule(name)
+        layer.merge()
+        parent, _, child = name.rpartition(".")
+        setattr(network.get_submodule(parent), child, layer.get_base_layer())
+    return LanguageModel(network, model.tokenizer, model.name)
+
+
+def check_template(config: TrainConfig) -> None:
+    """Refuse a model whose chat template cannot build the prompts that are asked for, before anything is trained.
+
+    Raises:
+        ModelError: There is no such model, or it has no chat template.
+        ConfigError: The template cannot be rendered, or rewrites earlier answers in a conversation.
+    """
+    path = Path(config.model)
+    if config.model != EMBEDDED and path.suffix != ".gguf" and not (path / "policy.safetensors").is_file():
+        vocabulary = load_vocabulary(config.model)
+        PromptBuilder(vocabulary.tokenizer, config.rollout.prompt, vocabulary.stop_ids)
+
+
+def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms_up: bool = False) -> LanguageModel:
+    """Return the model before the warm-up; only the embedded one asks for texts of the environment.
+
+    A warm-up trains all weights, for which they are float32.
+    """
+    if config.model == EMBEDDED:
+        return build_embedded(config, texts())
+    return load_model(config.model, "float32" if warms_up else config.dtype, config.device)
+
+
+def build_learner(config: TrainConfig, model: LanguageModel, algorithm: Algorithm[object]) -> Learner:
+    """Return the learner; the critic's first weights depend on the seed alone."""
+    with torch.random.fork_rng():
+        torch.manual_seed(stream_seed("critic", config.seed) % 2**31)
+        return Learner(model, algorithm, config.update, config.rollout.temperature, config.seed)
+
+
+def policy_agent(
+    config: TrainConfig, model: LanguageModel, iteration: int = 0, temperature: float | None = None
+) -> ModelAgent:
+    """Return the agent that plays with the policy."""
+    return transformers_agent(model, config.agent_settings(temperature), iteration)
+
+
+def iteration_specs(config: TrainConfig, iteration: int, attempt: int = 0) -> Sequence[EpisodeSpec]:
+    """Return the episodes of one iteration: ``groups`` fresh seeds, each ``group_size`` times."""
+    settings = config.rollout
+    return group_specs(settings.groups, settings.group_size, iteration=iteration, seed=config.seed, attempt=attempt)

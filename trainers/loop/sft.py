@@ -1,0 +1,145 @@
+"""Supervised learning on expert demonstrations: the warm-up before training, and the control beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from turngym.agents.core import Agent, Decision, Request, build_each
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.players.expert import GIVEN_UP, ExpertAgent
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.vector import TextVectorEnv
+from turngym.errors import ConfigError
+from turngym.lazy import Tensor, nn, torch
+from turngym.seeding import stream, stream_seed
+from turngym.trainers.core.context import require_turns
+from turngym.trainers.core.rows import Read, Row, build_batch, build_rows, micro_batches
+from turngym.trainers.core.wording import counted
+from turngym.trainers.engine.scoring import score
+from turngym.trainers.settings.supervised import SupervisedConfig as SupervisedConfig
+
+
+class DemonstrationAgent(Agent):
+    """Plays the solver's actions and writes them as the model would have had to.
+
+    Args:
+        student: The agent whose prompts and answer format are used.
+        expert: Who picks the actions; the environment's solver by default.
+    """
+
+    def __init__(self, student: ModelAgent, expert: Agent | None = None) -> None:
+        self.student = student
+        self.expert = expert or ExpertAgent()
+
+    def attach(self, vector: TextVectorEnv) -> None:
+        """Note the vector whose solvers are asked."""
+        self.expert.attach(vector)
+
+    def act(self, requests: Sequence[Request]) -> list[Decision]:
+        """Return the solver's actions with the token ids of their completions."""
+        end = int(self.student.model.tokenizer.eos_token_id)
+        decisions = []
+        prompts = build_each(requests, self.student.next_prompt)
+        for request, prompt, decision in zip(requests, prompts, self.expert.act(requests), strict=True):
+            if isinstance(prompt, Decision):
+                decisions.append(prompt)
+                continue
+            text = self.student.format.write(decision.action)
+            ids = (*self.student.builder.answer(text), end)
+            self.student.remember(request, decision.action, text, prompt, ids)
+            decisions.append(Decision(decision.action, text, prompt, ids, (0.0,) * len(ids)))
+        return decisions
+
+    def forget(self, episode: int) -> None:
+        """Drop what student and expert remember of an episode."""
+        self.student.forget(episode)
+        self.expert.forget(episode)
+
+
+def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed: int) -> list[Trajectory]:
+    """Let the solver play ``count`` episodes, of which faults and those that it gives up are left out.
+
+    The same seed gives the same ones.
+
+    Raises:
+        ConfigError: The environment broke in every episode, or no first prompt fits.
+    """
+    specs = [EpisodeSpec(i, stream_seed("demonstration", seed, i) % 2**31, i) for i in range(count)]
+    played = rollout(vector, DemonstrationAgent(student), specs)
+    if played and all(trajectory.fault for trajectory in played):
+        raise ConfigError(f"the environment broke in each of {counted(count, 'demonstration')}: {played[0].fault}")
+    require_turns(played)
+    return [t for t in played if not t.fault and all(turn.action != GIVEN_UP for turn in t.turns)]
+
+
+def with_observations(row: Row) -> Row:
+    """Return a row that also reads where it is told something: a target, but no sampled token, at every position.
+
+    >>> row = Row((5, 6, 7), (Read(1, 7, 0, 0, 0),))
+    >>> [(read.target, read.token) for read in with_observations(row).reads]
+    [(6, -1), (7, 0)]
+    """
+    sampled = {read.position: read for read in row.reads if read.token >= 0}
+    targets = enumerate(row.ids[1:])
+    reads = (sampled.get(place, Read(place, target, -1, -1, row.reads[0].episode)) for place, target in targets)
+    return Row(row.ids, tuple(reads))
+
+
+class SupervisedLearner:
+    """Fits a model to demonstrations, token by token.
+
+    Args:
+        network: The model's network.
+        trajectories: The fixed demonstrations.
+        config: Step size and batch.
+        seed: Seed of the order of the batches.
+    """
+
+    def __init__(
+        self, network: nn.Module, trajectories: Sequence[Trajectory], config: SupervisedConfig, seed: int
+    ) -> None:
+        self.network = network
+        self.config = config
+        self.seed = seed
+        self.epoch = 0
+        rows = build_rows(trajectories, with_final_prompts=False)
+        self.batch = build_batch([with_observations(row) for row in rows] if config.observation_weight else rows)
+        self.optimizer = torch.optim.AdamW(
+            network.parameters(), lr=config.learning_rate, weight_decay=0.01, betas=(0.9, 0.99)
+        )
+
+    def run_epoch(self, should_stop: Callable[[], bool] = lambda: False) -> float:
+        """Make one pass over the demonstrations and return the mean loss of a token, in nats."""
+        order = stream("supervised", self.seed, self.epoch).permutation(len(self.batch.sequences))
+        total = tokens = 0.0
+        self.network.train()
+        for start in range(0, len(order), self.config.batch_size):
+            if should_stop():
+                break
+            loss, count = self._update([int(s) for s in order[start : start + self.config.batch_size]])
+            total, tokens = total + loss, tokens + count
+        self.network.eval()
+        self.epoch += 1
+        return total / max(tokens, 1.0)
+
+    def _weights(self, rows: Tensor) -> Tensor:
+        """Return what each read counts in the loss, ``[row, column]``; 0 in padding."""
+        told = torch.where(self.batch.episode[rows] >= 0, self.config.observation_weight, 0.0)
+        return torch.where(self.batch.action_mask[rows], 1.0, told)
+
+    def _update(self, sequences: list[int]) -> tuple[float, float]:
+        self.optimizer.zero_grad(set_to_none=True)
+        loss_sum = count = 0.0
+        parts = micro_batches(self.batch, sequences, 16_384)
+        total_weight = sum(float(self._weights(part.rows).sum()) for part in parts)
+        for part in parts:
+            scores = score(self.network, [self.batch.sequences[int(s)] for s in part.sequences], 1.0)  # type: ignore[arg-type]
+            losses = -scores.logprobs[part.sequence_of]
+            weights = self._weights(part.rows)[:, : losses.shape[1]]
+            ((losses * weights).sum() / total_weight).backward()
+            loss_sum += float((losses.detach()[self.batch.action_mask[part.rows][:, : losses.shape[1]]]).sum())
+            count += float(self.batch.action_mask[part.rows].sum())
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+        return loss_sum, count

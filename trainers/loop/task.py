@@ -1,0 +1,227 @@
+"""What a run trains on: where its texts, demonstrations, trajectories and evaluations come from.
+
+The one seam between training and the world. The loop, the learner and the job know a :class:`Task` and nothing of
+vectors or tables, so environments with one agent and games between seats share all of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from turngym.agents.episodes.evaluate import EvaluationResult, distinct_instances, evaluate
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
+from turngym.errors import ConfigError, SnapshotUnsupported
+from turngym.trainers.core.algorithm import Algorithm
+from turngym.trainers.loop.setup import environment_texts, iteration_specs, policy_agent, training_vector
+from turngym.trainers.loop.sft import demonstrations
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import TrainConfig
+
+CURVE_SAMPLING, FINAL_SAMPLING = -2, -1
+"""Iterations in the keys of the sampling streams of evaluations; training uses 0 and more."""
+EVALUATION_SLOTS = 256
+_CURVE_SEED, _FINAL_SEED = 1, 0
+_FIRST_BRANCH = 2**40
+"""Number of the first episode of an iteration that branches off; fresh ones count from 0."""
+
+
+class Evaluation(NamedTuple):
+    """An evaluation, the name that it is kept under, and its trajectories."""
+
+    name: str
+    result: EvaluationResult
+    trajectories: list[Trajectory]
+
+
+class Task(ABC):
+    """What a run trains on."""
+
+    @property
+    @abstractmethod
+    def has_expert(self) -> bool:
+        """Whether its demonstrations are worth imitating for more than the form of an answer."""
+
+    def warning(self, algorithm: Algorithm[Any]) -> str:
+        """Return what speaks against training on it with an algorithm; empty if nothing does."""
+        return ""
+
+    @abstractmethod
+    def texts(self) -> list[str]:
+        """Return texts that occur in it, for a tokenizer."""
+
+    @abstractmethod
+    def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
+        """Return demonstrations, written as the student would have to write them."""
+
+    @abstractmethod
+    def gather(self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
+        """Return the trajectories of an iteration, fresh ones for every attempt.
+
+        Args:
+            model: The policy.
+            iteration: Number of the iteration.
+            attempt: How often the iteration has gathered before.
+            greedy: Play each instance once, and take the likeliest token always.
+        """
+
+    def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
+        """Go on from turns of episodes that were gathered, one new episode for each, in that order.
+
+        Args:
+            model: The policy.
+            iteration: Number of the iteration.
+            branches: Where to begin.
+            first: How many episodes of the iteration have branched off before.
+
+        Raises:
+            ConfigError: It cannot begin in the middle.
+        """
+        raise ConfigError(
+            f"{type(self).__name__} cannot go on from the middle of an episode. Take a method without snapshots, such "
+            "as ppo or grpo."
+        )
+
+    @abstractmethod
+    def curve_point(self, model: LanguageModel) -> dict[str, float]:
+        """Return metrics of a policy for the learning curve; ``eval/success`` is one of them."""
+
+    @abstractmethod
+    def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
+        """Evaluate a policy; the first evaluation is called ``name``.
+
+        Args:
+            model: The policy.
+            name: What the evaluation is kept under.
+            temperature: Sampling temperature, None for that of training.
+        """
+
+    # Optional parts.
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return numbers of its own about the episodes of the iteration."""
+        return {}
+
+    def save(self, folder: RunFolder) -> None:  # noqa: B027
+        """Write what the checkpoint that has just been written needs beside itself."""
+
+    def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:  # noqa: B027
+        """Bring that back for the checkpoint of an iteration."""
+
+    def close(self) -> None:  # noqa: B027
+        """Release what it holds."""
+
+
+class EnvTask(Task):
+    """An environment with one agent: training instances from its train split, evaluations from dev and test.
+
+    Args:
+        config: Settings of the run.
+        snapshots: Whether turns keep the environment's state, so that episodes can branch off.
+        entropies: Whether turns keep the entropies of what their tokens were sampled from.
+        final_prompts: Whether truncated episodes keep the prompt that would have come next.
+    """
+
+    def __init__(
+        self, config: TrainConfig, snapshots: bool = False, entropies: bool = False, final_prompts: bool = False
+    ) -> None:
+        self.config = config
+        self.final_prompts = final_prompts
+        self.snapshots = snapshots
+        self.entropies = entropies
+        self.vector = training_vector(config)
+        self._curve_seeds: list[int] = []
+
+    @property
+    def has_expert(self) -> bool:
+        """The environment's solver."""
+        return True
+
+    def texts(self) -> list[str]:
+        """Return what the environment shows and what is to be written."""
+        return environment_texts(self.vector, self.config.rollout.format, self.config.seed)
+
+    def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
+        """Return episodes of the environment's solver."""
+        return demonstrations(self.vector, student, count, self.config.seed)
+
+    def gather(self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
+        """Return the episodes of an iteration; of each group only the first one if they are greedy."""
+        specs = iteration_specs(self.config, iteration, attempt)[:: self.config.rollout.group_size if greedy else 1]
+        return self._play(policy_agent(self.config, model, iteration, 0.0 if greedy else None), specs)
+
+    def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
+        """Go on from turns of episodes that were gathered; what is sampled is new, the group stays."""
+        specs = []
+        for number, branch in enumerate(branches, _FIRST_BRANCH + first):
+            origin = branch.trajectory.spec
+            specs.append(EpisodeSpec(number, origin.seed, origin.group, origin.options, branch))
+        return self._play(policy_agent(self.config, model, iteration), specs)
+
+    def _play(self, agent: ModelAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+        agent.sampling = replace(agent.sampling, entropies=self.entropies)
+        try:
+            return rollout(
+                self.vector,
+                agent,
+                specs,
+                schedule=self.config.rollout.schedule,
+                snapshots=self.snapshots,
+                final_prompts=self.final_prompts,
+            )
+        except SnapshotUnsupported as error:
+            raise ConfigError(
+                f"{self.config.algorithm} goes on from the middle of episodes, and {self.config.env} cannot save its "
+                f"state ({error}). Take a method without snapshots, such as ppo or grpo."
+            ) from error
+
+    def curve_point(self, model: LanguageModel) -> dict[str, float]:
+        """Return the success on dev instances, sampled as in training."""
+        if not self._curve_seeds:
+            self._curve_seeds = self._seeds("dev", self.config.evaluation.curve_episodes, _CURVE_SEED)
+        result, _ = self._evaluate(policy_agent(self.config, model, CURVE_SAMPLING), "dev", self._curve_seeds)
+        return curve_metrics(result)
+
+    def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
+        """Evaluate on test instances, the same for every policy."""
+        seeds = self._seeds("test", self.config.evaluation.episodes, _FINAL_SEED)
+        agent = policy_agent(self.config, model, FINAL_SAMPLING, temperature)
+        yield Evaluation(name, *self._evaluate(agent, "test", seeds))
+
+    def _options(self, split: str) -> dict[str, Any]:
+        return {**self.config.env_options, "split": split}
+
+    def _seeds(self, split: str, count: int, seed: int) -> list[int]:
+        found = distinct_instances(self.config.env, count, self._options(split), seed, whatever_there_is=True)
+        return list(found.values())
+
+    def _evaluate(self, agent: ModelAgent, split: str, seeds: list[int]) -> tuple[EvaluationResult, list[Trajectory]]:
+        return evaluate(
+            self.config.env,
+            agent,
+            seeds=seeds,
+            env_kwargs=self._options(split),
+            num_envs=self.config.rollout.num_envs or EVALUATION_SLOTS,
+            backend=self.config.rollout.backend,
+            wrappers=self.config.wrappers,
+        )
+
+    def close(self) -> None:
+        """Close the vector."""
+        self.vector.close()
+
+
+def curve_metrics(result: EvaluationResult) -> dict[str, float]:
+    """Return what a learning curve shows of an evaluation."""
+    success = result.success
+    return {
+        "eval/success": success.value,
+        "eval/success_low": success.low,
+        "eval/success_high": success.high,
+        "eval/reward_sum": result.reward_sum.value,
+    }

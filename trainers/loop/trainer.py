@@ -1,0 +1,297 @@
+"""The training loop: rollouts, credit, updates, metrics, checkpoints."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+from safetensors import SafetensorError
+from transformers import PreTrainedModel
+
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.trajectory import Branch, Trajectory
+from turngym.errors import DivergenceError, RunStopped, TurngymError
+from turngym.trainers.core.algorithm import Rollout
+from turngym.trainers.core.context import context_metrics, kept, require_turns
+from turngym.trainers.core.finite import check_weights, screen_rewards
+from turngym.trainers.core.signals import stop_signals
+from turngym.trainers.engine.learner import Learner
+from turngym.trainers.loop.checkpoint import all_checkpoints, keep_newest, load_checkpoint, save_checkpoint
+from turngym.trainers.loop.task import Task
+from turngym.trainers.records.metric_log import MetricLog
+from turngym.trainers.records.rollout_metrics import branch_metrics, rollout_metrics, timing_metrics
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.records.samples import advantages_by_turn
+from turngym.trainers.report.diagnosis import DISK, Diagnosis, diagnose, kind_of
+from turngym.trainers.settings.config import TrainConfig
+from turngym.trainers.settings.guards import Watchdog
+
+__all__ = ["Played", "Trainer", "rollout_metrics"]
+
+_SAMPLES = 4
+
+
+class Played(NamedTuple):
+    """What was played for an iteration, whether it is trained on or not."""
+
+    sampled: list[Trajectory]
+    greedy: list[Trajectory]
+    branched: list[Trajectory]
+
+
+class Trainer:
+    """Runs iterations and keeps the run folder up to date.
+
+    Args:
+        config: Settings of the run.
+        model: The policy.
+        learner: Owns the weights and the optimiser.
+        task: Where trajectories come from.
+        folder: The run folder.
+        evaluate: Returns metrics of the current policy; called every ``config.evaluation.every`` iterations.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        model: LanguageModel,
+        learner: Learner,
+        task: Task,
+        folder: RunFolder,
+        evaluate: Callable[[], Mapping[str, float]] = dict,
+    ) -> None:
+        self.config = config
+        self.model = model
+        self.learner = learner
+        self.task = task
+        self.folder = folder
+        self.evaluate = evaluate
+        self.iteration = 0
+        self.turns_total = 0
+        self.seconds_total = 0.0
+        self.instances = folder.instances()
+        self.stop_requested = False
+        self.watchdog = Watchdog(config.guards)
+        self.phase = "files"
+        self._last_record: dict[str, Any] = {}
+        self._settled = learner.updates
+        """Updates when an iteration was last complete; more of them mean that one is half done."""
+
+    def resume(self) -> None:
+        """Go back to the newest checkpoint; from the beginning if there is none."""
+        found = all_checkpoints(self.folder.checkpoints)
+        if self.config.rollout.refresh_every > 1:
+            self.learner.hold_back_sampler()
+        if found:
+            self.iteration, extra = load_checkpoint(found[-1], self.learner)
+            self.turns_total, self.seconds_total = int(extra["turns_total"]), float(extra["seconds_total"])
+            self._last_record = dict(extra.get("last_record", {}))
+            self._settled = self.learner.updates
+            self.task.resume(self.folder, self.model, self.iteration)
+        self.folder.keep_metrics(self.iteration)
+        self._write_missing_record()
+        for record in self.folder.metrics():
+            with suppress(DivergenceError):
+                self.watchdog.look(record)
+        self.folder.forget_diagnosis()
+
+    def _write_missing_record(self) -> None:
+        """Write the metrics of the last iteration if they are not in their file, as after a full disk."""
+        written = [record["iteration"] for record in self.folder.metrics()[-1:]]
+        if self._last_record.get("iteration") == self.iteration - 1 and written != [self.iteration - 1]:
+            self.folder.append_metrics(self._last_record)
+
+    def save(self) -> None:
+        """Write a checkpoint; on a full disk the older one of two makes room for it.
+
+        Raises:
+            DivergenceError: The weights are not worth one.
+        """
+        check_weights(self.learner.trained_modules)
+        try:
+            self._save()
+        except (OSError, SafetensorError) as error:
+            if kind_of(error) != DISK or len(all_checkpoints(self.folder.checkpoints)) < 2:
+                raise
+            keep_newest(self.folder.checkpoints, 1)
+            self._save()
+
+    def _save(self) -> None:
+        self.folder.write_instances(self.instances)
+        totals = {"turns_total": self.turns_total, "seconds_total": self.seconds_total}
+        extra = {**totals, "last_record": self._last_record}
+        save_checkpoint(self.folder.checkpoints, self.learner, self.iteration, extra)
+        self.task.save(self.folder)
+
+    def run(
+        self,
+        on_iteration: Callable[[Mapping[str, Any]], None] = lambda record: None,
+        on_warning: Callable[[str], None] = warnings.warn,
+    ) -> None:
+        """Run the remaining iterations; an interrupt stops cleanly after the current one, with a checkpoint.
+
+        Args:
+            on_iteration: Called with the metrics of each iteration.
+            on_warning: Called with what a guard has to say.
+
+        Raises:
+            RunStopped: Something else stopped it; a diagnosis lies in the run folder, and the last good checkpoint is
+                kept.
+        """
+        try:
+            self.folder.reserve()
+            with MetricLog(self.folder, self.config, on_warning) as log, stop_signals(self._request_stop):
+                while not (self.stop_requested or self._has_reached_limit()):
+                    record = self._one_iteration()
+                    self.phase = "files"
+                    log.write(record)
+                    on_iteration(record)
+                    if self.iteration % self.config.checkpoint_every == 0:
+                        self.save()
+                    for warning in self.watchdog.look(record):
+                        on_warning(warning)
+                self.save()
+                self.folder.release()
+                if self.stop_requested:
+                    self.folder.write_diagnosis(self._diagnosis(KeyboardInterrupt()).as_json())
+        except Exception as error:
+            raise self._stopped(error) from error
+
+    def _request_stop(self) -> None:
+        self.stop_requested = True
+
+    def _diagnosis(self, error: BaseException) -> Diagnosis:
+        checkpoints = all_checkpoints(self.folder.checkpoints)
+        records = {record["iteration"]: record for record in [*self.folder.metrics()[-3:], self._last_record] if record}
+        return diagnose(
+            error,
+            iteration=self.iteration,
+            phase=self.phase,
+            checkpoint=checkpoints[-1] if checkpoints else None,
+            records=list(records.values())[-3:],
+        )
+
+    def _write_diagnosis(self, diagnosis: Diagnosis) -> None:
+        try:
+            self.folder.write_diagnosis(diagnosis.as_json())
+        except OSError:
+            keep_newest(self.folder.checkpoints, 1)  # a checkpoint of now has taken all room there was
+            self.folder.write_diagnosis(diagnosis.as_json())
+
+    def _stopped(self, error: Exception) -> RunStopped:
+        """Keep what can be kept, and return why the run stops.
+
+        Between iterations, and until the first update of one, the state is that of whole iterations and worth a
+        checkpoint.
+        """
+        failed = ""
+        self.folder.release()
+        if self.learner.updates == self._settled and self.iteration:
+            try:
+                self.save()
+            except (OSError, SafetensorError, TurngymError) as second:
+                failed = f" (a checkpoint of now could not be written: {second})"
+        diagnosis = self._diagnosis(error)
+        diagnosis = replace(diagnosis, what=diagnosis.what + failed)
+        try:
+            self._write_diagnosis(diagnosis)
+        except OSError as second:
+            diagnosis = replace(diagnosis, what=f"{diagnosis.what} (diagnosis.json could not be written: {second})")
+        return RunStopped(diagnosis.in_words(), diagnosis.as_json())
+
+    def deadline(self) -> float:
+        """Return when the limits on time and turns end the training at its present speed.
+
+        Returns:
+            A time of ``time.monotonic``; infinity without such limits, or before the first iteration.
+        """
+        left = float("inf")
+        if self.config.max_seconds:
+            left = self.config.max_seconds - self.seconds_total
+        if self.config.max_environment_turns and self.turns_total:
+            turns = self.config.max_environment_turns - self.turns_total
+            left = min(left, turns * self.seconds_total / self.turns_total)
+        return time.monotonic() + max(left, 0.0)
+
+    def _has_reached_limit(self) -> bool:
+        out_of_time = 0 < self.config.max_seconds <= self.seconds_total
+        out_of_turns = 0 < self.config.max_environment_turns <= self.turns_total
+        return out_of_time or out_of_turns or self.iteration >= self.config.iterations
+
+    def _one_iteration(self) -> dict[str, Any]:
+        algorithm = self.learner.algorithm
+        algorithm.begin_iteration(self.iteration, self.config.iterations)
+        start = time.perf_counter()
+        played = Played([], [], [])
+        self.phase = "rollout"
+        trajectories = algorithm.collect(self._rollout(played))
+        for turn in (turn for trajectory in trajectories for turn in trajectory.turns if turn.policy_version >= 0):
+            turn.staleness = self.iteration - turn.policy_version
+        self.phase = "update"
+        gathered = time.perf_counter()
+        metrics = self.learner.update(trajectories, self.iteration)
+        done = time.perf_counter()
+        algorithm.observe(metrics)
+        everything = [*played.sampled, *played.greedy, *played.branched]
+        self.instances.update(trajectory.instance for trajectory in everything if trajectory.instance)
+        turns = sum(len(trajectory.turns) for trajectory in everything)
+        self.turns_total += turns
+        self.seconds_total += done - start
+        record: dict[str, Any] = {"iteration": self.iteration, "turns_total": self.turns_total}
+        record.update(rollout_metrics(played.sampled))
+        record.update(context_metrics(trajectories, self.config.update.on_context))
+        record.update(branch_metrics(played.branched))
+        record.update(self.task.metrics())
+        record.update(metrics)
+        record.update(timing_metrics(start, gathered, done, turns, self.seconds_total))
+        self.iteration += 1
+        self._settled, self._last_record = self.learner.updates, record
+        self.phase = "evaluation"
+        every = self.config.evaluation.every
+        if every and (self.iteration % every == 0 or self._has_reached_limit()):
+            record.update(self.evaluate())
+            used = kept(trajectories, self.config.update.on_context)
+            beside = advantages_by_turn(trajectories, self.learner.advantages.tolist(), used)[:_SAMPLES]
+            name = f"iteration-{self.iteration:06d}"
+            self.folder.write_samples(name, trajectories[:_SAMPLES], self.model.text_of, beside)
+        return record
+
+    def _rollout(self, played: Played) -> Rollout:
+        """Return a function that gathers the episodes of this iteration, and notes all that it plays.
+
+        Every call plays fresh instances; with ``greedy=True`` it is those of the call before, and with ``branches`` it
+        goes on from turns of episodes that were played.
+        """
+        attempt = 0
+        model, version = self._sampling_model()
+
+        def gather(greedy: bool = False, branches: Sequence[Branch] | None = None) -> list[Trajectory]:
+            nonlocal attempt
+            if branches is not None:
+                found = self.task.branch(model, self.iteration, branches, len(played.branched))
+                played.branched.extend(found)
+            else:
+                attempt += not greedy
+                found = self.task.gather(model, self.iteration, max(attempt - 1, 0), greedy)
+                (played.greedy if greedy else played.sampled).extend(found)
+            for turn in (turn for trajectory in found for turn in trajectory.turns):
+                turn.policy_version = version
+            screen_rewards(found, self.config.guards.bad_reward)
+            require_turns(found)
+            return found
+
+        return gather
+
+    def _sampling_model(self) -> tuple[LanguageModel, int]:
+        """Return the policy that samples in this iteration, and the iteration whose policy it is."""
+        since = self.iteration % self.config.rollout.refresh_every
+        if self.config.rollout.refresh_every == 1:
+            return self.model, self.iteration
+        if not since:
+            self.learner.hold_back_sampler()
+        network = cast("PreTrainedModel", self.learner.sampler)
+        return LanguageModel(network, self.model.tokenizer, self.model.name), self.iteration - since

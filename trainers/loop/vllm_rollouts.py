@@ -1,0 +1,72 @@
+"""vLLM as what the policy plays with while it is trained: beside the learner, in the same process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.agents.models.generate import Completion
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.models.sampling import Sampling
+from turngym.agents.models.vllm_config import VllmConfig
+from turngym.agents.models.vllm_sampler import VllmSampler
+from turngym.trainers.loop.setup import without_adapters
+
+
+class Follower:
+    """Generates with the weights that the policy has now: vLLM is given them whenever they have changed.
+
+    Args:
+        sampler: vLLM with a model of the policy's shape.
+        model: The policy; low-rank adapters are merged into what is handed over.
+    """
+
+    def __init__(self, sampler: VllmSampler, model: LanguageModel) -> None:
+        self.sampler = sampler
+        self.model = model
+        self.loads = 0
+        """How often weights were handed over."""
+        self._state: tuple[object, ...] = ()
+
+    def generate(
+        self, prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
+    ) -> list[Completion]:
+        """Sample one completion for each prompt."""
+        self.follow()
+        return self.sampler.generate(prompts, uniforms, sampling)
+
+    def follow(self) -> None:
+        """Hand the policy's weights over, if they are not those that vLLM has."""
+        state = tuple((id(p), p._version) for p in self.model.network.parameters())
+        if state != self._state:
+            self.sampler.load_weights(without_adapters(self.model).network.state_dict())
+            self._state = state
+            self.loads += 1
+
+
+@contextmanager
+def vllm_rollouts(model: LanguageModel, source: str, config: VllmConfig) -> Iterator[Follower]:
+    """Let vLLM generate for a model, until the context is left.
+
+    Args:
+        model: The policy.
+        source: A folder or hub name with a model of its shape.
+        config: How vLLM is started.
+    """
+    sampler = VllmSampler(source, config, model.stop_ids)
+    follower = Follower(sampler, model)
+    model.generate, model.longest = follower.generate, sampler.max_model_len
+    try:
+        yield follower
+    finally:
+        model.generate, model.longest = None, 0
+        sampler.close()
+
+
+def source_of(model: LanguageModel, warmup: Path) -> str:
+    """Return what vLLM can read the model's shape from: the warm start, or where the model came from."""
+    return str(warmup) if (warmup / "done").exists() else model.name

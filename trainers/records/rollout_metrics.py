@@ -1,0 +1,50 @@
+"""What the episodes of an iteration were like, in numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from turngym.agents.trajectory import Trajectory
+from turngym.trainers.core.context import did_not_fit
+
+
+def branch_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return how many episodes branched off, how many turns they took, and how many broke; nothing without any."""
+    if not trajectories:
+        return {}
+    return {
+        "rollout/branches": float(len(trajectories)),
+        "rollout/branch_turns": float(sum(len(trajectory.turns) for trajectory in trajectories)),
+        "rollout/branch_faults": float(sum(bool(trajectory.fault) for trajectory in trajectories)),
+    }
+
+
+def timing_metrics(start: float, gathered: float, done: float, turns: int, seconds_total: float) -> dict[str, float]:
+    """Return how long the parts of an iteration took, and how many turns a second were played."""
+    return {
+        "time/rollout_seconds": gathered - start,
+        "time/update_seconds": done - gathered,
+        "time/turns_per_second": turns / max(done - start, 1e-9),
+        "time/seconds_total": seconds_total,
+    }
+
+
+def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return what the trajectories of an iteration were like; faulted ones are counted and left out of the means."""
+    whole = [trajectory for trajectory in trajectories if not trajectory.fault]
+    turns = [turn for trajectory in whole for turn in trajectory.turns]
+    count = max(len(whole), 1)
+    rewards = [trajectory.reward_sum for trajectory in whole if trajectory.turns]  # a seat may never have been asked
+    return {
+        "rollout/episodes": float(len(whole)),
+        "rollout/faults": float(len(trajectories) - len(whole)),
+        "rollout/success": sum(trajectory.success == 1 for trajectory in whole) / count,
+        "rollout/truncated": sum(trajectory.truncated for trajectory in whole) / count,
+        "rollout/context": sum(did_not_fit(trajectory) for trajectory in whole) / count,
+        "rollout/context_first": float(sum(did_not_fit(each) and not each.turns for each in whole)),
+        "rollout/reward_sum": math.fsum(rewards) / max(len(rewards), 1),
+        "rollout/turns": len(turns) / count,
+        "rollout/invalid_actions": sum(not turn.action_is_valid for turn in turns) / max(len(turns), 1),
+        "rollout/tokens": float(sum(len(turn.completion_ids) for turn in turns)),
+    }

@@ -1,0 +1,198 @@
+"""The folder of a run: what lies where, and writing that survives a kill."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from turngym.agents.episodes.evaluate import EvaluationResult, write_episodes
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import CheckpointError, RunFolderExists, UnknownName
+from turngym.storage.files import append_line, read_jsonl, write_atomic, write_json
+from turngym.storage.folders import require_folder, require_kind
+from turngym.system.locks import LOCK_FILE, FolderLock
+from turngym.trainers.records.samples import Decode, sample_of
+from turngym.trainers.settings.config import TrainConfig
+from turngym.trainers.settings.stored_config import config_from_store, config_to_store
+
+_RESERVED_BYTES = 256 * 1024
+
+
+def _require_free(path: Path) -> None:
+    require_folder(path)
+    if path.exists() and any(file.name != LOCK_FILE for file in path.iterdir()):
+        raise RunFolderExists(f"{path} exists already: pass --resume to go on with it, or another --run-dir.")
+
+
+class RunFolder:
+    """Paths and files of one run.
+
+    ``config.json``, ``metrics.jsonl`` (one line an iteration), ``tensorboard/``, ``warmup/`` and ``control/`` (models),
+    ``checkpoints/00025/``, ``evaluations/NAME.json`` and ``NAME.episodes.jsonl``, ``samples/NAME.jsonl``,
+    ``instances.json`` (hashes of the task instances that training showed), ``curve.png``, ``report.html``;
+    ``diagnosis.json`` if something stopped the run.
+
+    Args:
+        path: The folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, config: TrainConfig) -> RunFolder:
+        """Make a new folder.
+
+        Raises:
+            RunFolderExists: There is something in it already, or it is a file.
+        """
+        _require_free(path)
+        write_json(path / "config.json", config_to_store(config))
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Open the folder of an earlier run.
+
+        Raises:
+            CheckpointError: There is no run in it.
+            ConfigError: It is the folder of something else.
+        """
+        require_kind(path, "training run")
+        if not (path / "config.json").is_file():
+            raise CheckpointError(
+                f"there is no run in {path} (no config.json): pass the folder of a run, or leave out --resume."
+            )
+        return cls(path)
+
+    @classmethod
+    @contextmanager
+    def locked(cls, path: Path, config: TrainConfig | None = None) -> Iterator[RunFolder]:
+        """Give a folder that no other process writes meanwhile.
+
+        Args:
+            path: The folder.
+            config: Settings of a new run; None opens the folder of an earlier one.
+
+        Raises:
+            FolderInUse: Another process writes it.
+            RunFolderExists: There is something in the folder of a new run.
+            CheckpointError: There is no earlier run.
+        """
+        is_new = not path.exists()
+        if config is None:
+            cls.open(path)
+        else:
+            _require_free(path)
+            path.mkdir(parents=True, exist_ok=True)
+        try:
+            with FolderLock(path, "training run"):
+                yield cls.open(path) if config is None else cls.create(path, config)
+        finally:
+            if is_new:
+                with suppress(OSError):
+                    path.rmdir()  # it is kept unless it is empty
+
+    def config(self) -> TrainConfig:
+        """Return the settings of the run."""
+        try:
+            return config_from_store(json.loads((self.path / "config.json").read_text("utf8")))
+        except UnknownName:
+            raise
+        except (ValueError, TypeError, KeyError) as error:
+            raise CheckpointError(
+                f"{self.path / 'config.json'} is damaged ({error}): restore it, or start a new run."
+            ) from error
+
+    def remove_if_nothing_happened(self) -> None:
+        """Leave the folder empty if it holds nothing but its settings, so that a corrected command can use its name."""
+        if {path.name for path in self.path.iterdir()} <= {"config.json", LOCK_FILE}:
+            (self.path / "config.json").unlink(missing_ok=True)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints lie."""
+        return self.path / "checkpoints"
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Return the metrics of every iteration so far."""
+        return read_jsonl(self.path / "metrics.jsonl")
+
+    def append_metrics(self, record: Mapping[str, Any]) -> None:
+        """Add the metrics of one iteration."""
+        append_line(self.path / "metrics.jsonl", json.dumps(dict(record), sort_keys=True))
+
+    def keep_metrics(self, before_iteration: int) -> None:
+        """Drop the metrics of iterations that a resumed run will do again."""
+        kept = [record for record in self.metrics() if record["iteration"] < before_iteration]
+        write_atomic(self.path / "metrics.jsonl", "".join(json.dumps(r, sort_keys=True) + "\n" for r in kept))
+
+    def write_evaluation(self, name: str, result: EvaluationResult) -> None:
+        """Write an evaluation and its episodes."""
+        write_json(self.path / "evaluations" / f"{name}.json", result.summary())
+        write_episodes(self.path / "evaluations" / f"{name}.episodes.jsonl", result)
+
+    def evaluations(self) -> dict[str, dict[str, Any]]:
+        """Return name -> evaluation."""
+        files = sorted((self.path / "evaluations").glob("*.json"))
+        return {file.stem: json.loads(file.read_text("utf8")) for file in files}
+
+    @property
+    def diagnosis(self) -> Path:
+        """What stopped the run before its end; there is no such file where nothing did."""
+        return self.path / "diagnosis.json"
+
+    @property
+    def _reserve(self) -> Path:
+        return self.path / ".reserve"
+
+    def reserve(self) -> None:
+        """Take some room on the disk, so that a diagnosis fits on a full one."""
+        if not self._reserve.exists():
+            write_atomic(self._reserve, bytes(_RESERVED_BYTES))
+
+    def release(self) -> None:
+        """Give that room back."""
+        self._reserve.unlink(missing_ok=True)
+
+    def write_diagnosis(self, diagnosis: Mapping[str, Any]) -> None:
+        """Write why the run stopped, in the room that was kept for it."""
+        self.release()
+        write_json(self.diagnosis, dict(diagnosis))
+
+    def forget_diagnosis(self) -> None:
+        """Remove the diagnosis of a run that goes on."""
+        self.diagnosis.unlink(missing_ok=True)
+
+    def evaluated_episodes(self, name: str) -> list[dict[str, Any]]:
+        """Return the episodes of an evaluation."""
+        return read_jsonl(self.path / "evaluations" / f"{name}.episodes.jsonl")
+
+    def write_samples(
+        self,
+        name: str,
+        trajectories: Sequence[Trajectory],
+        decode: Decode | None = None,
+        advantages: Sequence[Sequence[Sequence[float]] | None] | None = None,
+    ) -> None:
+        """Write whole trajectories, for people to read; see :func:`turngym.trainers.records.samples.sample_of`."""
+        beside = [None] * len(trajectories) if advantages is None else advantages
+        samples = [sample_of(each, decode, mine) for each, mine in zip(trajectories, beside, strict=True)]
+        lines = [json.dumps(sample, ensure_ascii=False) for sample in samples]
+        write_atomic(self.path / "samples" / f"{name}.jsonl", "".join(line + "\n" for line in lines))
+
+    def samples(self) -> dict[str, list[dict[str, Any]]]:
+        """Return name -> whole trajectories."""
+        return {file.stem: read_jsonl(file) for file in sorted((self.path / "samples").glob("*.jsonl"))}
+
+    def instances(self) -> set[str]:
+        """Return the hashes of the task instances that training showed."""
+        file = self.path / "instances.json"
+        return set(json.loads(file.read_text("utf8"))) if file.exists() else set()
+
+    def write_instances(self, instances: Iterable[str]) -> None:
+        """Write the hashes of the task instances that training showed."""
+        write_json(self.path / "instances.json", sorted(instances))

@@ -1,0 +1,91 @@
+"""Whole trajectories for people to read: prompts, sampled tokens, their log-probabilities and advantages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from turngym.agents.episodes.evaluate import record_of
+from turngym.agents.trajectory import Trajectory, Turn
+from turngym.trainers.core.turn_table import usable
+
+Decode: TypeAlias = Callable[[Sequence[int]], str]
+"""From token ids to their text, special tokens included."""
+
+
+def sample_of(
+    trajectory: Trajectory, decode: Decode | None = None, advantages: Sequence[Sequence[float]] | None = None
+) -> dict[str, Any]:
+    """Return a trajectory with everything a person would look at.
+
+    A prompt that begins with the whole turn before it is kept as what it adds (``prompt_continues``), so that a
+    conversation is written once.
+
+    Args:
+        trajectory: The trajectory.
+        decode: Makes text of token ids; without it, prompts and tokens are left out.
+        advantages: Turn by turn the advantage of each sampled token, where there was training.
+    """
+    turns = []
+    before: tuple[int, ...] = ()
+    for index, turn in enumerate(trajectory.turns):
+        record: dict[str, Any] = {
+            "observation": turn.observation,
+            "completion": turn.completion,
+            "action": turn.action,
+            "reward": turn.reward,
+            "action_is_valid": turn.action_is_valid,
+            "logprobs": list(turn.logprobs),
+        }
+        if decode is not None and turn.completion_ids:
+            record.update(_texts(turn, before, decode))
+            before = turn.prompt_ids + turn.completion_ids
+        if advantages is not None:
+            record["advantages"] = [float(f"{value:.6g}") for value in advantages[index]]
+        turns.append(record)
+    whole = {**record_of(trajectory), "turns": turns, "final_observation": trajectory.final_observation}
+    if trajectory.policy:  # a seat of a game
+        whole |= {"agent": trajectory.turns[0].agent if turns else "", "role": trajectory.role}
+    return whole
+
+
+def _texts(turn: Turn, before: tuple[int, ...], decode: Decode) -> dict[str, Any]:
+    continues = bool(before) and turn.prompt_ids[: len(before)] == before
+    prompt = turn.prompt_ids[len(before) :] if continues else turn.prompt_ids
+    found: dict[str, Any] = {"prompt": decode(prompt), "tokens": [decode([token]) for token in turn.completion_ids]}
+    return {**found, "prompt_continues": True} if continues else found
+
+
+def advantages_by_turn(
+    trajectories: Sequence[Trajectory], flat: Sequence[float], trained: Sequence[Trajectory] | None = None
+) -> list[list[list[float]] | None]:
+    """Return for each trajectory, turn by turn, the advantage of each sampled token.
+
+    Args:
+        trajectories: All trajectories of an iteration.
+        flat: Advantages in the order of their turn table.
+        trained: Those of the trajectories that are in the table; every usable one unless given.
+
+    Returns:
+        None for a trajectory that was not trained on, and for all of them where ``flat`` is empty.
+
+    >>> from turngym.agents.trajectory import EpisodeSpec
+    >>> one = Trajectory(EpisodeSpec(0, 0), turns=[Turn("", "", "", logprobs=(0.0, 0.0)), Turn("", "", "")])
+    >>> broken = Trajectory(EpisodeSpec(1, 0), fault="worker died", turns=[Turn("", "", "", logprobs=(0.0,))])
+    >>> advantages_by_turn([broken, one], [0.5, -0.5])
+    [None, [[0.5, -0.5], []]]
+    """
+    in_table = usable(trajectories) if trained is None else trained
+    used = {id(trajectory) for trajectory in in_table} if len(flat) else set()
+    found: list[list[list[float]] | None] = []
+    start = 0
+    for trajectory in trajectories:
+        if id(trajectory) not in used:
+            found.append(None)
+            continue
+        mine = []
+        for turn in trajectory.turns:
+            mine.append(list(flat[start : start + len(turn.logprobs)]))
+            start += len(turn.logprobs)
+        found.append(mine)
+    return found

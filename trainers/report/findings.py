@@ -1,0 +1,279 @@
+"""What a run folder shows, in numbers: everything that its picture and its report are made from."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+
+from turngym.agents.episodes.evaluate import EvaluationResult
+from turngym.agents.intervals import Estimate, paired_difference, wilson
+from turngym.errors import TurngymError
+from turngym.trainers.records.run_folder import RunFolder
+
+Stage: TypeAlias = Literal["before", "after", "control"]
+Verdict: TypeAlias = Literal["better", "worse", "unclear"]
+Episode: TypeAlias = Mapping[str, Any]
+T = TypeVar("T")
+
+MODES = ("sampled", "greedy")
+STAGES: Mapping[Stage, str] = {"before": "warmup", "after": "final", "control": "control"}
+"""What the report calls a policy -> the first half of its evaluations' names."""
+MIN_CHANGED = 6
+"""Instances that must come out differently: with fewer, even if all of them point one way, an exact sign test stays
+above 5 % (2 * 0.5 ** 5 = 6 %), so a bootstrap interval over them claims more than they can show."""
+_DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError, TurngymError)
+
+
+@dataclass(frozen=True)
+class RunData:
+    """What could be read of a run.
+
+    Args:
+        name: Name of the run's folder.
+        config: Its settings as JSON; empty where they could not be read.
+        metrics: One record an iteration.
+        evaluations: Name -> evaluation, episodes included.
+        samples: Name -> whole trajectories.
+        instances: Hashes of the instances that training showed; None where that was not recorded.
+        missing: What is absent or damaged, a sentence each.
+    """
+
+    name: str
+    config: Mapping[str, Any]
+    metrics: Sequence[Mapping[str, Any]]
+    evaluations: Mapping[str, EvaluationResult]
+    samples: Mapping[str, Sequence[Mapping[str, Any]]]
+    instances: frozenset[str] | None
+    missing: tuple[str, ...]
+
+    def evaluation(self, stage: Stage, mode: str) -> EvaluationResult | None:
+        """Return the evaluation of a policy, None if the run has none."""
+        return self.evaluations.get(f"{STAGES[stage]}-{mode}")
+
+    @property
+    def mode(self) -> str | None:
+        """How actions were picked in the evaluations that the headline is about: sampled if both kinds serve."""
+        stages: tuple[tuple[Stage, ...], ...] = (("before", "after"), ("after",), ("before",), ("control",))
+        for wanted in stages:
+            for mode in MODES:
+                if all(self.evaluation(stage, mode) for stage in wanted):
+                    return mode
+        return None
+
+
+def read_run(folder: RunFolder) -> RunData:
+    """Read whatever there is of a run; what is absent or damaged is named, never raised."""
+    missing: list[str] = []
+
+    def part(what: str, read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except FileNotFoundError:
+            missing.append(f"{what}: not in this run.")
+        except _DAMAGE as error:
+            missing.append(f"{what}: damaged ({type(error).__name__}: {error}).")
+        return None
+
+    config = part("config.json, the settings", partial(_settings, folder))
+    metrics = part("metrics.jsonl, the metrics of every iteration", partial(_metrics, folder))
+    evaluations = {}
+    for name in (f"{stem}-{mode}" for stem in STAGES.values() for mode in MODES):
+        found = part(f"evaluation {name}", partial(_evaluation, folder, name))
+        if found is None:
+            continue
+        evaluations[name] = found
+        if not found.episodes:
+            missing.append(f"episodes of evaluation {name}: not in this run, so nothing can be paired with it.")
+    samples = part("samples, trajectories to read", partial(_samples, folder))
+    instances = part("instances.json, the instances that training showed", partial(_instances, folder))
+    name = folder.path.resolve().name
+    return RunData(name, config or {}, metrics or [], evaluations, samples or {}, instances, tuple(missing))
+
+
+def _settings(folder: RunFolder) -> dict[str, Any]:
+    return dict(json.loads((folder.path / "config.json").read_text("utf8")))
+
+
+def _metrics(folder: RunFolder) -> list[dict[str, Any]]:
+    found = folder.metrics()
+    if not found:
+        raise FileNotFoundError
+    return [dict(record) for record in found]
+
+
+def _samples(folder: RunFolder) -> dict[str, list[dict[str, Any]]]:
+    found = {
+        name: [{**record, "turns": [dict(turn) for turn in record["turns"]]} for record in records]
+        for name, records in folder.samples().items()
+        if records
+    }
+    if not found:
+        raise FileNotFoundError
+    return found
+
+
+def _instances(folder: RunFolder) -> frozenset[str]:
+    if not (folder.path / "instances.json").exists():
+        raise FileNotFoundError
+    return frozenset(folder.instances())
+
+
+def _evaluation(folder: RunFolder, name: str) -> EvaluationResult:
+    content = json.loads((folder.path / "evaluations" / f"{name}.json").read_text("utf8"))
+    episodes = tuple(folder.evaluated_episodes(name))
+    success_by_instance(episodes)  # a record without what the report needs counts as damage, here and not later
+    means = {key: Estimate(**content[key]) for key in ("success", "score", "reward_sum", "turns")}
+    return EvaluationResult(
+        env_id=str(content["env_id"]),
+        **means,
+        invalid_actions=float(content["invalid_actions"]),
+        faults=int(content["faults"]),
+        episodes=episodes,
+        context=int(content.get("context", 0)),
+    )
+
+
+def success_interval(estimate: Estimate) -> tuple[float, float]:
+    """Return the 95 % interval of a share of successes.
+
+    It is the recorded one, save where every episode came out the same: resampling then gives an interval of no width
+    however few the episodes, so Wilson's is taken instead.
+
+    >>> [round(end, 2) for end in success_interval(Estimate(0.0, 0.0, 0.0, 0.0, 20, 20, "cluster bootstrap"))]
+    [0.0, 0.16]
+    """
+    if estimate.low < estimate.high or estimate.value not in (0.0, 1.0):
+        return estimate.low, estimate.high
+    low, high = wilson(round(estimate.value * estimate.blocks), estimate.blocks)
+    return max(0.0, low), min(1.0, high)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Success of one policy less that of another, over the instances that both played.
+
+    Args:
+        estimate: The mean difference with its interval.
+        first: Mean success of the first policy over these instances.
+        second: That of the second.
+        gained: Instances where the first did better.
+        lost: Instances where it did worse.
+        unmatched: Instances that only one of them played.
+    """
+
+    estimate: Estimate
+    first: float
+    second: float
+    gained: int
+    lost: int
+    unmatched: int
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the first policy is shown to be better or worse."""
+        if self.gained + self.lost < MIN_CHANGED or self.estimate.low <= 0 <= self.estimate.high:
+            return "unclear"
+        return "better" if self.estimate.low > 0 else "worse"
+
+
+def success_by_instance(episodes: Iterable[Episode]) -> dict[str, float]:
+    """Return instance -> mean success of its episodes.
+
+    >>> success_by_instance([{"instance": "a", "success": 1}, {"instance": "a", "success": 0}])
+    {'a': 0.5}
+    """
+    found: dict[str, list[float]] = defaultdict(list)
+    for record in episodes:
+        found[str(record["instance"] or record["block_id"])].append(float(record["success"]))
+    return {instance: sum(values) / len(values) for instance, values in found.items()}
+
+
+def success_difference(first: Sequence[Episode], second: Sequence[Episode]) -> Difference | None:
+    """Return the paired difference in success, None where the two share no instance."""
+    ours, theirs = success_by_instance(first), success_by_instance(second)
+    shared = [instance for instance in ours if instance in theirs]
+    if not shared:
+        return None
+    a, b = [ours[i] for i in shared], [theirs[i] for i in shared]
+    return Difference(
+        estimate=paired_difference(a, b),
+        first=sum(a) / len(a),
+        second=sum(b) / len(b),
+        gained=sum(x > y for x, y in zip(a, b, strict=True)),
+        lost=sum(x < y for x, y in zip(a, b, strict=True)),
+        unmatched=len(ours.keys() ^ theirs.keys()),
+    )
+
+
+def difference_from(run: RunData, other: Stage, mode: str) -> Difference | None:
+    """Return the success after training less that of another policy, None where either was not evaluated."""
+    after, base = run.evaluation("after", mode), run.evaluation(other, mode)
+    return success_difference(after.episodes, base.episodes) if after and base else None
+
+
+class HeldOut(NamedTuple):
+    """How the evaluated instances relate to those of training.
+
+    Args:
+        distinct: Distinct instances over all evaluations.
+        seen: Those among them that training showed; None where training's were not recorded.
+        shown: Instances that training showed.
+    """
+
+    distinct: int
+    seen: int | None
+    shown: int | None
+
+
+def held_out(run: RunData) -> HeldOut:
+    """Compare the evaluated instances with those of training, by hash."""
+    evaluated = {
+        str(record["instance"])
+        for result in run.evaluations.values()
+        for record in result.episodes
+        if record["instance"]
+    }
+    if run.instances is None:
+        return HeldOut(len(evaluated), None, None)
+    return HeldOut(len(evaluated), len(evaluated & run.instances), len(run.instances))
+
+
+def series(metrics: Sequence[Mapping[str, Any]], key: str) -> list[tuple[int, float]]:
+    """Return iteration and value wherever a metric is recorded and finite.
+
+    >>> series([{"iteration": 0, "a": 1.0}, {"iteration": 1}, {"iteration": 2, "a": float("nan")}], "a")
+    [(0, 1.0)]
+    """
+    found = []
+    for position, record in enumerate(metrics):
+        value = record.get(key)
+        if isinstance(value, int | float) and math.isfinite(value):
+            found.append((int(record.get("iteration", position)), float(value)))
+    return found
+
+
+def turns_per_second(metrics: Sequence[Mapping[str, Any]]) -> list[tuple[int, float]]:
+    """Return iteration and environment turns a second, evaluation and updates included in the time.
+
+    >>> turns_per_second([{"iteration": 0, "turns_total": 10, "seconds_total": 5.0}])
+    [(0, 2.0)]
+    """
+    found, turns, seconds = [], 0.0, 0.0
+    for position, record in enumerate(metrics):
+        if "turns_total" not in record or "seconds_total" not in record:
+            continue
+        passed = float(record["seconds_total"]) - seconds
+        if passed > 0:
+            found.append((int(record.get("iteration", position)), (float(record["turns_total"]) - turns) / passed))
+        turns, seconds = float(record["turns_total"]), float(record["seconds_total"])
+    return found
+
+
+def as_json(difference: Difference | None) -> dict[str, Any] | None:
+    """Return a difference as a value that JSON can hold."""
+    return None if difference is None else {**asdict(difference), "verdict": difference.verdict}

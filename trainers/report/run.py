@@ -1,0 +1,36 @@
+"""The report of a training run: one HTML file that needs nothing else, and the headline for the command line.
+
+>>> from pathlib import Path
+>>> from tempfile import TemporaryDirectory
+>>> with TemporaryDirectory() as folder:
+...     headline(RunFolder(Path(folder)))["sentence"]
+'This run has no evaluation on held-out instances, so it does not show what training did.'
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from turngym.storage.files import write_atomic
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report.curve import curve_picture
+from turngym.trainers.report.findings import read_run
+from turngym.trainers.report.headline import headline
+from turngym.trainers.report.page import page
+
+__all__ = ["headline", "write_report"]
+
+
+def write_report(folder: RunFolder, target: Path | None = None) -> Path:
+    """Write the report: what the run shows in words, tables, the learning curve, and trajectories to read.
+
+    It is always written; what the folder lacks, or holds damaged, is named on the page.
+
+    Args:
+        folder: The run.
+        target: The file; ``report.html`` in the folder unless given.
+    """
+    run = read_run(folder)
+    target = target or folder.path / "report.html"
+    write_atomic(target, page(run, curve_picture(run) if run.metrics or run.evaluations else None))
+    return target

@@ -1,0 +1,278 @@
+"""The settings of a training run: one frozen dataclass, a sentence per field, checked when it is made."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from turngym.agents.models.embedded import EmbeddedConfig
+from turngym.agents.models.settings import ModelSettings
+from turngym.agents.models.vllm_config import VllmConfig
+from turngym.agents.players import AgentSettings
+from turngym.agents.prompt_text import PromptConfig
+from turngym.errors import ConfigError
+from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.settings.guards import GuardConfig
+from turngym.trainers.settings.presets import PresetName, require_preset
+from turngym.trainers.settings.supervised import SupervisedConfig
+from turngym.wrappers.wrapping import wrapping
+
+EMBEDDED = "embedded"
+_MOST_THREADS = 1024
+QUICKSTART_ENV = "turngym/Sokoban-v0"
+QUICKSTART_OPTIONS: Mapping[str, Any] = {"view": "coordinates", "max_turns": 15}
+
+
+@dataclass(frozen=True)
+class RolloutConfig:
+    """How trajectories are gathered.
+
+    Args:
+        groups: Task instances an iteration.
+        group_size: Episodes of each instance.
+        num_envs: Slots of the vector; 0 takes one for each episode of an iteration.
+        backend: Backend of the vector.
+        num_workers: Worker processes, where the backend has them; 0 lets the vector choose.
+        schedule: ``lockstep`` is reproducible to the bit, ``continuous`` never waits for the slowest environment.
+        temperature: Sampling temperature while training; above 0.
+        max_new_tokens: Longest completion.
+        format: How an action is written: tag, boxed, json or plain.
+        prompt: What goes into a prompt.
+        refresh_every: Iterations that are sampled with the same weights: 1 always takes those of now, 4 makes samples
+            up to 3 iterations stale.
+        sampler: What generates while training: ``transformers``, or ``vllm`` beside the learner in the same process.
+        vllm: How vLLM is started.
+    """
+
+    groups: int = 32
+    group_size: int = 8
+    num_envs: int = 0
+    backend: str = "sync"
+    num_workers: int = 0
+    schedule: Literal["lockstep", "continuous"] = "lockstep"
+    temperature: float = 1.0
+    max_new_tokens: int = 8
+    format: str = "tag"
+    prompt: PromptConfig = field(default_factory=lambda: PromptConfig(instructions=False))
+    refresh_every: int = 1
+    sampler: Literal["transformers", "vllm"] = "transformers"
+    vllm: VllmConfig = field(default_factory=lambda: VllmConfig(gpu_memory_utilization=0.4))
+
+    def __post_init__(self) -> None:
+        for name in ("groups", "group_size", "max_new_tokens", "refresh_every"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.temperature <= 0:
+            raise ConfigError(f"training samples, so temperature must be above 0, got {self.temperature}.")
+        if self.sampler not in ("transformers", "vllm"):
+            raise ConfigError(f"sampler must be 'transformers' or 'vllm', got {self.sampler!r}.")
+        if self.sampler == "vllm" and self.refresh_every > 1:
+            raise ConfigError("vLLM is given the weights of now: leave out refresh_every, or sample with transformers.")
+        if self.sampler == "vllm" and self.vllm.tensor_parallel_size > 1:
+            raise ConfigError("weights are handed to vLLM in one process: train with tensor_parallel_size 1.")
+        if self.num_envs < 0 or self.num_workers < 0:
+            raise ConfigError("num_envs and num_workers must be 0 (automatic) or more.")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """How the policy is evaluated on instances that training never shows.
+
+    Args:
+        episodes: Distinct held-out instances.
+        every: Iterations between evaluations on the dev split, which make the learning curve; 0 for none.
+        curve_episodes: Distinct dev instances of each point of the curve.
+    """
+
+    episodes: int = 200
+    every: int = 40
+    curve_episodes: int = 100
+
+    def __post_init__(self) -> None:
+        if self.episodes < 0 or self.every < 0 or self.curve_episodes < 1:
+            raise ConfigError("evaluation episodes and every must be 0 or more, curve_episodes at least 1.")
+
+
+@dataclass(frozen=True)
+class SelfPlayConfig:
+    """Who plays with the learner in games between seats; environments with one agent do not read this.
+
+    Args:
+        opponents: Drawn for every group of games: ``self`` gives all seats to the learner, ``past:N`` gives the other
+            side to one of its N newest frozen selves, any other text names a player of the game, such as ``random``.
+        freeze_every: Iterations between frozen selves.
+        demonstrator: Player whose games the warm-up imitates; ``random`` teaches how to answer and not what.
+        evaluation_opponents: Players that evaluations play against, every side once per seed; the first one is the
+            one that the report shows.
+    """
+
+    opponents: tuple[str, ...] = ("self",)
+    freeze_every: int = 20
+    demonstrator: str = "random"
+    evaluation_opponents: tuple[str, ...] = ("random",)
+
+    def __post_init__(self) -> None:
+        for name in ("opponents", "evaluation_opponents"):
+            if not getattr(self, name):
+                raise ConfigError(f"{name} must name at least one player, got none.")
+        for opponent in self.opponents:
+            kind, sign, count = opponent.partition(":")
+            if kind == "past" and not (sign and count.isdecimal() and int(count) > 0):
+                raise ConfigError(f"past selves are written past:N with N of at least 1, got {opponent!r}.")
+        if self.freeze_every < 1:
+            raise ConfigError(f"freeze_every must be at least 1, got {self.freeze_every}.")
+
+    @property
+    def num_past(self) -> int:
+        """How many frozen selves are needed at once."""
+        return max([int(name.partition(":")[2]) for name in self.opponents if name.startswith("past:")], default=0)
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training run; the defaults are those of the preset ``quickstart``, made for the embedded model.
+
+    ``with_preset`` of ``turngym.trainers.settings.presets`` gives the settings that another model needs.
+
+    Args:
+        env: Id of the environment, or of a game between seats, which is then learnt by self-play.
+        env_options: Options of the environment.
+        wrappers: Put around the environment, the first innermost, each written as in ``history:k=4``.
+        algorithm: Name of the algorithm, or ``module:Class`` or ``path/to/file.py:Class``; parts may be joined, as in
+            ``grpo+epo``.
+        algorithm_options: Part of the algorithm -> its settings that differ from the defaults.
+        reward_model: What else rewards turns, with its options: ``progrm``, ``spa:path=FOLDER``, ``milestones`` or
+            ``otc:most_calls=8``; empty for the environment's rewards alone.
+        model: ``embedded``, a model folder, a hub name, or a GGUF file.
+        preset: What the settings that depend on the model start from: ``quickstart``, ``small`` (up to 1B, one GPU),
+            ``lora`` or ``large``. The command line picks one by the model's size unless it is given.
+        preset_reason: Why that one was picked.
+        iterations: Cycles of rollouts followed by updates.
+        max_seconds: Stop training after that time, between iterations; 0 for no limit.
+        max_environment_turns: Stop training after that many turns, between iterations; 0 for no limit.
+        seed: Seed of everything.
+        threads: Threads of torch; 0 leaves torch's own choice.
+        control: Train a second copy of the warm start for the same time on the same demonstrations, supervised.
+        checkpoint_every: Iterations between checkpoints; the last one is always kept.
+        lora_rank: Train low-rank adapters of that rank instead of all weights; 0 trains all.
+        lora_alpha: Weight of the adapters, which is divided by their rank; 0 takes twice the rank.
+        dtype: Format of the weights. With float16 or bfloat16 an optimiser loses small updates: with adapters only.
+        device: Where the model lies: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
+        embedded: Size of the embedded model.
+        warmup: Supervised learning before training.
+        rollout: How trajectories are gathered.
+        update: How weights are updated.
+        evaluation: How the policy is evaluated.
+        self_play: Who plays with the learner in games between seats.
+        guards: When the run warns and when it stops.
+        track: A service that metrics go to besides the run folder: ``wandb`` or ``trackio``.
+    """
+
+    env: str = QUICKSTART_ENV
+    env_options: Mapping[str, Any] = field(default_factory=lambda: dict(QUICKSTART_OPTIONS))
+    wrappers: tuple[str, ...] = ()
+    algorithm: str = "gigpo"
+    algorithm_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reward_model: str = ""
+    model: str = EMBEDDED
+    preset: PresetName = "quickstart"
+    preset_reason: str = field(default="", compare=False)
+    iterations: int = 240
+    max_seconds: float = 300.0
+    max_environment_turns: int = 0
+    seed: int = 0
+    threads: int = 1
+    control: bool = True
+    checkpoint_every: int = 40
+    lora_rank: int = 0
+    lora_alpha: int = 0
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    device: str = "auto"
+    embedded: EmbeddedConfig = field(default_factory=EmbeddedConfig)
+    warmup: SupervisedConfig = field(default_factory=lambda: SupervisedConfig(epochs=18))
+    rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    update: UpdateConfig = field(default_factory=lambda: UpdateConfig(minibatches=4))
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
+    guards: GuardConfig = field(default_factory=GuardConfig)
+    track: Literal["none", "wandb", "trackio"] = "none"
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "max_seconds", "max_environment_turns", "threads", "lora_rank", "lora_alpha"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}.")
+        if self.threads > _MOST_THREADS:
+            raise ConfigError(f"threads must be at most {_MOST_THREADS}, got {self.threads}: take one for each core.")
+        require_preset(self.preset)
+        wrapping(*self.wrappers)  # one that cannot be read is told at once
+        if self.dtype not in ("float32", "bfloat16", "float16"):
+            raise ConfigError(f"dtype must be float32, bfloat16 or float16, got {self.dtype!r}.")
+        if self.dtype != "float32" and not self.lora_rank:
+            raise ConfigError(
+                f"an optimiser on weights in {self.dtype} loses small updates: pass --lora-rank, whose adapters are "
+                "float32, or --dtype float32."
+            )
+        if self.checkpoint_every < 1:
+            raise ConfigError(f"checkpoint_every must be at least 1, got {self.checkpoint_every}.")
+
+    def agent_settings(self, temperature: float | None = None) -> AgentSettings:
+        """Return the settings of the agent that plays with the policy."""
+        return AgentSettings(
+            seed=self.seed,
+            format=self.rollout.format,
+            temperature=self.rollout.temperature if temperature is None else temperature,
+            max_new_tokens=self.rollout.max_new_tokens,
+            prompt=dataclasses.asdict(self.rollout.prompt),
+        )
+
+    def model_settings(self, stage: str) -> ModelSettings:
+        """Return what the folder of a model of this run says about how it was trained.
+
+        Args:
+            stage: ``trained``, ``warm-up`` or ``control``.
+        """
+        return ModelSettings(
+            env=self.env,
+            env_options=dict(self.env_options),
+            wrappers=self.wrappers,
+            format=self.rollout.format,
+            max_new_tokens=self.rollout.max_new_tokens,
+            temperature=self.rollout.temperature,
+            prompt=dataclasses.asdict(self.rollout.prompt),
+            stage=stage,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the settings as a value that JSON can hold."""
+        return dataclasses.asdict(self)
+
+
+_NESTED: Mapping[str, type[Any]] = {
+    "embedded": EmbeddedConfig,
+    "warmup": SupervisedConfig,
+    "update": UpdateConfig,
+    "evaluation": EvaluationConfig,
+}
+
+
+def config_from_json(content: Mapping[str, Any]) -> TrainConfig:
+    """Return the settings that ``as_json`` wrote.
+
+    >>> config_from_json(TrainConfig(seed=3).as_json()) == TrainConfig(seed=3)
+    True
+    """
+    values = dict(content)
+    for name, kind in _NESTED.items():
+        values[name] = kind(**values[name])
+    rollout = dict(values["rollout"])
+    rollout["prompt"] = PromptConfig(**rollout["prompt"])
+    if "vllm" in rollout:
+        rollout["vllm"] = VllmConfig(**rollout["vllm"])
+    values["rollout"] = RolloutConfig(**rollout)
+    values["guards"] = GuardConfig(**values.get("guards", {}))
+    values["wrappers"] = tuple(values.get("wrappers", ()))
+    chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.get("self_play", {}).items()}
+    values["self_play"] = SelfPlayConfig(**chosen)
+    return TrainConfig(**values)

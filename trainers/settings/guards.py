@@ -1,0 +1,127 @@
+"""Guards of a run: what its metrics must not do for long, and what happens to rewards that are no numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from turngym.errors import ConfigError, DivergenceError
+from turngym.trainers.core.finite import BadReward
+
+FAULTS, DIVERGENCE = "faults", "divergence"
+
+
+@dataclass(frozen=True)
+class GuardConfig:
+    """When a run warns, and when it stops.
+
+    Args:
+        bad_reward: What happens if an environment gives a reward that is not finite: ``stop`` the run, or ``drop`` the
+            episode as a faulted one and count it.
+        max_faulty_iterations: Stop after that many iterations in a row without a single whole episode; 0 never does.
+        on_divergence: Whether the limits below ``warn`` or ``stop``.
+        patience: For how many iterations in a row a limit must be broken.
+        min_entropy: Limit for ``policy/entropy_sampled`` from below, in nats a token; 0 for none.
+        max_ratio: Limit for ``policy/ratio_max``; 0 for none.
+        max_kl: Limit for ``policy/kl_sampler``, in nats a token; 0 for none.
+        reward_drop: The mean reward of four times ``patience`` iterations may lie that share of the range of all
+            iterations below its best; 0 for no limit.
+    """
+
+    bad_reward: BadReward = "stop"
+    max_faulty_iterations: int = 3
+    on_divergence: Literal["warn", "stop"] = "warn"
+    patience: int = 5
+    min_entropy: float = 0.001
+    max_ratio: float = 1000.0
+    max_kl: float = 1.0
+    reward_drop: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name, known in (("bad_reward", ("stop", "drop")), ("on_divergence", ("warn", "stop"))):
+            if getattr(self, name) not in known:
+                raise ConfigError(f"{name} must be one of {', '.join(known)}; got {getattr(self, name)!r}.")
+        for name, least in (("max_faulty_iterations", 0), ("patience", 1)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
+        for name in ("min_entropy", "max_ratio", "max_kl", "reward_drop"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ConfigError(
+                    f"{name} must be 0 (no limit) or a finite number above it, got {getattr(self, name)}."
+                )
+
+
+class Watchdog:
+    """Looks at the metrics of one iteration after the other.
+
+    Args:
+        config: When to warn, and when to stop.
+    """
+
+    def __init__(self, config: GuardConfig) -> None:
+        self.config = config
+        self._broken: dict[str, int] = {}  # limit -> iterations in a row
+        self._rewards: list[float] = []
+        self._best = float("-inf")
+        self._faulty = 0
+
+    def look(self, record: Mapping[str, Any]) -> list[str]:
+        """Return the warnings that an iteration gives rise to, each once until its limit is kept again.
+
+        Raises:
+            DivergenceError: A limit is broken that stops the run.
+        """
+        self._count_faults(record)
+        found = {}
+        for name, words in self._limits(record).items():
+            self._broken[name] = self._broken.get(name, 0) + 1 if words else 0
+            if words and self._broken[name] == (1 if name == "reward_drop" else self.config.patience):
+                found[name] = words
+        if found and self.config.on_divergence == "stop":
+            raise DivergenceError("; ".join(found.values()) + ".", DIVERGENCE, {"limits": sorted(found)})
+        return list(found.values())
+
+    def _count_faults(self, record: Mapping[str, Any]) -> None:
+        is_faulty = record.get("rollout/episodes") == 0 and record.get("rollout/faults", 0) > 0
+        self._faulty = self._faulty + 1 if is_faulty else 0
+        if 0 < self.config.max_faulty_iterations <= self._faulty:
+            raise DivergenceError(
+                f"every episode of {self._faulty} iterations in a row broke: look at the faults of the environment.",
+                FAULTS,
+            )
+
+    def _limits(self, record: Mapping[str, Any]) -> dict[str, str]:
+        """Return for each limit what is wrong with it, empty where nothing is."""
+        limits, patience = self.config, self.config.patience
+        found = {"min_entropy": "", "max_ratio": "", "max_kl": "", "reward_drop": self._reward_collapse(record)}
+        entropy = record.get("policy/entropy_sampled")
+        if entropy is not None and entropy < limits.min_entropy:
+            found["min_entropy"] = (
+                f"the entropy has collapsed: {entropy:.2g} nats a token, below {limits.min_entropy:g} for {patience} "
+                "iterations in a row"
+            )
+        for name, metric, what in (
+            ("max_ratio", "policy/ratio_max", "importance ratios explode: the largest is"),
+            ("max_kl", "policy/kl_sampler", "the policy runs away from its samples: the divergence is"),
+        ):
+            limit, value = getattr(limits, name), record.get(metric)
+            if limit and value is not None and value > limit:
+                found[name] = f"{what} {value:.3g}, above {limit:g} for {patience} iterations in a row"
+        return found
+
+    def _reward_collapse(self, record: Mapping[str, Any]) -> str:
+        reward = record.get("rollout/reward_sum")
+        if reward is None or not self.config.reward_drop or not record.get("rollout/episodes"):
+            return ""
+        self._rewards.append(float(reward))
+        window = 4 * self.config.patience
+        recent = self._rewards[-window:]
+        if len(recent) < window:
+            return ""
+        mean = sum(recent) / len(recent)
+        self._best = max(self._best, mean)
+        spread = max(self._rewards) - min(self._rewards)
+        if self._best - mean <= self.config.reward_drop * spread or not spread:
+            return ""
+        return f"the reward has collapsed: {mean:.3g} on average of {len(recent)} iterations, after {self._best:.3g}"
