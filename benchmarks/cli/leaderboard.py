@@ -24,7 +24,7 @@ from turngym.storage.folders import require_file
 from turngym.system.limited import LimitedProcess
 from turngym.terminal.output import print_json
 from turngym.text import printable
-from turngym.trainers.wording import counted
+from turngym.trainers.core.wording import counted
 
 _DEFAULT = Path("leaderboard.html")
 

@@ -16,7 +16,7 @@ from turngym.benchmarks.verification.verify import Verification, verify_submissi
 from turngym.errors import ConfigError
 from turngym.terminal.output import print_json
 from turngym.text import printable
-from turngym.trainers.wording import counted
+from turngym.trainers.core.wording import counted
 
 SCHEMA = 1
 """Version of what ``--json`` prints."""
