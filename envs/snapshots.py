@@ -148,7 +148,7 @@ class SnapshotEnv(RenamedHooks, Configured, gymnasium.Env[ObsT, str], ABC):
             raise ConfigError(f"restore() of {self.env_id} got bytes that are no snapshot of turngym.") from error
         if not is_ours:
             raise ConfigError(f"this snapshot belongs to {told}, not to {expected[1]} with {expected[2]}.")
-        return cast("dict[str, Any]", content)
+        return {**content, "env_id": self.env_id}  # where the class is now
 
 
 def require_same_content(restored: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -75,7 +75,8 @@ def test_a_renamed_class_is_found_under_its_old_name(module: str, old: str, new:
 def test_a_snapshot_that_names_a_module_that_has_moved_is_restored() -> None:
     env = ContextualBandit()
     env.reset(seed=1)
-    place, old = "turngym.envs.textgames.bandit.contextual", "turngym.envs.textgames.bandit.contextual"
+    place = "turngym.envs.textgames.bandit.contextual"
+    old = place.replace("bandit.", "bandit_")
     saved = env.snapshot()
     assert f'"{place}:ContextualBandit"'.encode() in saved
     written_before = saved.replace(place.encode(), old.encode())
