@@ -76,7 +76,11 @@ def test_an_interrupt_outside_of_the_iterations_goes_on_too(
     def interrupt(*args: object, **more: object) -> None:
         raise KeyboardInterrupt
 
-    place = "trainers.sft.SupervisedLearner.run_epoch" if moment == "warm-up" else "trainers.job._Job.evaluate_all"
+    place = (
+        "trainers.loop.sft.SupervisedLearner.run_epoch"
+        if moment == "warm-up"
+        else "trainers.loop.job._Job.evaluate_all"
+    )
     words = ["train", "--no-control", "--env-options", "view=coordinates", "max_turns=3", "max_moves=2"]
     sizes = {**OPTIONS, "warmup.demonstrations": "4", "warmup.epochs": "1", "iterations": "2"}
     del sizes["env"]

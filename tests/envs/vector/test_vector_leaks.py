@@ -30,7 +30,7 @@ Make = Callable[..., TextVectorEnv]
 @pytest.fixture(autouse=True)
 def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("thread", "process"):
-        monkeypatch.setattr(f"turngym.envs.vector.{module}._CLOSE_SECONDS", 0.3)
+        monkeypatch.setattr(f"turngym.envs.vector.backends.{module}._CLOSE_SECONDS", 0.3)
 
 
 @pytest.fixture
