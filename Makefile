@@ -262,7 +262,7 @@ integration-openenv: .venvs/openenv
 	PYTHONPATH=$(CURDIR)/.venvs/openenv $(PYTEST) -q -m integration tests/trainers/integrations/test_openenv_live.py
 
 integration-vllm: $(VLLM_DONE)
-	$(call ISOLATED,$(VLLM)) tests/agents/test_vllm*.py tests/benchmarks/cli/test_vllm*.py tests/trainers/test_vllm*.py
+	$(call ISOLATED,$(VLLM)) tests/agents/models/test_vllm*.py tests/benchmarks/cli/test_vllm*.py tests/trainers/loop/test_vllm*.py
 
 integration-scienceworld: .venvs/scienceworld
 	PYTHONPATH=$(CURDIR)/.venvs/scienceworld $(PYTEST) -q -m integration tests/envs/textworlds/test_scienceworld.py

@@ -19,7 +19,7 @@ from turngym.errors import ConfigError
 from turngym.trainers import Critic, PreparedBatch, build, prepare
 
 torch.set_num_threads(1)
-PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "loop.md").read_text("utf8")
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "loop.md").read_text("utf8")
 
 
 def test_the_loop_of_the_page_equals_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.engine.prepared import prepare
 
 torch.set_num_threads(1)
-PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "signal.md").read_text("utf8")
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "signal.md").read_text("utf8")
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ def test_a_line_that_does_not_fit_is_not_written_by_halves(whole: list[dict[str,
         capture_output=True,
         text=True,
         timeout=300,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "support")},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "support")},
     )
     assert done.returncode == 3, done.stderr
     assert "File too large" in done.stdout and resource.RLIMIT_FSIZE >= 0

@@ -34,7 +34,7 @@ OPTIONS = {
 def turngym_train(folder: Path, *words: str) -> "subprocess.Popen[str]":
     options = [word for name, value in OPTIONS.items() for word in (f"--{name}", value)]
     command = [sys.executable, "-m", "turngym", "train", "--no-control", *options, "--run-dir", str(folder), *words]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "support")}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "support")}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 

@@ -29,7 +29,7 @@ from turngym.trainers.settings.presets import (
     with_preset,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 QWEN = {
     "architectures": ["Qwen2ForCausalLM"],
     "model_type": "qwen2",

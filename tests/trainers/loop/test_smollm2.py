@@ -14,7 +14,7 @@ from turngym.agents.trajectory import EpisodeSpec
 from turngym.envs.vector import make_vec
 
 pytestmark = pytest.mark.integration
-FOLDER = Path(__file__).parents[2] / ".venvs" / "smollm2"
+FOLDER = Path(__file__).parents[3] / ".venvs" / "smollm2"
 
 
 @pytest.fixture(scope="module")
