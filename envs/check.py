@@ -17,12 +17,12 @@ from turngym.envs.core import TextEnv
 from turngym.errors import ConfigError, TurngymError
 
 SHOWN = 3
-"""Findings of one rule that are kept."""
+"""Maximum number of findings kept per rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one rule.
+    """The result of one rule.
 
     Args:
         rule: The rule.
@@ -119,14 +119,14 @@ class Report:
 
 
 def explained(result: Result) -> str:
-    """Return a broken rule as text that teaches: the promise, what was seen, why it matters, how to mend it."""
+    """Explain a broken rule: the promise, what was seen, why it matters, how to fix it."""
     rule = result.rule
     seen = "\n".join(f"        seen: {finding}" for finding in result.findings)
     return f"{rule.name}: {rule.promise}\n{seen}\n        why:  {rule.why}\n        mend: {rule.mend}"
 
 
 class CheckFailed(TurngymError, AssertionError):
-    """An environment breaks its promises.
+    """An environment breaks one or more rules.
 
     Args:
         report: All that was found.
@@ -160,12 +160,12 @@ def check(
         seed: First of the seeds that are tried; a failure repeats with the same seed.
         episodes: How many episodes most rules play, at least 1.
         options: Options of the constructor.
-        in_process: Whether to do without other processes: faster, and blind to what only another process shows.
+        in_process: Whether to use no other processes: faster, but misses what only another process shows.
         on_start: Called with each rule before it is judged.
         on_result: Called with each result as soon as there is one.
 
     Raises:
-        CheckFailed: Something is wrong; the message lists everything that was found and how to mend it.
+        CheckFailed: Something is wrong; the message lists everything that was found and how to fix it.
         UnknownName: There is no environment of that name.
         ConfigError: It is no :class:`TextEnv`, or it cannot be made again.
 
@@ -194,7 +194,7 @@ def _nothing(_: Any) -> None:
 
 
 def _cannot_be_made(case: Case) -> str:
-    """Return why no copy can be made, empty if one can; refuse what is no :class:`TextEnv`."""
+    """Return why no copy can be made, empty if one can; raise for anything but a :class:`TextEnv`."""
     try:
         found = case.env.unwrapped
     except TurngymError:
@@ -236,7 +236,7 @@ def _judge(
 
 
 def _judged(case: Case, rule: Rule) -> Result:
-    """Return what one rule finds; what it raises is a finding too."""
+    """Return the findings of one rule; an exception is a finding too."""
     try:
         found = list(dict.fromkeys(rule.test(case)))
     except Skipped as reason:

@@ -1,7 +1,7 @@
 """The contract of a single-agent environment: a Gymnasium environment whose actions are text.
 
-A subclass states the rules in a handful of small methods; this base class keeps the promises that hold everywhere:
-call order, turn limit, the info table, splits, snapshots.
+A subclass states the rules in a few small methods; this base class handles what is common to all environments: call
+order, turn limit, the info table, splits, snapshots.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ InstanceT = TypeVar("InstanceT")
 
 _MAX_DRAWS = 10_000
 LONGEST_ACTION = 100_000
-"""Characters of an action that any environment or game reads."""
+"""Maximum length of an action, in characters."""
 
 
 class Outcome(NamedTuple, Generic[ObsT]):
-    """What one action led to.
+    """The result of one action.
 
     Args:
         observation: What the agent sees next; only what is new.
@@ -50,7 +50,7 @@ class Outcome(NamedTuple, Generic[ObsT]):
 
 
 def too_long(action: str, longest: int) -> str:
-    """Return the answer to an action of too many characters.
+    """Return the answer to an action that is too long.
 
     >>> too_long("x" * 1_000_000, LONGEST_ACTION)
     'The action has 1,000,000 characters, and at most 100,000 are read: write a shorter one.'
@@ -59,7 +59,7 @@ def too_long(action: str, longest: int) -> str:
 
 
 def _place_of(kind: type) -> str:
-    """Return the module that a class is from: the package that exports it, or the name of a file of one's own."""
+    """Return the module of a class: the package that exports it, or the name of the user's file."""
     module = kind.__module__
     package, _, last = module.rpartition(".")
     if module.startswith("turngym.") and last in ("env", "game"):
@@ -71,27 +71,28 @@ def _place_of(kind: type) -> str:
 
 
 class TextEnv(SnapshotEnv[ObsT]):
-    """A turn-based environment that answers text with text.
+    """A turn-based environment whose actions and observations are text.
 
     A subclass states its rules by overriding hooks. Three are enough for a small game:
 
-    - ``initial_state(generator)`` draws an instance; the value is kept in ``self.state``, and all of it must be JSON.
-    - ``observation()`` is what the agent sees in ``self.state``.
+    - ``initial_state(generator)`` samples an instance; the value is kept in ``self.state`` and must be
+      JSON-serialisable.
+    - ``observation()`` returns what the agent sees of ``self.state``.
     - ``apply_action(action)`` takes any text at all, changes ``self.state`` and returns an :class:`Outcome`.
 
-    These have defaults to start with:
+    These have defaults:
 
     - ``anchor()``: canonical text of what the agent can know; by default its observation.
     - ``legal_actions()``, ``progress()``, ``score()``, ``render_text()``, ``tasks()``, ``expert_action()`` and
       ``resample_hidden()``: what else there is to say.
 
-    An environment that keeps its state in attributes of its own, or has named tasks, overrides ``begin(task)`` in place
+    An environment that keeps its state in attributes of its own, or has named tasks, overrides ``begin(task)`` instead
     of ``initial_state``, and ``save_state()`` and ``load_state(state)`` with it. All randomness comes from
     ``self.np_random``, the argument of ``initial_state``. Names with a leading underscore belong to this class.
 
     Args:
         max_turns: Turns after which an unfinished episode is truncated, at least 1.
-        split: Which share of the instances to draw from: ``"train"``, ``"dev"`` or ``"test"``.
+        split: Which share of the instances to sample from: ``"train"``, ``"dev"`` or ``"test"``.
         env_id: The registered id; filled in by ``gymnasium.make``.
         render_mode: ``"ansi"`` or None.
 
@@ -129,14 +130,14 @@ class TextEnv(SnapshotEnv[ObsT]):
     _require = RenamedAttribute("require")
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  (gymnasium declares it so)
     state: JSONValue = None
-    """What the environment keeps of an episode, unless it overrides ``save_state`` and ``load_state``."""
+    """State of the episode, unless the environment overrides ``save_state`` and ``load_state``."""
     instructions: str = ""
-    """Rules and answer format, once, for the system prompt."""
+    """Rules and answer format, for the system prompt."""
     finite_instances: int | None = None
-    """How many instances exist, where that is too few for splits; then every split draws from all of them."""
+    """Number of instances, where that is too few for splits; every split then samples from all of them."""
     splits: ClassVar[tuple[str, ...]] = SPLITS
     longest_action: ClassVar[int] = LONGEST_ACTION
-    """Characters of an action that are read; a longer one is an invalid action, and the rules never see it."""
+    """Maximum length of an action; a longer one is invalid, and the rules never see it."""
 
     @classmethod
     def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
@@ -189,7 +190,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         """Set up a new instance, store its canonical text in ``self.instance``, return the first observation.
 
         Args:
-            task: Name or index of an instance; None draws one.
+            task: Name or index of an instance; None samples one.
         """
         if task is not None:
             raise ConfigError(
@@ -214,10 +215,10 @@ class TextEnv(SnapshotEnv[ObsT]):
     def load_state(self, state: JSONValue) -> None:
         """Restore what ``save_state`` returned."""
         self.state = state
-        self.observation()  # a damaged state has to be noticed now, not some turns later
+        self.observation()  # detect a damaged state now, not some turns later
 
     def refuse_long_action(self, action: str) -> Outcome[ObsT]:
-        """Answer an action of more than ``longest_action`` characters: a turn in which nothing happens."""
+        """Answer an action of more than ``longest_action`` characters; the turn changes nothing."""
         words = too_long(action, self.longest_action)
         last = self._observation
         return Outcome(
@@ -229,7 +230,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         return ()
 
     def progress(self) -> float:
-        """Return the share of the task that is done, nan if unknown; computed from what the agent can know."""
+        """Return the completed share of the task, nan if unknown; computed only from what the agent can know."""
         return float("nan")
 
     def score(self) -> float:
@@ -237,7 +238,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         return float(self._success == 1)
 
     def turn_columns(self) -> Mapping[str, float | str]:
-        """Return named numbers and texts about the turn just taken, for training methods; none by default."""
+        """Return named numbers and texts about the last turn, for training methods; none by default."""
         return {}
 
     def render_text(self) -> str:
@@ -253,7 +254,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         raise ConfigError(f"{self.env_id} has no solver, so there is no expert action.")
 
     def resample_hidden(self) -> bool:
-        """Replace what the agent cannot know by something else that fits all it has seen.
+        """Resample hidden facts so that they still fit everything the agent has seen.
 
         Returns:
             Whether anything changed; False where nothing is hidden. The checker uses this to find leaks.
@@ -264,13 +265,13 @@ class TextEnv(SnapshotEnv[ObsT]):
         """Return the names of the instances where there is a data set; empty for procedural environments."""
         return ()
 
-    # The promises, kept here.
+    # Provided by this class.
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ObsT, dict[str, Any]]:
         """Begin a new episode.
 
         Args:
-            seed: Seeds ``self.np_random``; None goes on with the generator as it is.
+            seed: Seeds ``self.np_random``; None continues with the current generator.
             options: ``{"task": name or index}`` picks an instance where there is a data set.
 
         Returns:
@@ -281,7 +282,7 @@ class TextEnv(SnapshotEnv[ObsT]):
             if key != "task":
                 raise ConfigError(f"reset of {self.env_id} got the option {key!r}. {nearest(key, ['task'])}")
         super().reset(seed=seed)
-        self._running = False  # until the new episode stands
+        self._running = False  # until the new episode has begun
         self.turn = 0
         self._success = -1
         self._action_is_valid = True
@@ -292,11 +293,11 @@ class TextEnv(SnapshotEnv[ObsT]):
         return self._observation, self._info()
 
     def step(self, action: str) -> tuple[ObsT, float, bool, bool, dict[str, Any]]:
-        """Take one turn. Any text is accepted; one that is not understood is answered, never raised.
+        """Take one turn. Any text is accepted; invalid actions are answered, never raised.
 
         Raises:
             EpisodeOver: The episode has ended or has not begun.
-            TypeError: The action is no text.
+            TypeError: The action is not a ``str``.
         """
         if not self._running:
             state = "has ended" if self._success >= 0 else "has not begun"
@@ -334,7 +335,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         return info
 
     def render(self) -> str | None:
-        """Return the current picture as text, or None without a render mode."""
+        """Render the current state as text; None without a render mode."""
         if self.render_mode != "ansi":
             return None
         return "" if self._observation is None else self.render_text()
@@ -347,7 +348,7 @@ class TextEnv(SnapshotEnv[ObsT]):
     # Tools for subclasses.
 
     def draw(self, generate: Callable[[np.random.Generator], InstanceT], text: Callable[[InstanceT], str]) -> InstanceT:
-        """Draw instances until one belongs to ``self.split``; store its canonical text."""
+        """Sample instances until one belongs to ``self.split``; store its canonical text."""
         for _ in range(_MAX_DRAWS):
             instance = generate(self.np_random)
             self.instance = text(instance)

@@ -12,10 +12,10 @@ _METHODS = FunctionType, staticmethod, classmethod
 
 
 class RenamedHooks:
-    """Base of classes whose hooks have got other names.
+    """Base of classes whose hooks have been renamed.
 
     Names are resolved once, when a subclass is created: each hook is then in the class under both names, so that
-    calls through ``super()`` reach it either way, and a call costs what it always did.
+    calls through ``super()`` work with either name, and calls have no overhead.
 
     >>> class Base(RenamedHooks):
     ...     old_hooks = {"_shown": "observation"}
@@ -59,7 +59,7 @@ def _level_of_class() -> int:
 
 
 def _resolve(cls: type, old: str, new: str) -> bool:
-    """Make a hook that ``cls`` brings available under both names; return whether it has the old one."""
+    """Make a hook that ``cls`` defines available under both names; return whether it uses the old one."""
     for kind in cls.__mro__:
         own = vars(kind)
         if isinstance(own.get(new), _METHODS):
@@ -78,10 +78,10 @@ def _resolve(cls: type, old: str, new: str) -> bool:
 
 
 class RenamedAttribute:
-    """Stands under the old name of an attribute or method that subclasses use, and warns.
+    """Descriptor for the old name of an attribute or method that subclasses use; warns on access.
 
     Args:
-        name: The name that it has now.
+        name: The new name.
     """
 
     def __init__(self, name: str) -> None:

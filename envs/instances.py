@@ -30,7 +30,7 @@ def split_of(instance: str) -> Split:
 
 
 def canonical_text(value: JSONValue) -> str:
-    """Return the one text of a value that JSON can hold.
+    """Return the canonical text of a JSON value.
 
     >>> canonical_text({"secret": 7, "low": 0})
     '{"low": 0, "secret": 7}'

@@ -1,4 +1,4 @@
-"""Adapters of environments that others wrote for other interfaces, their faults contained."""
+"""Adapters for third-party environments with other interfaces; their faults are contained."""
 
 from turngym.envs.registration import Spec
 

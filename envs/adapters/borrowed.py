@@ -1,7 +1,6 @@
-"""Importing and making foreign games without their side effects: downloads, prints, log settings.
+"""Importing and creating third-party games without their side effects: downloads, prints, log settings.
 
-What is exchanged for the length of a block is global: enter such blocks inside of ``GlobalRandom.lent()``, whose lock
-keeps them apart.
+These context managers patch global state: use them inside ``GlobalRandom.lent()``, whose lock keeps them apart.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def no_downloads() -> Iterator[None]:
 
 
 def mute(package: str) -> None:
-    """Let the loaded modules of a package print nothing; nobody else's printing changes."""
+    """Silence ``print`` in the loaded modules of a package, and nowhere else."""
     for name, module in list(sys.modules.items()):
         if name == package or name.startswith(package + "."):
             vars(module)["print"] = lambda *_, **__: None
@@ -65,7 +64,7 @@ def mute(package: str) -> None:
 
 @contextlib.contextmanager
 def made_for(feature: str, what: str) -> Iterator[None]:
-    """Run a block that makes a foreign game, and say in words why it cannot be made.
+    """Run a block that creates a third-party game, and turn its errors into readable ones.
 
     Raises:
         MissingExtra: It needs word lists that are not on this machine.

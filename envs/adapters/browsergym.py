@@ -1,8 +1,8 @@
 """Any task of BrowserGym (Le Sellier de Chezelles et al. 2024) as a :class:`TextEnv`.
 
-What is contained: BrowserGym starts browsers that a machine may not have, knows no turn limit and no text observation,
-reports a bad action in a field of the observation, keeps a browser that has broken, and lets the agent open and
-upload any file of the machine.
+What the adapter fixes: BrowserGym starts browsers that may not be installed, has no turn limit and no text observation,
+reports a bad action in a field of the observation, keeps a broken browser, and lets the agent open and upload any local
+file.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class BrowserGym(ReplayedEnv):
 
     Pages, goals, rewards and actions are BrowserGym's. An observation is its accessibility tree as text, after the goal
     at first and after the addresses of the tabs where there are several; an action is one of its calls, such as
-    ``click('13')``. An action that it could not carry out, or not read, is answered with its reason as invalid. What
-    BrowserGym ends has terminated, and is solved if the last reward is at least 1; ``max_turns`` truncates. The anchor
-    is the goal, the address and the tree.
+    ``click('13')``. An action that it cannot parse or carry out is invalid, and the observation gives the reason. An
+    episode that BrowserGym ends is terminated, and solved if the last reward is at least 1; ``max_turns`` truncates.
+    The anchor is the goal, the address and the tree.
 
     BrowserGym starts new browsers at every reset and drives them with the blocking interface of Playwright, so one
-    process should hold few of these environments: the vector backend ``process`` gives each its own. Its pages run by
-    the clock of the wall, so that a snapshot, which is the seed and the actions, may not lead to the same page again.
+    process should hold few of these environments: the vector backend ``process`` gives each its own. Its pages run in
+    real time, so restoring a snapshot, which is the seed and the actions, may not reproduce the same page.
 
     Args:
         task: Id in BrowserGym's registry, e.g. ``"browsergym/miniwob.click-test"``; its package must be installed.
-        task_options: Options of that environment in place of its own, JSON values only, such as
+        task_options: Options that override that environment's defaults, JSON values only, such as
             ``{"pre_observation_delay": 0.1}``.
         actions: Names of BrowserGym's action sets that the agent may use.
         max_turns: Turns after which the episode is truncated.
@@ -109,7 +109,7 @@ class BrowserGym(ReplayedEnv):
                 try:
                     page, _ = self._game.reset(seed=seed)
                     break
-                except playwright.Error as error:  # of the browsers of the episode before, or of these
+                except playwright.Error as error:  # of the previous episode's browsers, or of these
                     self._drop()
                     if attempt:
                         raise ConfigError(
@@ -140,7 +140,7 @@ class BrowserGym(ReplayedEnv):
             with_clickable=True,
             ignored_roles=["LineBreak", "InlineTextBox"],
         )
-        self._text = text.replace(os.environ.get("MINIWOB_URL") or "\0", "")  # where the pages lie is no news
+        self._text = text.replace(os.environ.get("MINIWOB_URL") or "\0", "")  # a local path is of no use
         if len(tabs) > 1:
             shown = int(page["active_page_index"][0])
             lines = [f"Tab {place}{' (shown)' if place == shown else ''}: {url}" for place, url in enumerate(tabs)]
@@ -166,7 +166,7 @@ class BrowserGym(ReplayedEnv):
         return tuple(found[:_MOST_LISTED])
 
     def _drop(self) -> None:
-        """Let go of browsers, whatever state they are in."""
+        """Close browsers, whatever state they are in."""
         game, self._game = self._game, None
         if game is not None:
             with contextlib.suppress(Exception):  # they may have ended by themselves
@@ -179,7 +179,7 @@ class BrowserGym(ReplayedEnv):
 
 
 def _require_task(feature: str, task: str) -> None:
-    """Import the package that brings a task, and raise unless there is such a task."""
+    """Import the package that provides a task, and raise unless the task exists."""
     import_package("browsergym.core", feature, "browsergym-core", "browsergym")
     name = task.removeprefix(_NAMESPACE)
     family = name.partition(".")[0]
@@ -197,7 +197,7 @@ def _require_task(feature: str, task: str) -> None:
 
 
 def _miniwob_pages(feature: str) -> str:
-    """Return the address of the pages that the package miniwob brings; BrowserGym's own package has none."""
+    """Return the address of the pages in the package miniwob; BrowserGym's own package has none."""
     spec = importlib.util.find_spec("miniwob")
     if spec is None or spec.origin is None:
         raise missing_extra(f"MiniWoB in {feature}", "miniwob", "browsergym")
@@ -205,7 +205,7 @@ def _miniwob_pages(feature: str) -> str:
 
 
 def _action_set(feature: str, names: Sequence[str]) -> tuple[str, Any]:
-    """Return how actions are written, and what makes them calls."""
+    """Return the description of the actions, and the function that turns them into code."""
     highlevel = importlib.import_module("browsergym.core.action.highlevel")
     for name in names:
         if name not in highlevel.ACTION_SUBSETS:
@@ -228,7 +228,7 @@ def _action_set(feature: str, names: Sequence[str]) -> tuple[str, Any]:
 
 @contextlib.contextmanager
 def _launching(executable: str) -> Iterator[None]:
-    """Run a block in which Playwright starts this browser, also where BrowserGym gives it no options to do so."""
+    """Run a block in which Playwright starts this browser, even where BrowserGym has no option for it."""
     kind = importlib.import_module("playwright.sync_api").BrowserType
     launch = kind.launch
     own = [*_FLAGS, *(["--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else [])]

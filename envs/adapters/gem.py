@@ -1,8 +1,8 @@
 r"""Any game of GEM (package gem-llm, Liu et al. 2025) as a :class:`TextEnv`.
 
-What is contained: GEM draws from the global generators and seeds them, sets both flags at its turn limit, ends an
-episode at an answer that is not in ``\boxed{}``, swallows options that do not exist, downloads word lists when a game
-is made, and its import sets up the root logger.
+What the adapter fixes: GEM uses and seeds the global random generators, sets both flags at its turn limit, ends an
+episode at an answer that is not in ``\boxed{}``, ignores unknown options, downloads word lists when a game is created,
+and configures the root logger on import.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Malformed(float):
 
 
 def _mark_rewards() -> None:
-    """Make GEM's two rewards for bad actions recognisable: neither its flags nor its info tell them from others."""
+    """Make GEM's two rewards for bad actions recognisable: neither its flags nor its info distinguish them."""
     rewards = importlib.import_module("gem.utils.constants").LanguageGameReward
     if not isinstance(rewards.invalid_action_reward, _Invalid):
         rewards.invalid_action_reward = _Invalid(rewards.invalid_action_reward)
@@ -43,14 +43,15 @@ class Gem(ReplayedEnv):
     r"""One game of GEM under turngym's contract.
 
     Rules, rewards and texts are GEM's; an observation is GEM's answer and its suffix (the board, the request for the
-    next move), without the history that its wrappers pile up. An answer that GEM cannot read ends the episode, as
-    there: it terminates without success, and ``action_is_valid`` is False. GEM's turn limit truncates. An episode is
-    solved if GEM congratulates; in its single-turn question sets, if the reward is at least 1. The anchor is the
-    board, and in games with a memory the board and the sorted answers so far. GEM has no solver: there is no expert.
+    next move), without the history that its wrappers accumulate. As in GEM, an answer that cannot be parsed ends the
+    episode: it terminates without success, and ``action_is_valid`` is False. GEM's turn limit truncates. An episode is
+        solved if GEM congratulates the player, or in its single-turn question sets if the reward is at least 1. The
+        anchor is the board,
+    and in games with a memory the board and the sorted answers so far. GEM has no solver: there is no expert.
 
     Args:
         game: Id in GEM's registry, e.g. ``"game:Sokoban-v0-easy"`` or ``"rg:leg_counting"``.
-        game_options: Options of that game in place of those of its id, JSON values only.
+        game_options: Options that override those of the id, JSON values only.
         max_turns: Turns after which the episode is truncated, if GEM's own limit does not come first.
         split: Share of the seeds to draw from.
         env_id: Registered id.
@@ -108,7 +109,7 @@ class Gem(ReplayedEnv):
 
     def foreign_reset(self, seed: int) -> str:
         if not self._is_game:
-            self._game = self._made()  # question sets count their resets and change with them
+            self._game = self._made()  # question sets depend on the number of resets
         with made_for("GEM", f"an episode of {self.game}"):
             rules, info = self._game.reset(seed)
         self._answers = set()

@@ -1,4 +1,4 @@
-"""What the games of GEM leave open to say: which actions are legal, and which of them have no memory."""
+"""What GEM's games do not declare: their legal actions, and which games have no memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LIMIT = 400
 _MOVES = ("up", "down", "left", "right")
 
 BOARD_GAMES = frozenset({"FifteenPuzzleEnv", "Game2048Env", "MinesweeperEnv", "SokobanEnv", "TowerofHanoiEnv"})
-"""Games whose board says all that the agent can know."""
+"""Games whose board shows everything the agent can know."""
 
 
 def boxed(action: object) -> str:

@@ -1,9 +1,9 @@
-"""Global generators lent to foreign code: each user of ``random`` and ``numpy.random`` gets a state of its own.
+"""Isolates third-party code that uses ``random`` and ``numpy.random``: each user gets a global state of its own.
 
-Code that draws from the global generators disturbs whoever else does. Here it runs between a swap in and a swap out
-of a state that belongs to one object, under one lock, so that two such objects never see each other's draws and the
-caller's generators come out as they went in. What this cannot contain: a thread outside of any
-:class:`GlobalRandom` that draws from the global generators at that very moment.
+Code that samples from the global generators disturbs all other users of them. Here a state that belongs to one object
+is swapped in before such code runs and swapped out afterwards, under one lock, so that two such objects never affect
+each other and the caller's generators are unchanged. The one exception: a thread outside any :class:`GlobalRandom` that
+samples from the global generators at the same moment.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class GlobalRandom:
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
-        """Start both generators anew."""
+        """Reseed both generators."""
         self._python = random.Random(seed).getstate()
         self._numpy = np.random.MT19937(abs(seed))
         self._gauss: dict[str, Any] = {}
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Run a block with this state in the global generators; the caller's state is back after it, errors or not."""
+        """Run a block with this state in the global generators; the caller's state is always restored afterwards."""
         with _LOCK:
             python, numpy, gauss = random.getstate(), mtrand.get_bit_generator(), _second_normal()
             random.setstate(self._python)

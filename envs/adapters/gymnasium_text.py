@@ -74,7 +74,7 @@ KNOWN: dict[str, Words] = {
 
 
 def plain_picture(text: str) -> str:
-    r"""Return a text picture whose colours are written out: a painted ground as brackets, coloured letters by name.
+    r"""Return a text picture with its ANSI colours written out: a background as brackets, coloured letters by name.
 
     >>> plain_picture("\x1b[41mS\x1b[0mFF \x1b[34;1mY\x1b[0m")
     '[S]FF Y(blue)'
@@ -86,7 +86,7 @@ def plain_picture(text: str) -> str:
             return f"[{match[2]}]"
         return match[2] + "".join(f"({_COLOURS[code % 10]})" for code in codes if 30 <= code <= 37)
 
-    end = text.rfind(_PLAIN) + len(_PLAIN)  # behind that nothing is painted, and looking for it there is quadratic
+    end = text.rfind(_PLAIN) + len(_PLAIN)  # nothing is coloured after it, and searching there is quadratic
     shown = _PAINTED.sub(written, text[:end]) + text[end:] if end >= len(_PLAIN) else text
     lines = _ESCAPE.sub("", shown).strip("\n").split("\n")
     return "\n".join(line.rstrip() for line in lines)
@@ -119,7 +119,7 @@ class GymnasiumText(ReplayedEnv):
     text as it is, else the picture of render mode ``"ansi"`` with its colours written out, else the values. Both
     flags at once count as terminated. An episode is solved if its last info says so (``is_success`` or ``success``),
     and without such an entry if it terminated with a last reward above ``solved_above``; where neither is known, no
-    episode counts as solved, and the first one that ends warns. ``info["action_mask"]`` and
+    episode counts as solved, and a warning is issued when the first one ends. ``info["action_mask"]`` and
     ``info["legal_actions"]`` of the inner environment narrow the legal actions. The anchor is the last observation.
 
     Args:
@@ -188,7 +188,7 @@ class GymnasiumText(ReplayedEnv):
         self._place = ""
         self.instructions = self._rules(goal or known.goal or f"You play {inner}.")
 
-    # Making the inner environment.
+    # Create the inner environment.
 
     def _opened(self) -> gymnasium.Env[Any, Any]:
         if self._env is None:
@@ -288,7 +288,7 @@ class GymnasiumText(ReplayedEnv):
 
     def _is_solved(self, info: Mapping[str, Any], reward: float, is_over: bool) -> bool:
         told = info.get("is_success", info.get("success"))
-        if told is not None and told >= 0:  # below 0 or nan where the inner environment does not know it
+        if told is not None and told >= 0:  # negative or nan where the inner environment does not know it
             return bool(told)
         if self._solved_above is not None:
             return reward > self._solved_above
@@ -301,7 +301,7 @@ class GymnasiumText(ReplayedEnv):
         return False
 
     def _read(self, env: gymnasium.Env[Any, Any], action: str) -> Any:
-        """Return the inner action that a text names, None if it names none."""
+        """Return the inner action named by a text, or None."""
         if not self._names:
             return action if env.action_space.contains(action) else None
         number = self._numbers.get(" ".join(action.split()).casefold())
@@ -318,7 +318,7 @@ class GymnasiumText(ReplayedEnv):
         return self._legal
 
     def close(self) -> None:
-        """Close the inner environment; a later reset makes it anew."""
+        """Close the inner environment; a later reset creates it again."""
         if self._env is not None:
             self._env.close()
             self._env = None

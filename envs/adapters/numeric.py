@@ -1,7 +1,7 @@
 """Text environments for frameworks that know only numbers: observations become vectors, actions become numbers.
 
-What is written down here is a stand-in for reading: a text is hashed, or spelled out character by character. It is
-enough for small policies to learn small games, and for a framework to be run end to end.
+The encodings are simple: a text is hashed, or encoded character by character. This is enough for small policies to
+learn small games, and to run a framework end to end.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def ngram_vector(text: str, size: int) -> Vector:
     """Return the words, pairs of words and groups of three characters of a text, hashed into a vector of length 1.
 
     Args:
-        text: Any text; where in it something stands is lost.
+        text: Any text; positions within it are lost.
         size: Length of the vector.
 
     >>> bool((ngram_vector("a red door", 64) == ngram_vector("a blue door", 64)).all())
@@ -59,7 +59,7 @@ def ngram_vector(text: str, size: int) -> Vector:
 
 
 def character_vector(text: str, size: int) -> Vector:
-    """Return the codes of the first ``size`` characters, each from 0 to 1: for boards, where places count.
+    """Return the codes of the first ``size`` characters, scaled to [0, 1]: for boards, where positions matter.
 
     >>> character_vector("ab", 3).round(2).tolist()
     [0.7599999904632568, 0.7699999809265137, 0.0]
@@ -72,7 +72,7 @@ def character_vector(text: str, size: int) -> Vector:
 
 @dataclass(frozen=True)
 class NumericView:
-    """How what an agent may know becomes numbers.
+    """How an observation is encoded as numbers.
 
     Args:
         encoding: ``"ngrams"`` for :func:`ngram_vector`, ``"characters"`` for :func:`character_vector`, ``"image"``
@@ -97,7 +97,7 @@ class NumericView:
             raise ConfigError(f"features must be a whole number from 1 to 1000000, got {self.features!r}.")
 
     def space(self, inner: gymnasium.Space[Any]) -> Box:
-        """Return the space of what is shown of an observation space."""
+        """Return the encoded space of an observation space."""
         if self.encoding != "image":
             return Box(-1.0 if self.encoding == "ngrams" else 0.0, 1.0, (self.features,), np.float32)
         picture = inner["image"] if isinstance(inner, gymnasium.spaces.Dict) and "image" in inner.spaces else None
@@ -106,7 +106,7 @@ class NumericView:
         return picture
 
     def numbers(self, observation: Any, info: Mapping[str, Any]) -> NDArray[Any]:
-        """Return what is shown of an observation and its info table."""
+        """Return the encoding of an observation and its info table."""
         if self.encoding == "image":
             return np.asarray(observation["image"])
         whole = observation["text"] if isinstance(observation, Mapping) else observation
@@ -119,8 +119,8 @@ class Menu:
     """A numbered list of action texts.
 
     Args:
-        texts: The texts; empty where numbers stand for places in the current list of legal actions.
-        places: How many numbers there are.
+        texts: The texts; empty where numbers are indices into the current list of legal actions.
+        places: Number of actions.
     """
 
     texts: tuple[str, ...]
@@ -128,12 +128,12 @@ class Menu:
 
     @classmethod
     def of(cls, actions: Actions, seen: Callable[[], Iterator[Sequence[str]]]) -> Menu:
-        """Return the menu that is asked for.
+        """Return the requested menu.
 
         Args:
-            actions: The texts themselves, or a number of places in the current list of legal actions, or None for all
-                texts that are seen to be legal.
-            seen: Yields lists of legal actions, asked for where they are needed.
+            actions: The texts themselves, or a maximum number of legal actions, indexed by position in the current
+                list, or None for all texts that were seen to be legal.
+            seen: Yields lists of legal actions; only iterated when needed.
 
         Raises:
             ConfigError: The list is empty, repeats a text, or would be too long.
@@ -152,13 +152,13 @@ class Menu:
         return cls(texts, places)
 
     def text(self, number: int, legal: Sequence[str]) -> str:
-        """Return the action text of a number; no text where the place is empty, which the environment answers."""
+        """Return the action text of a number; an empty text, which the environment answers, beyond the list."""
         if self.texts:
             return self.texts[number]
         return legal[number] if number < len(legal) else ""
 
     def mask(self, legal: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which numbers are legal; all of them where no list is known."""
+        """Return a mask of the legal numbers; all of them where no list is known."""
         if not legal:
             return np.ones(self.places, bool)
         if not self.texts:
@@ -170,18 +170,18 @@ class Menu:
 class NumericEnv(gymnasium.Wrapper[NDArray[Any], Any, Any, str], RecordConstructorArgs):
     """A text environment whose observations are vectors and whose actions are numbers.
 
-    ``info["action_mask"]`` and ``action_masks()`` tell which numbers are legal now. A number that is not is passed on
-    as its text, and answered by the environment like any other invalid action.
+    ``info["action_mask"]`` and ``action_masks()`` say which numbers are legal now. An illegal number is passed on as
+    its text, and the environment answers it like any other invalid action.
 
     Args:
         env: A text environment; wrappers of turngym may be around it.
         encoding: See :class:`NumericView`.
         features: See :class:`NumericView`.
         source: See :class:`NumericView`.
-        actions: See :meth:`Menu.of`. None plays some random episodes to see what can be legal.
+        actions: See :meth:`Menu.of`. None plays some random episodes to collect the legal actions.
 
     Raises:
-        ConfigError: An option is wrong, or there are no legal actions to see.
+        ConfigError: An option is wrong, or no legal actions were seen.
 
     >>> import turngym
     >>> env = NumericEnv(gymnasium.make("turngym/FrozenLake-v0"), encoding="characters", features=64)
@@ -213,7 +213,7 @@ class NumericEnv(gymnasium.Wrapper[NDArray[Any], Any, Any, str], RecordConstruct
         return self._shown(*self.env.reset(seed=seed, options=options))
 
     def step(self, action: Any) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
-        """Take the turn that a number stands for."""
+        """Take one turn with the action of a number."""
         text = self.menu.text(int(action), self._legal)
         observation, reward, terminated, truncated, info = self.env.step(text)
         shown, info = self._shown(observation, info)

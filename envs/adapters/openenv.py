@@ -35,29 +35,29 @@ class OpenEnv(TextEnv[str]):
     """An environment that plays on a server, over one WebSocket connection of its own.
 
     It offers coroutines, so that a vector with the backend ``asyncio`` waits for all its servers at once. A connection
-    that is lost between episodes is made again; one that is lost in an episode, or a server that does not answer in
-    time, is a fault: in a vector that of one slot, whose next episode begins on a fresh connection.
+    lost between episodes is re-established; one lost during an episode, or a server that does not answer in time, is a
+    fault: in a vector it affects one slot, whose next episode begins on a fresh connection.
 
     The seed of a reset is passed on as it is, so that equal seeds mean what they mean there; without one, a seed is
-    drawn here. Servers of turngym (``turngym serve-env``) tell the whole info in their metadata. Of others: metadata
-    may say ``truncated`` and ``success``; an episode without ``success`` is solved if it terminated with a last reward
-    above ``solved_above``, and without that number never; the anchor is the observation; the score is the sum of the
-    rewards. An action of one text field is the action text; any other is a JSON object. Snapshots hold the seed and the
-    actions, and are restored by replay.
+    sampled here. Servers of turngym (``turngym serve-env``) send the whole info in their metadata. Metadata of other
+    servers may contain ``truncated`` and ``success``; an episode without ``success`` is solved if it terminated with a
+    last reward above ``solved_above``, and never if that option is None; the anchor is the observation; the score is
+    the sum of the rewards. An action of one text field is the action text; any other is a JSON object. Snapshots hold
+    the seed and the actions, and are restored by replay.
 
     Args:
         url: The server, such as ``http://127.0.0.1:8000``.
         token: Sent as ``Authorization: Bearer TOKEN`` unless empty; ``$NAME`` reads it from a variable of the
-            environment, so that it stands in no log. It is not part of :attr:`settings`.
+            environment, so that it appears in no log. It is not part of :attr:`settings`.
         action_field: Field of an action that takes the text; found in the server's schema unless given.
         observation_field: Field of an observation that is shown; see
             :func:`~turngym.envs.adapters.openenv_reading.observation_text` for the default.
         reset_options: Sent with every reset, JSON values only.
         solved_above: See above.
-        connect_seconds: How long to try to get a session; a server that is full is asked again.
+        connect_seconds: How long to try to get a session; a full server is retried.
         answer_seconds: How long to wait for an answer.
         max_turns: Turns after which the episode is truncated, if the server does not end it first.
-        split: Accepted as everywhere; what the server draws from is an option over there.
+        split: Accepted for consistency; the tasks are chosen by the server's own options.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 
@@ -92,7 +92,7 @@ class OpenEnv(TextEnv[str]):
             raise MissingExtra(f"{self.env_id} {_NO_SERVER}")
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             raise ConfigError(f"url of {self.env_id} must be like http://127.0.0.1:8000, got {url!r}.")
-        self.finite_instances = 2**31  # seeds; which of them belong to a split is the server's business
+        self.finite_instances = 2**31  # seeds; the server decides which of them belong to a split
         self.settings = {**self.settings, "token": token if token.startswith("$") else ""}
         token = os.environ.get(token[1:], "") if token.startswith("$") else token
         self._line = Line(url, token, connect_seconds, answer_seconds)
@@ -107,7 +107,7 @@ class OpenEnv(TextEnv[str]):
         self._start_books(Reading("", 0.0, False, False, {}))
 
     def _learn(self, metadata: Body, schemas: Body) -> None:
-        """Take over what the server tells about its environment."""
+        """Store the server's description of its environment."""
         schema = schemas.get("action")
         schema = schema if isinstance(schema, dict) else {}
         self._name = str(metadata.get("name") or self._name)
@@ -157,7 +157,7 @@ class OpenEnv(TextEnv[str]):
         self._line.close()
         super().close()
 
-    # The rules are the server's.
+    # Rules, delegated to the server.
 
     def _chosen(self, seed: int | None) -> int:
         return int(self.np_random.integers(2**31)) if seed is None else seed
@@ -202,7 +202,7 @@ class OpenEnv(TextEnv[str]):
 
     @contextlib.contextmanager
     def _refusals(self) -> Iterator[None]:
-        """Run a block that begins an episode; arguments that the server refuses are the caller's to mend."""
+        """Run a block that begins an episode; arguments that the server rejects become a ConfigError."""
         try:
             yield
         except Refused as refused:
@@ -211,7 +211,7 @@ class OpenEnv(TextEnv[str]):
             raise ConfigError(f"reset of {self.env_id} was refused: {refused.words}") from refused
 
     def _message(self, action: str) -> Body | None:
-        action = action.encode("utf8", "replace").decode()  # half a character is no text to other programs
+        action = action.encode("utf8", "replace").decode()  # lone surrogates cannot be encoded
         return {self._fields[0]: action} if self._fields[0] else read_json_action(action)
 
     def _read(self, data: Body) -> Reading:
@@ -220,7 +220,7 @@ class OpenEnv(TextEnv[str]):
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise ServerFault(f"{self._name} answered with what is no observation: {error}") from error
 
-    # The books.
+    # Bookkeeping.
 
     def _start_books(self, reading: Reading) -> None:
         self._last = reading

@@ -1,4 +1,4 @@
-"""Connections to servers of OpenEnv's protocol: all of a process on one event loop, usable from any thread or loop."""
+"""Connections to OpenEnv servers: one event loop per process, usable from any thread or loop."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _CLOSING_SECONDS = 2.0
 
 
 class ServerFault(TurngymError):
-    """A server that cannot be reached, or does not answer as it should: in a vector the fault of one slot."""
+    """A server that cannot be reached, or gives an invalid answer: in a vector the fault of one slot."""
 
 
 class Refused(ServerFault):
-    """An error message of a server.
+    """An error message from a server.
 
     Args:
-        code: Its code, such as ``"VALIDATION_ERROR"``.
-        message: Its words.
+        code: Error code, such as ``"VALIDATION_ERROR"``.
+        message: Error text.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -44,7 +44,7 @@ class Refused(ServerFault):
 
 
 class _Home:
-    """The event loop of this process that all connections live on; it runs as long as there is one."""
+    """The event loop that all connections of this process share; it runs as long as there is one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -63,7 +63,7 @@ class _Home:
             return self._loop
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let the loop end when nobody is left."""
+        """Stop the loop when its last user has left."""
         with self._lock:
             if loop is not self._loop or self._process != os.getpid():
                 return
@@ -143,7 +143,7 @@ class Line:
             try:
                 return await self._ask(message)
             except Refused as refused:
-                if refused.code != "SESSION_ERROR":  # as of one that was idle for too long
+                if refused.code != "SESSION_ERROR":  # such as one that was idle for too long
                     raise
             except ServerFault:
                 await self._hang_up()
@@ -173,7 +173,7 @@ class Line:
                 open_timeout=seconds,
                 close_timeout=_CLOSING_SECONDS,
                 max_size=_LARGEST_MESSAGE,
-                max_queue=1,  # a server that sends more than was asked for waits
+                max_queue=1,  # limits what a server can send unasked
                 compression=None,
                 ping_interval=None,  # a step has its own limit
                 **more,
@@ -222,7 +222,7 @@ class Line:
         return data
 
     def _drop(self) -> None:
-        """Leave the connection at once; an answer that comes later must not be taken for that to another question."""
+        """Drop the connection at once, so that a late answer is not taken for the answer to another question."""
         socket, self._socket = self._socket, None
         if socket is not None:
             self._goodbye = asyncio.ensure_future(socket.close())
@@ -234,7 +234,7 @@ class Line:
 
 
 def is_local(url: str) -> bool:
-    """Return whether a URL names this machine, which no proxy may stand for.
+    """Return whether a URL names this machine, which must not be reached through a proxy.
 
     >>> is_local("http://127.0.0.1:8000"), is_local("https://example.org")
     (True, False)
@@ -243,7 +243,7 @@ def is_local(url: str) -> bool:
 
 
 def denied(url: str, status: int) -> str:
-    """Return the words for a server that wants another token."""
+    """Return the error text for a server that rejects the token."""
     return f"{url} refuses this client (status {status}): pass the token that its owner gave you as token=..."
 
 
@@ -265,7 +265,7 @@ def fetch(url: str, path: str, token: str, seconds: float) -> Body:
     threading.Thread(target=ask, name="turngym-openenv-fetch", daemon=True).start()
     try:
         return answer.result(seconds)
-    except TimeoutError as error:  # its head comes byte by byte: the thread is left to it
+    except TimeoutError as error:  # its headers arrive byte by byte: abandon the thread
         raise ServerFault(f"{url}{path} did not answer within {seconds:g} seconds") from error
 
 
@@ -291,19 +291,19 @@ def _fetched(url: str, path: str, token: str, seconds: float) -> Body:
 
 
 def _refuse_redirect(_: Any, error: Exception) -> Exception:
-    """Take the place of a method of websockets that would follow it."""
+    """Replace a method of websockets that would follow redirects."""
     return error
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Takes a redirection for what it is, an answer with another status: a server may not send clients elsewhere."""
+    """Does not follow redirects: a server may not send clients elsewhere."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 def _read_until(response: Any, end: float) -> bytes:
-    """Return the body of an answer, which has to be there in time, however slowly it comes."""
+    """Return the body of an answer, or raise if it is not complete in time."""
     parts, size = [], 0
     while part := response.read1(_PIECE):
         parts.append(part)

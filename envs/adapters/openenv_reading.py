@@ -1,4 +1,4 @@
-"""What the messages of a server of OpenEnv's protocol mean: pure functions of JSON."""
+"""Parsing of OpenEnv server messages: pure functions of JSON."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _BASE_FIELDS = ("done", "metadata", "reward")
 
 
 class Reading(NamedTuple):
-    """What an observation message says.
+    """A parsed observation message.
 
     Args:
         text: What the agent sees.
-        reward: The reward of the turn; 0 where none is told.
+        reward: The reward of the turn; 0 if the message has none.
         terminated: Whether the rules ended the episode.
         truncated: Whether something else ended it; never together with ``terminated``.
-        metadata: What the server tells beside that.
+        metadata: Further data from the server.
     """
 
     text: str
@@ -30,7 +30,7 @@ class Reading(NamedTuple):
 
 
 def action_field(schema: Body) -> str:
-    """Return the field of an action that takes the text, empty if an action is more than one text.
+    """Return the field of an action that takes the text, empty if an action has more than one text field.
 
     Args:
         schema: JSON schema of the server's actions.
@@ -55,7 +55,7 @@ def _is_free_text(field: Body) -> bool:
 
 
 def read_json_action(action: str) -> dict[str, Any] | None:
-    """Return an action text that is a JSON object, None if it is none.
+    """Parse an action text as a JSON object; None if it is not one.
 
     >>> read_json_action('{"x": 1}'), read_json_action("left")
     ({'x': 1}, None)
@@ -72,7 +72,7 @@ def observation_text(observation: Body, field: str = "") -> str:
 
     Args:
         observation: The observation of a message.
-        field: Its field that is shown. Without one, ``text`` is, else the only text there is, else all fields.
+        field: The field to show. If empty: ``text``, else the only text field, else all fields.
 
     >>> observation_text({"echoed_message": "hi", "message_length": 2, "metadata": {}})
     'hi'
@@ -97,9 +97,9 @@ def _shown(value: Any) -> str:
 
 
 def read_observation(data: Body, field: str = "") -> Reading:
-    """Return what the data of an observation message say.
+    """Parse the data of an observation message.
 
-    Metadata with ``truncated`` tell apart what the protocol's ``done`` does not; without it, done means terminated.
+    The protocol's ``done`` means terminated, unless the metadata say ``truncated``.
 
     Raises:
         ValueError: The reward is no finite number.
@@ -120,7 +120,7 @@ def read_observation(data: Body, field: str = "") -> Reading:
 
 
 def number(value: Any, default: float) -> float:
-    """Return a number of metadata; nan where the server says that it does not know, the default if it is not told.
+    """Return a number from the metadata; nan where the server sends null, the default where it is missing.
 
     >>> number(0.5, 0.0), number(None, 0.0), number("x", 0.25)
     (0.5, nan, 0.25)
@@ -134,12 +134,12 @@ def number(value: Any, default: float) -> float:
 
 
 def is_success(metadata: Body, reward: float, above: float | None) -> bool:
-    """Return whether an episode that was terminated is solved: as metadata say, else by its last reward.
+    """Return whether a terminated episode is solved: by its metadata, else by its last reward.
 
     Args:
-        metadata: What the server says beside the observation.
+        metadata: Metadata of the last observation.
         reward: The last reward.
-        above: What the last reward must exceed where metadata say nothing; None where that shows nothing.
+        above: Threshold for the last reward where the metadata have no ``success``; None for no threshold.
 
     >>> is_success({"success": 0}, 1.0, 0.0), is_success({}, 1.0, 0.0), is_success({}, 1.0, None)
     (False, True, False)

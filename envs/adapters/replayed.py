@@ -1,4 +1,4 @@
-"""The base of adapters: a foreign environment that is contained, and whose state is its seed and its actions."""
+"""Base class of adapters: a third-party environment whose state is its seed and its actions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BREAKS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameErr
 
 
 class Reply(NamedTuple):
-    """What a foreign environment answers, its flags put right.
+    """A third-party environment's answer, with corrected flags.
 
     Args:
         observation: What is new to the agent.
@@ -39,23 +39,23 @@ class Reply(NamedTuple):
 
 
 class ReplayedEnv(TextEnv[str]):
-    """A foreign environment under turngym's contract.
+    """A third-party environment under turngym's contract.
 
-    Every call into it runs in global generators of its own (:mod:`turngym.envs.adapters.global_random`). An episode
-    is named by the seed that the foreign environment got, which also decides its split: splits share no seed, but two
-    seeds may happen to make the same task. Snapshots hold that seed and the actions, and are restored by replay. An
-    action that makes the foreign code raise is answered as invalid, and the state before it is brought back; a legal
-    action that does so is no fault of the agent, and the error is raised. The score is the sum of the rewards, and
-    the progress 0 until the task is solved, since no more is told.
+    Every call into it runs in global generators of its own (:mod:`turngym.envs.adapters.global_random`). An episode is
+    identified by the seed given to the inner environment, which also decides its split: splits share no seed, but two
+    seeds may produce the same task. Snapshots hold that seed and the actions, and are restored by replay. If an action
+    makes the inner environment raise, the previous state is restored and the action is answered as invalid; if the
+    action was listed as legal, the error is raised, because the agent is not at fault. The score is the sum of the
+    rewards, and the progress 0 until the task is solved, since the inner environment reports no more.
 
     One lock guards the global generators of the process, so adapted environments in threads take turns, and one that
-    hangs keeps all others from theirs: let those that may hang run in worker processes.
+    hangs blocks all others: run those that may hang in worker processes.
     """
 
     old_hooks: ClassVar[Mapping[str, str]] = {"_open": "foreign_reset", "_apply": "foreign_step"}
 
     source: str = ""
-    """Name of what is adapted, the first part of :attr:`instance`."""
+    """Name of the adapted library, the first part of :attr:`instance`."""
 
     def __init__(self, *, max_turns: int, split: str, env_id: str, render_mode: str | None) -> None:
         super().__init__(max_turns=max_turns, split=split, env_id=env_id, render_mode=render_mode)
@@ -70,7 +70,7 @@ class ReplayedEnv(TextEnv[str]):
 
     @abstractmethod
     def foreign_step(self, action: str) -> Reply:
-        """Pass one action text on."""
+        """Pass on one action text."""
 
     def _start_books(self, observation: str) -> None:
         self._actions: list[str] = []
@@ -78,7 +78,7 @@ class ReplayedEnv(TextEnv[str]):
         self._seen = hashlib.sha256(observation.encode("utf8", "surrogatepass"))
 
     def _start(self) -> str:
-        self._is_torn = True  # unless it comes to its end
+        self._is_torn = True  # unless it finishes
         self._random.seed(self._seed)
         with self._random.lent():
             observation = self.foreign_reset(self._seed)
@@ -87,7 +87,7 @@ class ReplayedEnv(TextEnv[str]):
         return observation
 
     def _take(self, action: str) -> Reply:
-        """Pass an action on and keep the books; first undo what an error has left half done."""
+        """Pass on an action and update the records, after undoing what an earlier error left half done."""
         if self._is_torn:
             self._repeat(self._actions)
         self._is_torn = True
@@ -103,7 +103,7 @@ class ReplayedEnv(TextEnv[str]):
 
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
-        self._start_books("")  # of the last episode nothing is left, whatever comes of the new one
+        self._start_books("")  # nothing of the last episode remains, even if the new one fails
         self._seed = self.draw(lambda generator: int(generator.integers(2**31)), self._name)
         return self._start()
 
@@ -115,7 +115,7 @@ class ReplayedEnv(TextEnv[str]):
             reply = self._take(action)
         except _BREAKS:
             if action in self.legal_actions():
-                raise  # no fault of the agent
+                raise  # not the agent's fault
             self._repeat(self._actions)
             return Outcome(BROKEN_ACTION, action_is_valid=False)
         if reply.truncated:
@@ -131,7 +131,7 @@ class ReplayedEnv(TextEnv[str]):
             is_done = True
         finally:
             if not is_done:
-                self._actions = actions  # what was played stays known
+                self._actions = actions  # keep what was played
 
     def score(self) -> float:
         return self._total

@@ -1,8 +1,8 @@
 """Any single-player game of TextArena (Guertler et al. 2025) as a :class:`TextEnv`.
 
-What is contained: TextArena draws from the global generators and seeds them, its observation wrappers pile up the
-history and never clear it at a reset, there is one flag ``done`` for both ends of an episode, the reward comes from
-``close`` alone, an odd action may make a game raise, and word lists are downloaded when a game is imported.
+What the adapter fixes: TextArena uses and seeds the global random generators, its observation wrappers accumulate the
+history and never clear it at a reset, one flag ``done`` stands for both ends of an episode, the reward comes from
+``close`` alone, an unusual action may make a game raise, and word lists are downloaded when a game is imported.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class TextArena(ReplayedEnv):
     """One single-player game of TextArena under turngym's contract.
 
     Rules, rewards and texts are TextArena's; an observation is what the game said since the last turn, without the
-    agent's own words and without the history that the wrappers of TextArena pile up. A second invalid action in a row
-    ends the episode, as there. What the game's own check of the turn limit ends is truncated, anything else
-    terminates. The reward comes with the last turn and every other turn gives 0; an episode is solved if it is at
-    least 1. The anchor is the last board, and in games with a memory the board and the sorted answers so far.
-    TextArena has no solver: there is no expert.
+    agent's own words and without the history that TextArena's wrappers accumulate. As in TextArena, a second invalid
+    action in a row ends the episode. An episode that reaches the game's own turn limit is truncated, any other end
+    terminates it. The reward comes with the last turn and every other turn gives 0; an episode is solved if it is at
+    least 1. The anchor is the last board, and in games with a memory the board and the sorted answers so far. TextArena
+    has no solver: there is no expert.
 
     Args:
         game: Id in TextArena's registry, e.g. ``"FrozenLake-v0"``. A suffix such as ``"-train"`` names wrappers only
             and changes nothing here.
-        game_options: Options of that game in place of those of its id, JSON values only.
+        game_options: Options that override those of the id, JSON values only.
         max_turns: Turns after which the episode is truncated, if the game does not end it before.
         split: Share of the seeds to draw from.
         env_id: Registered id.
@@ -99,7 +99,7 @@ class TextArena(ReplayedEnv):
         return self._heard()
 
     def _heard(self) -> str:
-        """Return what the game said since the last call, less the player's own words and the instructions."""
+        """Return what the game said since the last call, without the player's own words and the instructions."""
         kinds = self._package.ObservationType
         texts = []
         for _, message, kind in self._messages():

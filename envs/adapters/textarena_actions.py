@@ -1,4 +1,4 @@
-"""What the games of TextArena leave open to say: which actions are legal, and which of them have no memory."""
+"""What TextArena's games do not declare: their legal actions, and which games have no memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LIMIT = 400
 _STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 BOARD_GAMES = frozenset({"FifteenPuzzleEnv", "FrozenLakeEnv", "Game2048Env", "SokobanEnv", "TowerOfHanoiEnv"})
-"""Games whose board says all that the agent can know."""
+"""Games whose board shows everything the agent can know."""
 
 
 def bracketed(action: object) -> str:

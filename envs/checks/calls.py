@@ -30,7 +30,7 @@ _COLOUR = re.compile(r"\x1b\[\d*m")
     mend="Read the error and the line; begin() returns an observation, apply_action() an Outcome for every text.",
 )
 def plays(case: Case) -> Iterator[Finding]:
-    """Nothing raises on the way."""
+    """Nothing raises during an episode."""
     try:
         assert case.recorded
     except Exception as error:  # the finding itself
@@ -57,7 +57,7 @@ def instructions_given(case: Case) -> Iterator[Finding]:
     mend="Do not override step(): TextEnv refuses such a call.",
 )
 def no_step_without_episode(case: Case) -> Iterator[Finding]:
-    """A dead step is refused."""
+    """``step`` without an episode raises."""
     if not _raises_over(case.make()):
         yield Finding("step() before the first reset() is accepted: it must raise EpisodeOver")
     episode = begin(case.env, case.first.seed)
@@ -128,7 +128,7 @@ def any_text_answered(case: Case) -> Iterator[Finding]:
     "pictures.",
 )
 def renders(case: Case) -> Iterator[Finding]:
-    """What is promised can be seen."""
+    """Each declared render mode works."""
     modes = [mode for mode in case.env.metadata.get("render_modes", ()) if mode in ("ansi", "rgb_array")]
     if not modes:
         raise Skipped("there is no render mode to look at")
@@ -190,7 +190,7 @@ class _Known(gymnasium.Wrapper[Any, Any, Any, Any]):
     ),
 )
 def gymnasium_accepts(case: Case) -> Iterator[Finding]:
-    """Nothing is said; rendering and closing have rules of their own here."""
+    """Gymnasium's checker finds nothing; rendering and closing have rules of their own here."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:

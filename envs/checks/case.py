@@ -1,4 +1,4 @@
-"""How the rules play: copies of an environment, reproducible actions, and what was seen as comparable text."""
+"""What the rules use to play: copies of an environment, reproducible actions, and results as comparable text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GARBAGE = (
 """Texts that break careless parsers."""
 
 LONGEST_EPISODE = 1000
-"""Turns after which an episode of the check is left where it is."""
+"""Turns after which the check stops playing an episode."""
 
 _SMALL_ARRAY = 64
 _PLAIN = (str, float, int, bool, type(None))
@@ -55,8 +55,8 @@ class Turn:
         reward: As returned, 0.0 for the reset.
         terminated: As returned.
         truncated: As returned.
-        info: As returned, in a dict of its own.
-        returned: Observation and info, the very objects.
+        info: As returned, copied.
+        returned: Observation and info, the objects themselves.
         text: All of it as comparable text, taken at once; that of a reset names the task too.
         shown: Observation and info as comparable text.
     """
@@ -96,7 +96,7 @@ class Episode:
 
     @property
     def texts(self) -> list[str]:
-        """What was seen, a text for the reset and one for each turn."""
+        """What was seen: a text for the reset and one for each turn."""
         return [turn.text for turn in self.turns]
 
 
@@ -107,7 +107,7 @@ class Case:
         maker: Makes a copy; keyword arguments override its options.
         seed: First seed.
         episodes: Episodes that most rules play.
-        in_process: Whether to do without other processes; then the rules that need them are skipped.
+        in_process: Whether to use no other processes; the rules that need them are then skipped.
     """
 
     def __init__(self, maker: Maker, seed: int = 0, episodes: int = 3, *, in_process: bool = False) -> None:
@@ -117,7 +117,7 @@ class Case:
         self._opened: list[Env] = []
         self._kept: dict[str, Env] = {}
         self.facts: dict[str, Any] = {}
-        """What one rule found out and others use."""
+        """Results of one rule that others use."""
 
     def make(self, **options: Any) -> Env:
         """Return a fresh copy, closed after the current rule."""
@@ -126,13 +126,13 @@ class Case:
         return env
 
     def kept(self, name: str = "first") -> Env:
-        """Return the copy of that name, which stays open for later rules: some environments are slow to make."""
+        """Return the copy of that name, which stays open for later rules: some environments are slow to create."""
         if name not in self._kept:
             self._kept[name] = self.maker()
         return self._kept[name]
 
     def close(self, *, kept: bool = False) -> None:
-        """Close the copies of the current rule, and those that were kept if told so; a rule judges what that raises."""
+        """Close the copies of the current rule, optionally the kept ones too."""
         copies, self._opened = self._opened, []
         if kept:
             copies += self._kept.values()
@@ -143,7 +143,7 @@ class Case:
 
     @property
     def env(self) -> Env:
-        """The copy that most is played on."""
+        """The copy that most rules play on."""
         return self.kept()
 
     @cached_property
@@ -163,7 +163,7 @@ def inner(env: Env) -> TextEnv[Any]:
 
 
 def is_wrapped(env: Env) -> bool:
-    """Return whether there are wrappers around the environment."""
+    """Return whether the environment is wrapped."""
     return env is not env.unwrapped
 
 
@@ -173,10 +173,10 @@ def turn_limit(env: Env) -> int:
 
 
 def begin(env: Env, seed: int | None = None) -> Episode:
-    """Reset and return an episode that has only begun."""
+    """Reset and return the new episode."""
     observation, info = env.reset(seed=seed)
     shown, instance = canonical([observation, info]), inner(env).instance
-    text = f"{shown}, task {instance!r}"  # a task that differs may look the same for a while
+    text = f"{shown}, task {instance!r}"  # different tasks may look the same for a while
     first = Turn(None, False, observation, 0.0, False, False, _kept(info), (observation, info), text, shown)
     return Episode(seed, [first], instance)
 
@@ -217,7 +217,7 @@ def replay(env: Env, seed: int | None, actions: Sequence[str]) -> list[str]:
 
 
 def follow(env: Env, episode: Episode, actions: Sequence[str]) -> list[str]:
-    """Go on with an episode, and return all that was seen of it."""
+    """Continue an episode, and return everything that was seen."""
     for action in actions:
         if episode.is_over:
             break

@@ -1,7 +1,7 @@
-"""The program of a second process: it plays the recorded actions of a check again and writes down what it saw.
+"""The program of a second process: it replays the recorded actions of a check and writes what it saw.
 
 Run as ``python -m turngym.envs.checks.child`` with a task on the standard input. The task comes from the check itself,
-in the same user's hands; nothing else is ever read.
+run by the same user; no other input is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Clock:
     """Replaces the clocks of this process, for modules that are imported from now on.
 
     Args:
-        is_frozen: Whether the clocks start at one fixed moment and tick by calls, instead of being put forward.
+        is_frozen: Whether the clocks start at a fixed moment and advance by calls, instead of being set forward.
     """
 
     def __init__(self, *, is_frozen: bool) -> None:
@@ -48,7 +48,7 @@ class Clock:
         return _FROZEN_SECONDS + self._calls * _TICK_SECONDS
 
     def restart(self) -> None:
-        """Set a frozen clock back to its first moment."""
+        """Reset a frozen clock."""
         self._calls = 0
 
 
@@ -101,13 +101,13 @@ class Readings:
         kind.__getitem__ = recording
 
     def by(self, env: Env) -> list[str]:
-        """Return the variables that were read by the modules of the environment's author."""
+        """Return the variables read by the modules of the environment's author."""
         own = _author_modules(env)
         return sorted({name for name, module in self._found if module in own or module.partition(".")[0] in own})
 
 
 def _caller(frame: FrameType | None) -> str:
-    """Return the module that asked, past the standard library's own frames."""
+    """Return the calling module, skipping frames of the standard library."""
     while frame is not None and frame.f_globals.get("__name__") in ("os", "_collections_abc", "collections.abc"):
         frame = frame.f_back
     return str(frame.f_globals.get("__name__", "")) if frame else ""
@@ -140,9 +140,9 @@ def play(task: dict[str, Any], maker: Maker, clock: Clock | None, readings: Read
 
 
 def _branch(env: Env, snapshot: bytes, actions: list[str]) -> list[str]:
-    """Restore, go on, and return what was seen; an error is told as text."""
+    """Restore a snapshot, continue, and return what was seen; an error is returned as text."""
     try:
-        episode = begin(env)  # wrappers want to see a beginning
+        episode = begin(env)  # wrappers need a reset first
         env.get_wrapper_attr("restore")(snapshot)
         return follow(env, episode, actions)[1:]
     except Exception as error:  # the finding itself
@@ -150,7 +150,7 @@ def _branch(env: Env, snapshot: bytes, actions: list[str]) -> list[str]:
 
 
 def _left_files(task: dict[str, Any], maker: Maker) -> list[str]:
-    """Return the temporary files that a second copy left behind; what is kept once for all copies is no leak."""
+    """Return the temporary files that a second copy left behind; what all copies share is not a leak."""
     folder = Path(tempfile.gettempdir())
     before = set(folder.iterdir())
     if not before:
@@ -172,7 +172,7 @@ def main() -> None:
     try:
         maker = pickle.loads(task["maker"])
         seen |= play(task, maker, clock, readings)
-    except Exception as error:  # told to the process that asked
+    except Exception as error:  # reported to the parent process
         kind = "making" if maker is None else "refused" if isinstance(error, TurngymError) else "playing"
         seen |= {"error": raised(error), "kind": kind}
     Path(task["result"]).write_text(json.dumps(seen), encoding="ascii")

@@ -42,10 +42,10 @@ def _diagnosed_here(case: Case) -> Diagnosis:
     try:
         one = elsewhere(case).run(frozen)
         if not one.error and one.episodes == one.again:
-            return Diagnosis("no-clock", found)  # what differs with a running clock is equal with a still one
+            return Diagnosis("no-clock", found)  # what differs with a running clock is equal with a frozen one
         other = elsewhere(case).run(frozen, anew=True)
         if not one.error and (one.episodes, one.again) == (other.episodes, other.again):
-            return Diagnosis("copies-isolated", found)  # two processes agree: the second copy meets what the first left
+            return Diagnosis("copies-isolated", found)  # the second copy sees what the first left
     except Skipped:
         pass
     return Diagnosis("seed-repeats", found)

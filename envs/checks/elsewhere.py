@@ -1,4 +1,4 @@
-"""Other processes that play the recorded actions again: with another hash seed, another clock, other variables."""
+"""Other processes that replay the recorded actions: with another hash seed, clock or environment variables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Setting:
         hash_seed: Its hash seed, which decides the order of sets.
         clock: Its clock.
         variables: Environment variables that have another value.
-        twice: Whether a second copy plays everything again.
+        twice: Whether a second copy replays everything.
     """
 
     hash_seed: str = "1"
@@ -70,7 +70,7 @@ class _Running:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A place to go on from in another process.
+    """A snapshot to continue from in another process.
 
     Args:
         seed: Seed of the episode.
@@ -88,13 +88,13 @@ class Branch:
 
 
 class Elsewhere:
-    """The other processes of one check; each setting is run once unless told otherwise.
+    """The other processes of one check; each setting is run once unless ``anew`` is set.
 
     Args:
         case: The environment, with its recorded episodes.
 
     Raises:
-        Skipped: Other processes are not wanted, or the environment's maker cannot be sent to one.
+        Skipped: Other processes are disabled, or the environment's factory cannot be sent to one.
     """
 
     def __init__(self, case: Case) -> None:
@@ -102,7 +102,7 @@ class Elsewhere:
             raise Skipped("other processes were not asked for")
         try:
             maker = cloudpickle.dumps(case.maker)
-        except Exception as error:  # whatever the maker holds
+        except Exception as error:  # the factory may hold anything
             raise Skipped(
                 f"the function that makes it cannot be sent to another process ({type(error).__name__}: {error}): "
                 f"pass an id, a class or a function of a module"
@@ -144,7 +144,7 @@ class Elsewhere:
 
         Args:
             setting: What is different there.
-            anew: Whether to start a new process even if that setting has been run.
+            anew: Whether to start a new process even if that setting has been run already.
         """
         if anew:
             self._seen.pop(setting, None)
@@ -196,7 +196,7 @@ def _branches(case: Case) -> list[Branch]:
 
 
 def elsewhere(case: Case) -> Elsewhere:
-    """Return the other processes of a case; two of them are started at once.
+    """Return the other processes of a case; two of them are started immediately.
 
     Raises:
         Skipped: There can be none.

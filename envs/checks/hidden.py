@@ -1,4 +1,4 @@
-"""Rules about what the agent may know: hidden facts stay hidden, and the anchor holds no turn counter."""
+"""Rules about hidden information: hidden facts stay hidden, and the anchor holds no turn counter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIRST_OBSERVATIONS = 40
 _NONSENSE = "\u2047 no such action \u2047"
 _FEWEST_TURNS = 6
 MOST_SWAPS = 100
-"""Turns of an episode at which hidden facts are swapped: to restore a long one may mean to play it again."""
+"""Turns of an episode at which hidden facts are swapped: restoring may mean replaying the whole episode."""
 _NUMBER = re.compile(r"\d+")
 _TOLD = {"anchor": "anchor", "legal_actions": "legal_actions", "progress": "progress"}
 
@@ -36,7 +36,7 @@ class _Swaps:
 def swaps(case: Case) -> _Swaps:
     """Swap the hidden facts at up to ``MOST_SWAPS`` turns of each recorded episode, evenly spread over it.
 
-    Compare what is told before and after.
+    The results before and after are compared.
 
     Raises:
         Skipped: Nothing is hidden.
@@ -102,7 +102,7 @@ def _swap(case: Case, episode: Episode, found: _Swaps) -> None:
 
 
 def _answer_to_nonsense(case: Case) -> tuple[str | None, bytes | None]:
-    """Return the observation after a text that is no action, None if it was taken for one; and where it began."""
+    """Return the observation after an invalid action, None if it was accepted; and the anchor before it."""
     env = inner(case.env)
     try:
         snapshot = env.snapshot()
@@ -125,7 +125,7 @@ _AFTER = (*REUSABLE, "info-complete", "snapshot-json", "snapshot-generator", "sn
     after=_AFTER,
 )
 def hidden_in_observation(case: Case) -> Iterator[Finding]:
-    """Neither the answer to nonsense, nor the picture, nor the first observation gives the hidden facts away."""
+    """Neither the answer to an invalid action, nor the picture, nor the first observation reveals hidden facts."""
     found = swaps(case).found
     yield from found["observation"][:1]
     yield from found["picture"][:1]
@@ -133,7 +133,7 @@ def hidden_in_observation(case: Case) -> Iterator[Finding]:
 
 
 def _first_observations(case: Case) -> Iterator[Finding]:
-    """Where the anchor of many tasks is the same, the first observation must not tell the tasks apart."""
+    """Where many tasks have the same anchor, the first observation must not distinguish them."""
     shown: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     examples: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for seed in range(case.seeds[0], case.seeds[0] + _FIRST_OBSERVATIONS):
@@ -164,7 +164,7 @@ def _hidden_in(key: str, case: Case) -> Iterator[Finding]:
     after=_AFTER,
 )
 def hidden_in_anchor(case: Case) -> Iterator[Finding]:
-    """Other hidden facts, same anchor."""
+    """Changing hidden facts does not change the anchor."""
     yield from _hidden_in("anchor", case)
 
 
@@ -176,7 +176,7 @@ def hidden_in_anchor(case: Case) -> Iterator[Finding]:
     after=_AFTER,
 )
 def hidden_in_legal_actions(case: Case) -> Iterator[Finding]:
-    """Other hidden facts, same list."""
+    """Changing hidden facts does not change the list."""
     yield from _hidden_in("legal_actions", case)
 
 
@@ -188,7 +188,7 @@ def hidden_in_legal_actions(case: Case) -> Iterator[Finding]:
     after=_AFTER,
 )
 def hidden_in_progress(case: Case) -> Iterator[Finding]:
-    """Other hidden facts, same progress."""
+    """Changing hidden facts does not change the progress."""
     yield from _hidden_in("progress", case)
 
 
@@ -200,7 +200,7 @@ def hidden_in_progress(case: Case) -> Iterator[Finding]:
     after=_AFTER,
 )
 def anchor_timeless(case: Case) -> Iterator[Finding]:
-    """Neither the turn itself nor a number that moves by one in every turn."""
+    """The anchor contains neither the turn nor a number that changes by one every turn."""
     env = inner(case.env)
     begin(case.env, case.first.seed)
     before, turn = env._info()["anchor"], env.turn
@@ -225,7 +225,7 @@ def anchor_timeless(case: Case) -> Iterator[Finding]:
 
 
 def _counters(episode: Episode) -> tuple[set[int], int]:
-    """Return the places of numbers in the anchor that move by the same one in every turn, and how many turns."""
+    """Return the positions of numbers in the anchor that change by the same one every turn, and the number of turns."""
     running = episode.turns[: len(episode.turns) - episode.is_over]
     rows = [np.array([int(text[-18:]) for text in _NUMBER.findall(turn.info["anchor"])]) for turn in running]
     if len(rows) < 2 or len({len(row) for row in rows}) > 1:

@@ -16,7 +16,7 @@ from turngym.envs.checks.rule import Finding, Skipped, rule
 from turngym.system.processes import children
 
 PATIENCE_SECONDS = 5.0
-"""How long to wait for what was told to end."""
+"""How long to wait for processes and threads that are stopping."""
 
 _ROUNDS = 3
 
@@ -34,7 +34,7 @@ def holdings() -> dict[str, Counter[str]]:
 def _link(path: Path) -> str:
     try:
         return os.readlink(path)
-    except OSError:  # closed meanwhile: it was the listing itself
+    except OSError:  # closed meanwhile: the listing's own descriptor
         return ""
 
 
@@ -46,7 +46,7 @@ def _command(process: int) -> str:
 
 
 def _growth(before: dict[str, Counter[str]]) -> dict[str, list[str]]:
-    """Return kind -> names of what there is more of than before; a number of the same kind in all is no growth."""
+    """Return kind -> names of the resources that have increased in number."""
     now = holdings()
     return {
         kind: sorted((found - before[kind]).elements())
@@ -62,15 +62,15 @@ def _grown(case: Case, rounds: int) -> dict[str, list[str]]:
         replay(case.make(), case.first.seed, case.first.actions)
         case.close()
     if _growth(before):
-        gc.collect()  # what is only waiting to be collected is no leak
+        gc.collect()  # what only waits for garbage collection is not a leak
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (grown := _growth(before)) and time.monotonic() < deadline:
-        time.sleep(0.05)  # what was told to end may need a moment
+        time.sleep(0.05)  # stopping may take a moment
     return {kind: names for kind, names in grown.items() if len(names) >= rounds}
 
 
 def _leaks(case: Case) -> dict[str, list[str]]:
-    """Return what copies leave behind; what is kept once for all of them, such as one server, is no leak."""
+    """Return what copies leave behind; what they share, such as one server, is not a leak."""
     if "leaks" not in case.facts:
         assert case.first  # played before anything is counted
         stop_processes(case)

@@ -1,4 +1,4 @@
-"""Rules about repetition: equal seeds show equal episodes, whatever else there is in this process or another one."""
+"""Rules about reproducibility: equal seeds give equal episodes, in this process and in others."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def no_global_random(case: Case) -> Iterator[Finding]:
     """Shared generators stay where they are."""
     shared = generators(case.env)
     saved = random.getstate(), np.random.get_state()
-    random.seed(_UNLIKELY)  # else an environment that seeds them would find them as it leaves them
+    random.seed(_UNLIKELY)  # otherwise an environment that seeds them would leave them unchanged
     np.random.seed(_UNLIKELY)
     try:
         before = _global_states() | {name: generator_state(found) for name, found in shared.items()}
@@ -90,7 +90,7 @@ def no_global_random(case: Case) -> Iterator[Finding]:
 
 
 def _where(case: Case, cause: str) -> Iterator[Finding]:
-    """Yield what one cause led to, here or in another process."""
+    """Yield the differences with a given cause, here or in another process."""
     diagnosis = here(case) if here(case).cause else there(case)
     if diagnosis.cause == cause and diagnosis.found is not None:
         yield diagnosis.found
@@ -104,7 +104,7 @@ def _where(case: Case, cause: str) -> Iterator[Finding]:
     after=("expert-pure", "no-global-random"),
 )
 def no_clock(case: Case) -> Iterator[Finding]:
-    """Another clock shows the same."""
+    """Episodes do not depend on the clock."""
     yield from _where(case, "no-clock")
 
 
@@ -116,7 +116,7 @@ def no_clock(case: Case) -> Iterator[Finding]:
     after=("expert-pure", "no-global-random", "no-clock"),
 )
 def copies_isolated(case: Case) -> Iterator[Finding]:
-    """Two copies that play in turns show what each shows alone."""
+    """Two interleaved copies behave as each does alone."""
     if here(case).cause == "copies-isolated" and (found := here(case).found):
         yield found
     if here(case).cause:
@@ -127,7 +127,7 @@ def copies_isolated(case: Case) -> Iterator[Finding]:
         for env, episode in ((case.env, one), (case.kept("second"), other))
     ]
     if any(first != second for first, second in alone):
-        return  # even alone a copy does not repeat itself: reset-forgets tells why
+        return  # a copy does not repeat itself even alone: reset-forgets says why
     ours, theirs = begin(case.env, one.seed), begin(case.kept("second"), other.seed)
     for number in range(max(len(one.actions), len(other.actions))):
         if number < len(one.actions) and not ours.is_over:
@@ -150,7 +150,7 @@ def copies_isolated(case: Case) -> Iterator[Finding]:
     after=("expert-pure", "no-global-random", "no-clock", "copies-isolated"),
 )
 def seed_repeats(case: Case) -> Iterator[Finding]:
-    """Twins."""
+    """Two copies with equal seeds give equal episodes."""
     if here(case).cause == "seed-repeats" and (found := here(case).found):
         yield found
 
@@ -164,7 +164,7 @@ def seed_repeats(case: Case) -> Iterator[Finding]:
     after=REPEATABLE,
 )
 def no_hash_order(case: Case) -> Iterator[Finding]:
-    """Another hash seed shows the same."""
+    """Episodes do not depend on the hash seed."""
     yield from _where(case, "no-hash-order")
 
 
@@ -177,7 +177,7 @@ def no_hash_order(case: Case) -> Iterator[Finding]:
     after=REPEATABLE,
 )
 def same_in_other_process(case: Case) -> Iterator[Finding]:
-    """A fresh process shows the same."""
+    """A fresh process gives the same episodes."""
     yield from _where(case, "same-in-other-process")
 
 
@@ -189,7 +189,7 @@ def same_in_other_process(case: Case) -> Iterator[Finding]:
     after=(*REPEATABLE, "no-hash-order", "same-in-other-process"),
 )
 def no_environment_variables(case: Case) -> Iterator[Finding]:
-    """What the author's modules read may have any value."""
+    """Episodes do not depend on the variables that the author's modules read."""
     if there(case).cause:
         return
     processes = elsewhere(case)
@@ -215,7 +215,7 @@ def no_environment_variables(case: Case) -> Iterator[Finding]:
     after=REPEATABLE,
 )
 def seed_varies(case: Case) -> Iterator[Finding]:
-    """There is more than one task."""
+    """Different seeds give different tasks."""
     env = case.env
     if inner(env).finite_instances == 1 or len(env.get_wrapper_attr("tasks")()) == 1:
         raise Skipped("there is one task only")
@@ -243,7 +243,7 @@ def _instance(env: Env, seed: int | None) -> str:
     after=REPEATABLE,
 )
 def seed_binds(case: Case) -> Iterator[Finding]:
-    """A used copy that is given a seed plays the task of that seed."""
+    """A used copy plays the task of the seed it is given."""
     env, first = case.env, case.first
     for name, use in (("a reset with another seed", first.seed), ("a reset without a seed", None)):
         env.reset(seed=None if use is None else use + _OTHER)

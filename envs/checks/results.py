@@ -15,7 +15,7 @@ from turngym.types import INFO_TYPES
 
 
 def _turns(case: Case, look: Callable[[Turn], Iterator[str]]) -> Iterator[Finding]:
-    """Yield what a look at each turn of the recorded episodes finds."""
+    """Yield the findings for each turn of the recorded episodes."""
     for episode in case.recorded:
         for number, turn in enumerate(episode.turns):
             for seen in look(turn):
@@ -116,7 +116,7 @@ def observation_in_space(case: Case) -> Iterator[Finding]:
     mend="Compute the reward of an Outcome from finite numbers; TextEnv turns it into a float.",
 )
 def reward_finite(case: Case) -> Iterator[Finding]:
-    """Rewards are numbers that can be learned from."""
+    """Rewards are finite numbers."""
 
     def look(turn: Turn) -> Iterator[str]:
         if type(turn.reward) is not float or not math.isfinite(turn.reward):
@@ -132,7 +132,7 @@ def reward_finite(case: Case) -> Iterator[Finding]:
     mend="Say terminated=True in an Outcome where the rules end the episode, and leave the turn limit to TextEnv.",
 )
 def flags_exclusive(case: Case) -> Iterator[Finding]:
-    """Two flags with two meanings."""
+    """An episode is not both terminated and truncated."""
 
     def look(turn: Turn) -> Iterator[str]:
         if type(turn.terminated) is not bool or type(turn.truncated) is not bool:
@@ -150,7 +150,7 @@ def flags_exclusive(case: Case) -> Iterator[Finding]:
     mend="Do not set self.turn yourself and do not override step(): TextEnv counts the turns and truncates.",
 )
 def turn_limit_holds(case: Case) -> Iterator[Finding]:
-    """No episode goes on for ever."""
+    """Every episode ends within its turn limit."""
     limit = int(case.env.get_wrapper_attr("max_turns"))
     for episode in case.recorded:
         length = len(episode.turns) - 1
@@ -168,7 +168,7 @@ def turn_limit_holds(case: Case) -> Iterator[Finding]:
     after=("info-complete",),
 )
 def legal_actions_valid(case: Case) -> Iterator[Finding]:
-    """The list tells the truth."""
+    """Listed actions are valid."""
 
     def look(turn: Turn) -> Iterator[str]:
         if turn.is_listed and turn.info["action_is_valid"] is not True:
@@ -188,7 +188,7 @@ def legal_actions_valid(case: Case) -> Iterator[Finding]:
     after=REUSABLE,
 )
 def results_not_shared(case: Case) -> Iterator[Finding]:
-    """Old results stay, and they are no part of the environment."""
+    """Returned objects are neither reused nor part of the environment's state."""
     for episode in case.recorded:
         yield from _changed_later(episode)
     original = case.first
@@ -215,7 +215,7 @@ def _changed_later(episode: Episode) -> Iterator[Finding]:
 
 
 def _spoil(turn: Turn) -> None:
-    """Do what a careless caller may do with results: clear and overwrite them."""
+    """Clear and overwrite returned objects, as a careless caller may."""
     for value in turn.returned:
         if isinstance(value, dict):
             for part in value.values():

@@ -1,4 +1,4 @@
-"""What a rule of the check is: a name that stays, the promise, why it matters, how to mend it, and the test itself."""
+"""A rule of the check: a stable name, the promise, why it matters, how to fix it, and the test itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INSIDE = ("turngym.envs.checks", "turngym.envs.core", "gymnasium.", "numpy.", "
 
 
 class Skipped(Exception):
-    """A promise that does not apply to this environment; the message says why."""
+    """The rule does not apply to this environment; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Finding:
         seed: Seed of the episode that shows it, None where no episode is needed.
         turn: Turn of that episode, 0 for the reset.
         ours: Part of the text that was expected, around the first difference; empty where nothing is compared.
-        theirs: The same part of what came instead.
+        theirs: The same part of the actual text.
     """
 
     seen: str
@@ -58,10 +58,10 @@ class Rule:
     """One promise.
 
     Args:
-        name: Short name that never changes, such as ``"no-clock"``.
+        name: Short, stable name, such as ``"no-clock"``.
         promise: What is promised.
         why: What goes wrong in training or evaluation if it is broken.
-        mend: How to keep it.
+        mend: How to fix a violation.
         test: Yields what is wrong with a case; raises :class:`Skipped` where the promise does not apply.
         after: Rules that must hold before this one can be judged.
     """
@@ -113,7 +113,7 @@ def difference(what: str, ours: list[str], theirs: list[str], seed: int | None) 
 
 
 def raised(error: BaseException) -> str:
-    """Return what was raised and where in the author's own code."""
+    """Return what was raised, and where in the author's code."""
     frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     own = [(f, line) for f, line in frames if not str(f.f_globals.get("__name__", "")).startswith(_INSIDE)]
     text = f"{type(error).__name__}: {str(error)[:_LONGEST_MESSAGE]}"

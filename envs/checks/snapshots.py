@@ -1,4 +1,4 @@
-"""Rules about ``snapshot`` and ``restore``: a branch from a saved state is the episode that would have been."""
+"""Rules about ``snapshot`` and ``restore``: an episode continued from a saved state is unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def take(env: Env) -> Any:
     """Return a snapshot.
 
     Raises:
-        Skipped: The environment says that it has none.
+        Skipped: The environment has no snapshots.
     """
     try:
         return env.get_wrapper_attr("snapshot")()
@@ -59,7 +59,7 @@ def _own_generators(env: Env) -> dict[str, str]:
     "NumPy, no objects.",
 )
 def snapshot_json(case: Case) -> Iterator[Finding]:
-    """Snapshots can be read."""
+    """Snapshots are JSON."""
     for turn in _turns(case.first):
         _play_to(case.env, case.first, turn)
         try:
@@ -109,13 +109,13 @@ def snapshot_generator(case: Case) -> Iterator[Finding]:
     after=(*REUSABLE, "snapshot-json", "snapshot-generator"),
 )
 def snapshot_exact(case: Case) -> Iterator[Finding]:
-    """Branches are what would have been."""
+    """Restoring continues the episode exactly."""
     for position, episode in enumerate(case.recorded[:2]):
         for turn in _turns(episode):
             found = list(_branch(case, episode, turn, is_fresh=position == 0))
             yield from found
             if found:
-                return  # one is enough to mend it by
+                return  # one example is enough
 
 
 def _branch(case: Case, episode: Episode, turn: int, *, is_fresh: bool) -> Iterator[Finding]:
@@ -129,7 +129,7 @@ def _branch(case: Case, episode: Episode, turn: int, *, is_fresh: bool) -> Itera
         copies.append(("a fresh", case.make()))
     for name, env in copies:
         if is_wrapped(env):
-            env.reset()  # wrappers want to see a beginning
+            env.reset()  # wrappers need a reset first
         shown = canonical(list(env.get_wrapper_attr("restore")(snapshot)))
         if shown != episode.turns[turn].shown:
             what = f"restore() in {name} copy returns another observation or info"
@@ -149,7 +149,7 @@ def _branch(case: Case, episode: Episode, turn: int, *, is_fresh: bool) -> Itera
 
 
 def _next_episode(env: Env, episode: Episode, rest: list[str]) -> list[str]:
-    """Finish the episode, go on into the next one without a seed, and return what was seen of that."""
+    """Finish the episode, play the next one without a seed, and return what was seen of it."""
     follow(env, Episode(episode.seed, [episode.turns[0]]), rest)
     return follow(env, begin(env), episode.actions[:_NEXT_TURNS])
 
@@ -169,7 +169,7 @@ def _next_episode(env: Env, episode: Episode, rest: list[str]) -> list[str]:
     ),
 )
 def snapshot_elsewhere(case: Case) -> Iterator[Finding]:
-    """A branch in a fresh process is what would have been."""
+    """Restoring in a fresh process continues the episode exactly."""
     there(case)
     processes = elsewhere(case)
     if not processes.branches:

@@ -39,7 +39,7 @@ class FromSpec:
 
 @dataclass(frozen=True, slots=True)
 class FromClass:
-    """Makes an environment of a class or a function that is at hand, with wrappers around it.
+    """Makes an environment from a class or function, with wrappers around it.
 
     Args:
         kind: The class or function.
@@ -60,7 +60,7 @@ class FromClass:
 
 
 def source_of(env: EnvOrMaker, options: Mapping[str, Any] | None = None) -> tuple[str, Maker]:
-    """Return the name of what is to be checked, and what makes copies of it.
+    """Return the name of the environment to check, and a factory for copies of it.
 
     Args:
         env: An id, ``"module:id"``, ``"module:Class"``, ``"path/to/file.py:Class"``, an environment, wrapped or not, or
@@ -69,7 +69,7 @@ def source_of(env: EnvOrMaker, options: Mapping[str, Any] | None = None) -> tupl
 
     Raises:
         UnknownName: There is no such id, module, file, or name in it.
-        ConfigError: It is no environment, or it does not know how it was made.
+        ConfigError: It is no environment, or its constructor arguments are unknown.
 
     >>> import turngym
     >>> source_of("turngym/Sokoban-v0", {"size": 5})[0]

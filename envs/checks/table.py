@@ -1,4 +1,4 @@
-"""All rules, in the order in which they are judged: causes before what follows from them."""
+"""All rules, in the order in which they are run: causes before consequences."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class _Expert:
 
 
 def _expert(case: Case) -> _Expert:
-    """Return what the expert did; its episodes are played once.
+    """Return the expert's episodes, played once and cached.
 
     Raises:
         Skipped: There is no expert.
@@ -69,7 +69,7 @@ def _play_expert(case: Case) -> _Expert:
 
 
 def _visible_state(env: Env) -> str:
-    """Return what asking the expert must not change, as text."""
+    """Return as text what calling the expert must not change."""
     unwrapped = inner(env)
     return f"{unwrapped.turn} {unwrapped.anchor()} {unwrapped.np_random.bit_generator.state}"
 
@@ -81,7 +81,7 @@ def _visible_state(env: Env) -> str:
     mend="Compute expert_action from the state without changing it, and break ties by order, not by self.np_random.",
 )
 def expert_pure(case: Case) -> Iterator[Finding]:
-    """The expert only looks."""
+    """Calling the expert changes nothing."""
     yield from _expert(case).impure[:1]
 
 
@@ -93,7 +93,7 @@ def expert_pure(case: Case) -> Iterator[Finding]:
     after=("expert-pure",),
 )
 def expert_valid(case: Case) -> Iterator[Finding]:
-    """The expert plays by the rules."""
+    """The expert's actions are valid."""
     yield from _expert(case).invalid[:1]
 
 
@@ -106,7 +106,7 @@ def expert_valid(case: Case) -> Iterator[Finding]:
     after=("info-complete", "info-values", "expert-pure", "expert-valid"),
 )
 def expert_solves(case: Case) -> Iterator[Finding]:
-    """The expert can do it."""
+    """The expert solves its tasks."""
     if not _expert(case).solved:
         yield Finding(f"the expert solved none of {_EXPERT_EPISODES} episodes", case.seeds[0])
 
@@ -119,7 +119,7 @@ def expert_solves(case: Case) -> Iterator[Finding]:
     after=REUSABLE,
 )
 def instance_named(case: Case) -> Iterator[Finding]:
-    """Different beginnings have different names."""
+    """Different instances have different names."""
     seen: dict[str, tuple[int, str]] = {}
     for seed in range(case.seeds[0], case.seeds[0] + _SPLIT_SEEDS):
         episode = begin(case.env, seed)
@@ -141,7 +141,7 @@ def instance_named(case: Case) -> Iterator[Finding]:
     after=REUSABLE,
 )
 def tasks_bind(case: Case) -> Iterator[Finding]:
-    """A name is one task."""
+    """A task name always gives the same task."""
     tasks = case.env.get_wrapper_attr("tasks")()
     if not tasks:
         raise Skipped("there is no list of tasks")

@@ -1,4 +1,4 @@
-"""What an agent may do to a desktop, and how it writes that: one action a turn, by mouse or keyboard."""
+"""The actions of a desktop and their syntax: one action per turn, by mouse or keyboard."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Action:
         to: Where a drag ends.
         text: What to type, or the direction of a scroll.
         keys: X numbers of the keys to press, the modifiers first.
-        times: Clicks of the wheel.
+        times: Clicks of the mouse wheel.
     """
 
     kind: Kind
@@ -61,7 +61,7 @@ class Action:
 
 
 def read(text: str) -> Action | None:
-    r"""Return the action that a text writes, None if it writes none.
+    r"""Parse an action; None if the text is not one.
 
     >>> read("click 40 20")
     Action(kind='click', at=(40, 20), to=(0, 0), text='', keys=(), times=1)
@@ -100,7 +100,7 @@ def _point(x: str, y: str) -> Point:
 
 
 def _unquoted(text: str) -> str:
-    """Return what a text between quotes stands for; without quotes, the text as it is."""
+    """Return the value of a quoted text; without quotes, the text itself."""
     bare = text.strip()
     if len(bare) < 2 or bare[0] != '"' or bare[-1] != '"':
         return bare

@@ -1,7 +1,7 @@
-"""Work on a desktop (after OSWorld, Xie et al. 2024): real programs, mouse and keyboard, files that tell the outcome.
+"""Tasks on a desktop (after OSWorld, Xie et al. 2024): real programs, mouse and keyboard, judged by the saved files.
 
-Every environment has a display of its own in a sandbox without network. A turn ends when the programs sleep and the
-picture stays, however long that takes; nothing is waited for by the clock.
+Every environment has a display of its own in a sandbox without network. A turn ends when the programs are idle and the
+picture is stable, however long that takes; there are no fixed delays.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ _LARGEST_SEED = 2**31
 class Desktop(PictureEnv):
     """A goal to reach with a text editor, a spreadsheet or both.
 
-    The episode ends with the action ``done``; the reward is then 1 if the files are as the goal wants them, else 0.
-    ``info["progress"]`` is the share of the goal's parts that hold in the saved files. The observation tells the goal,
-    the windows and the files as they are saved; with ``image=True`` it holds the screen too. Display and window manager
-    stay from episode to episode, programs and files are new each time.
+    The episode ends with the action ``done``; the reward is then 1 if the files meet the goal, else 0.
+    ``info["progress"]`` is the share of the goal's parts that hold in the saved files. The observation contains the
+    goal, the windows and the saved files; with ``image=True`` also the screen. Display and window manager are reused
+    between episodes, programs and files are not.
 
-    Equal seeds and actions show equal pictures, however fast the machine is and however long the agent thinks, but for
-    what a program takes from the clock: the date of today, when a file of this episode was saved, the frame that moves
-    around copied cells. A display or program that dies or hangs raises :class:`DesktopFault`; vectors make that a fault
-    of the slot. What the agent closes itself is none.
+    Equal seeds and actions give equal pictures, regardless of the speed of the machine and the agent, except for what a
+    program takes from the clock: today's date, when a file was saved, the moving frame around copied cells. A display
+    or program that dies or hangs raises :class:`DesktopFault`; in a vector it is a fault of one slot. A program that
+    the agent closes is not a fault.
 
     Args:
-        task: Name of a goal, a sequence of names, or ``"all"``, of which every reset draws one.
+        task: Name of a goal, a sequence of names, or ``"all"``; every reset samples one.
         image: Whether the observation holds a screenshot beside the text.
         width: Width of the display in pixels.
         height: Its height.
-        limit_seconds: How long a turn may take before it is a fault.
+        limit_seconds: Maximum time of a turn, in seconds; beyond it the turn is a fault.
         max_turns: Turns after which the episode is truncated.
         split: Which share of the instances.
         env_id: Registered id.
@@ -135,7 +135,7 @@ class Desktop(PictureEnv):
         return f"Goal: {self.goal.text}\n{self._files}\n{windows_text(self._slot.windows)}"
 
     def _play(self, name: str, seed: int, actions: Sequence[str]) -> None:
-        """Put up a goal and do what was done."""
+        """Set up a goal and replay the actions."""
         self._name, self._seed, self._goal = name, seed, _build(name, seed)
         self._actions = []
         self._slot.begin(self._goal)
@@ -169,7 +169,7 @@ class Desktop(PictureEnv):
             raise
 
     def _seen(self) -> str:
-        """Return what is new: the windows, and the files where they have changed."""
+        """Return what is new: the windows, and any changed files."""
         before, self._files = self._files, files_text(self._folder)
         shown = windows_text(self._slot.windows)
         return shown if self._files == before else f"{self._files}\n{shown}"
@@ -188,7 +188,7 @@ class Desktop(PictureEnv):
         return self.goal.progress(self._folder) if self._slot.folder is not None else 0.0
 
     def expert_action(self) -> str:
-        """Return the next action of the goal's oracle: its plan, or first what brings the beginning back about.
+        """Return the next action of the goal's oracle: its plan, preceded by a repair where needed.
 
         Raises:
             ConfigError: No episode is under way.
@@ -199,7 +199,7 @@ class Desktop(PictureEnv):
     def render_image(self) -> NDArray[np.uint8]:
         return self._slot.picture()
 
-    # Snapshots: the goal and the actions, done again.
+    # Snapshots: the goal and the actions, replayed.
 
     def save_state(self) -> JSONValue:
         return {"task": self._name, "seed": self._seed, "actions": list(self._actions), "screen": self.anchor()}

@@ -1,4 +1,4 @@
-"""The files of a desktop's user, read with care: whatever the programs have left there."""
+"""The files in the desktop user's folder, read defensively: programs may leave anything there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_FILES = 50
 
 
 class Folder:
-    """What lies in a user's folder now; hidden files and folders aside.
+    """The current contents of a user's folder, except hidden files and folders.
 
     Args:
         path: The folder.
@@ -33,7 +33,7 @@ class Folder:
         return tuple(name for name in found if self.content(name) is not None)[:_MOST_FILES]
 
     def content(self, name: str) -> bytes | None:
-        """Return what a file holds, None where there is no such file or too large a one."""
+        """Return the content of a file; None if it is missing or too large."""
         try:
             descriptor = os.open(self._path / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
@@ -46,12 +46,12 @@ class Folder:
             return file.read()
 
     def text(self, name: str) -> str | None:
-        """Return the text of a file, None where there is none; the ends of its lines as they are."""
+        """Return the text of a file with its line endings unchanged; None if there is none."""
         content = self.content(name)
         return None if content is None else content.decode("utf8", "replace")
 
     def lines(self, name: str) -> list[str]:
-        """Return the lines of a text file, none where there is none; an empty one at the end does not count."""
+        """Return the lines of a text file without an empty last one; an empty list if there is no file."""
         return (self.text(name) or "").rstrip().splitlines()
 
     def book(self, name: str) -> tuple[Sheet, ...]:
@@ -70,7 +70,7 @@ class Folder:
         return next(iter(self.book(name)), Sheet(""))
 
     def fill(self, files: Mapping[str, bytes]) -> None:
-        """Put files there, with times of their own."""
+        """Write files with fixed modification times."""
         self._books.clear()
         for name, content in files.items():
             path = self._path / name
@@ -80,4 +80,4 @@ class Folder:
 
 
 _TIME = 1_767_603_600
-"""When the files of every episode were written: 5 January 2026, 9:00."""
+"""Modification time of the files of every episode: 5 January 2026, 9:00."""

@@ -1,6 +1,6 @@
-"""What runs inside of the sandbox: it starts display and programs, and does with mouse and keyboard what it is told.
+"""The program inside the sandbox: it starts the display and programs, and carries out mouse and keyboard commands.
 
-One command a line of JSON comes in, one answer goes out. When the input ends, everything here ends.
+Each line of input is a JSON command with one answer. When the input ends, everything here ends.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ SOCKET = Path("/tmp/.X11-unix/X0")
 SCREEN = Path("/screen")
 FRAME = SCREEN / "Xvfb_screen0"
 KEPT = {Path("/tmp"): (".X11-unix", ".X0-lock"), SCREEN: (FRAME.name,)}
-"""Folders beside the user's that programs can write to -> what stays there from episode to episode."""
+"""Other folders that programs can write to -> what stays there between episodes."""
 _LONGEST_TABLE = 100_000
 
 
 class Fault(Exception):
-    """Display, window manager or a program is broken."""
+    """The display, window manager or a program failed."""
 
 
 class Desktop:
@@ -79,7 +79,7 @@ class Desktop:
 
     def _spawn(self, command: tuple[str, ...]) -> subprocess.Popen[bytes]:
         null = subprocess.DEVNULL
-        own = {**os.environ, "HOME": "/tmp", "XDG_CACHE_HOME": "/tmp"}  # it must leave nothing in the user's folder
+        own = {**os.environ, "HOME": "/tmp", "XDG_CACHE_HOME": "/tmp"}  # leave nothing in the user's folder
         return subprocess.Popen(command, stdin=null, stdout=null, stderr=null, start_new_session=True, cwd="/", env=own)
 
     def _connect(self) -> Screen:
@@ -94,7 +94,7 @@ class Desktop:
         return found[0]
 
     def _until(self, condition: Any, what: str) -> None:
-        """Wait until something holds."""
+        """Wait until a condition holds."""
         deadline = time.monotonic() + self._limit
         while not condition():
             self._require_alive()
@@ -117,7 +117,7 @@ class Desktop:
         return zlib.crc32(self._frame.read())
 
     def _settle(self) -> None:
-        """Wait until every window has seen everything, and nothing goes on any more."""
+        """Wait until every window has processed its events and all programs are idle."""
         self._screen.sync()
         try:
             self._screen.require_answers(self._limit)
@@ -144,7 +144,7 @@ class Desktop:
         self._screen.move((self._width - 1, self._height - 1))
 
     def _end_others(self) -> None:
-        """End what programs have started and left, in whatever group or session it is."""
+        """End the processes that programs have left behind, in any group or session."""
         ours = {self._server.pid, self._manager.pid}
 
         def are_gone() -> bool:
@@ -159,7 +159,7 @@ class Desktop:
         self._until(are_gone, "programs of the last episode do not end")
 
     def _clear(self) -> None:
-        """Remove what programs have left outside of the user's folder."""
+        """Remove what programs have left outside the user's folder."""
         for folder in KEPT:
             for path in folder.iterdir():
                 if path.name in KEPT[folder]:
@@ -170,7 +170,7 @@ class Desktop:
                     path.unlink()
 
     def start(self, commands: list[list[str]]) -> None:
-        """Start programs, one after another, each once the window of the one before stands."""
+        """Start programs one after another, each after the window of the previous one has appeared."""
         for number, command in enumerate(commands, 1):
             program = subprocess.Popen(
                 command,
@@ -191,7 +191,7 @@ class Desktop:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     def act(self, action: Mapping[str, Any]) -> None:
-        """Do one thing with mouse or keyboard and wait for what comes of it."""
+        """Carry out one mouse or keyboard action and wait until everything is idle."""
         kind, screen = action["kind"], self._screen
         if kind in ("click", "right_click", "double_click"):
             button = "right" if kind == "right_click" else "left"
@@ -213,16 +213,16 @@ class Desktop:
 
     def _strange_keys(self, part: str) -> None:
         if self._screen.prepare(part):
-            self._settle()  # everybody has to learn of the new keys before one is pressed
+            self._settle()  # all clients must know the new keys before one is pressed
 
     def look(self) -> dict[str, Any]:
-        """Return what there is to know of the screen."""
+        """Return the state of the screen."""
         self._frame.seek(0)
         digest = hashlib.blake2b(self._frame.read(), digest_size=8).hexdigest()
         return {"windows": self._screen.windows(), "digest": digest}
 
     def tables(self, name: str) -> dict[str, Any]:
-        """Return the sheets of a workbook as CSV, formulas worked out; none where that fails."""
+        """Return the sheets of a workbook as CSV with computed formulas; an empty list where that fails."""
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
             with contextlib.suppress(subprocess.SubprocessError, OSError):
                 subprocess.run(
@@ -253,7 +253,7 @@ def answer(desktop: Desktop, command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def end_with(descriptor: int) -> None:
-    """End this process, and with it the sandbox, when the other end of a pipe is closed, whatever goes on here."""
+    """End this process, and the sandbox with it, when the other end of a pipe is closed."""
     watch = select.poll()
     watch.register(descriptor, select.POLLHUP | select.POLLERR)
     watch.poll()

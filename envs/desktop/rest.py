@@ -1,8 +1,7 @@
-"""Waiting until programs have done what they were asked to: all asleep, no timer about to wake one, the picture steady.
+"""Waiting until programs are idle: all asleep, no timer about to wake one, the picture stable.
 
-Nothing here waits for a time to pass and hopes. A process that is short of processor time is runnable, not asleep; and
-of one that sleeps, the kernel tells what it waits for and how long. Only where it does not, a steady third of a second
-has to do.
+There are no fixed delays. A process that is short of processor time is runnable, not asleep; and for one that sleeps,
+the kernel reports what it waits for and how long. Only where it does not, a stable third of a second must suffice.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from typing import NamedTuple
 
 _PAUSE_SECONDS = 0.004
 _ALIKE, _ALIKE_BLIND = 3, 90
-"""How many samples in a row must be alike, with and without knowledge of timers."""
+"""How many consecutive samples must be equal, with and without knowledge of timers."""
 SOON_MS = 300
-"""Timers beyond this are no part of what an action brings about."""
+"""Longer timers are not caused by an action."""
 _PATIENCE_MS = 1000.0
-"""How much time of timers that have run out may hold up a turn: some programs have one that never ends, for something
-that blinks. It is counted by the timers, not by the clock, and so the same on a slow machine."""
+"""How much expired timer time may delay a turn: some programs have a timer that never ends, such as for a blinking
+cursor. It is counted in timer time, not by the clock, and so is the same on a slow machine.
+"""
 _ASLEEP = frozenset("SI")
 _X86, _ARM = "x86_64", "aarch64"
 _MILLISECONDS = {(_X86, 7): 2, (_X86, 232): 3, (_X86, 281): 3, (_ARM, 22): 3}
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
     Args:
         runs: How often each thread has run so far.
         timer: Milliseconds of the timer that will soon wake one, 0 where there is none.
-        is_blind: Whether that is unknown.
+        is_blind: Whether the timers are unknown.
     """
 
     runs: tuple[tuple[str, str], ...]
@@ -53,7 +53,7 @@ def sample(processes: list[int]) -> Sample | None:
         try:
             threads = os.listdir(f"/proc/{process}/task")
         except OSError:
-            continue  # it has ended meanwhile
+            continue  # it has ended in the meantime
         for thread in threads:
             try:
                 text = Path(f"/proc/{process}/task/{thread}/status").read_text()
@@ -79,7 +79,7 @@ def timer_ms(process: int) -> float | None:
     """Return how long the first thread of a process sleeps at most, None if until something happens.
 
     Raises:
-        OSError: The kernel does not tell.
+        OSError: The kernel does not report it.
     """
     words = Path(f"/proc/{process}/syscall").read_text().split()
     if words[0] in ("running", "-1"):
@@ -100,22 +100,22 @@ def timer_ms(process: int) -> float | None:
 
 
 def others() -> list[int]:
-    """Return all processes that can be seen but this one and the first."""
+    """Return all visible processes except this one and the first."""
     return sorted(int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) not in (1, os.getpid()))
 
 
 def wait_for_rest(
     picture: Callable[[], int], limit_seconds: float, processes: Callable[[], list[int]] = others
 ) -> bool:
-    """Wait until the processes sleep, no timer is about to wake one and the picture stays.
+    """Wait until the processes sleep, no timer is about to wake one and the picture is stable.
 
     Args:
-        picture: Returns a checksum of what can be seen.
+        picture: Returns a checksum of the screen.
         limit_seconds: How long to wait.
         processes: Returns the processes to look at.
 
     Returns:
-        Whether that came to pass.
+        Whether they came to rest in time.
     """
     began = time.monotonic()
     last: tuple[Sample, int] | None = None

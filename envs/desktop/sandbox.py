@@ -1,4 +1,4 @@
-"""The sandbox around one desktop: Bubblewrap, without network; of the host its programs and no packages of Python."""
+"""The sandbox of one desktop: Bubblewrap, without network; the host's programs but none of its Python packages."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _SETTINGS = Path(__file__).parent / "data"
 _FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libexec", "share")
 """Folders of /usr that programs need."""
 _PACKAGES = ("python*/*-packages", "*/lib/python*/*-packages", "python-wheels")
-"""What is hidden in those: packages of Python, turngym's own with its goals among them."""
+"""Hidden in those: Python packages, including turngym's own with its goals."""
 _DEEP_PACKAGES = ("*/*/lib/python*/*-packages", "*/*/*/lib/python*/*-packages")
-"""The same, of programs that bring an interpreter of their own."""
+"""The same, for programs that come with their own interpreter."""
 _SYSTEM = ("etc/fonts", "etc/alternatives", "etc/ld.so.cache", "etc/X11", "var/cache/fontconfig")
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -64,7 +64,7 @@ def require_programs(feature: str) -> None:
         feature: What needs it, for the message.
 
     Raises:
-        MissingExtra: A program, the font or the package python-xlib is missing; the way to install it is named.
+        MissingExtra: A program, the font or the package python-xlib is missing; the message says how to install it.
     """
     missing = [program for program in PACKAGES if shutil.which(program) is None]
     if not FONT.exists():
@@ -80,7 +80,7 @@ def command(scratch: Path) -> list[str]:
     """Return the command that starts a desktop.
 
     Args:
-        scratch: Folder of the slot: ``home`` is the user's, ``screen`` is where the picture appears.
+        scratch: Folder of the slot: ``home`` is the user's, ``screen`` holds the picture.
     """
     return [
         str(shutil.which("bwrap")),
@@ -105,7 +105,7 @@ def command(scratch: Path) -> list[str]:
 
 
 def _same(path: Path) -> Sequence[str]:
-    """Return what shows a folder inside as it is outside, a link as a link; nothing for one that is missing."""
+    """Return the arguments that bind a folder, links as links; none for a missing one."""
     if path.is_symlink():
         return "--symlink", os.readlink(path), str(path)
     return ("--ro-bind", str(path), str(path)) if path.is_dir() else ()
@@ -133,7 +133,7 @@ def _bound(source: Path, place: str) -> Sequence[str]:
 
 
 def _libraries() -> list[str]:
-    """Return what makes this package's own modules and python-xlib known inside, and nothing else of Python's."""
+    """Return the arguments that make only this package's modules and python-xlib importable inside."""
     here = Path(__file__).resolve().parent
     found = [word for name in _MODULES for word in _bound(here / f"{name}.py", f"/opt/turngym/envs/desktop/{name}.py")]
     for package in ("Xlib", "six"):
@@ -146,7 +146,7 @@ def _libraries() -> list[str]:
 
 
 def _links(*names: str) -> list[str]:
-    """Return what makes /lib and the like inside, as they are outside."""
+    """Return the arguments that recreate /lib and similar links."""
     words: list[str] = []
     for name in names:
         if os.path.islink(f"/{name}"):

@@ -1,4 +1,4 @@
-"""The X display as seen from inside of the sandbox: its windows, its mouse and its keyboard."""
+"""The X display as seen from inside the sandbox: its windows, its mouse and its keyboard."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Screen:
         return [] if found is None else [int(value) for value in found.value]
 
     def sync(self) -> None:
-        """Wait until the display has done everything it was told."""
+        """Wait until the display has processed all requests."""
         self._display.sync()
 
     # Windows.
 
     def has_manager(self) -> bool:
-        """Return whether a window manager is at work."""
+        """Return whether a window manager is running."""
         return bool(self._values(self._root, "_NET_SUPPORTING_WM_CHECK"))
 
     def clients(self) -> list[Any]:
@@ -66,7 +66,7 @@ class Screen:
         return [self._display.create_resource_object("window", number) for number in stacked]
 
     def windows(self) -> list[dict[str, Any]]:
-        """Return what is known of each window and menu that shows, topmost first."""
+        """Return the visible windows and menus, topmost first."""
         active = (self._values(self._root, "_NET_ACTIVE_WINDOW") or [0])[0]
         found = [fact for window in reversed(self._root.query_tree().children) if (fact := self._menu(window))]
         for window in self.clients():
@@ -113,7 +113,7 @@ class Screen:
         return self._atom("_NET_WM_WINDOW_TYPE_DIALOG") in self._values(window, "_NET_WM_WINDOW_TYPE")
 
     def require_answers(self, limit_seconds: float) -> None:
-        """Wait until every window has answered a ping: it has seen all events from before.
+        """Wait until every window has answered a ping, and so has seen all earlier events.
 
         Raises:
             Unresponsive: One does not answer in time.
@@ -178,7 +178,7 @@ class Screen:
         self.sync()
 
     def press(self, keysyms: Sequence[int]) -> None:
-        """Hold all but the last key, press the last, let go of all."""
+        """Hold all but the last key, press the last, release all."""
         *held, last = keysyms
         code, shifted = self._key(last)
         codes = [self._key(each)[0] for each in held]
@@ -201,7 +201,7 @@ class Screen:
         self._fake(X.KeyRelease, code)
 
     def parts(self, text: str) -> Iterator[str]:
-        """Return a text in parts, each of which can be typed with the spare keys that there are."""
+        """Split a text into parts that can each be typed with the available spare keys."""
         part, strange = "", set[str]()
         for character in text:
             if not self._on_keyboard(character):
@@ -226,7 +226,7 @@ class Screen:
         return True
 
     def type(self, part: str) -> None:
-        """Type what :meth:`prepare` was given."""
+        """Type the text given to :meth:`prepare`."""
         shift = self._key(_SHIFT)[0]
         for character in part:
             symbol = keysym(character)
@@ -242,7 +242,7 @@ class Screen:
         return symbol is None or self._place(symbol) is not None
 
     def _place(self, symbol: int) -> tuple[int, bool] | None:
-        """Return the key and whether it needs shift, for what the keyboard has by itself."""
+        """Return the key and whether it needs shift, for characters of the original keyboard."""
         found = [(index, code) for code, index in self._display.keysym_to_keycodes(symbol) if index in (0, 1)]
         found = [pair for pair in found if pair[1] not in self._spare]
         return (min(found)[1], bool(min(found)[0])) if found else None

@@ -1,4 +1,4 @@
-"""One desktop, from the outside: it is started, told what to do, looked at, and ended when it does not answer."""
+"""One desktop, from the outside: it is started, controlled, observed, and killed when it does not answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from turngym.errors import TurngymError
 from turngym.exports import renamed_names
 
 _PATIENCE_SECONDS = 5.0
-"""How long after the limit inside the answer may come, before everything is ended."""
+"""How long after the inner limit to wait for an answer before everything is ended."""
 _PASSWD = "user:x:1000:1000:user:/home/user:/bin/false\n"
 _LONGEST_ANSWER = 1_000_000
 _LONGEST_FAULT = 500
@@ -36,16 +36,16 @@ class DesktopFault(TurngymError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window, dialog or menu that shows.
+    """A visible window, dialog or menu.
 
     Args:
-        title: What its title says.
+        title: Its title.
         kind: ``"window"``, ``"dialog"`` or ``"menu"``.
         x: Left edge in pixels.
         y: Upper edge.
         width: Its width.
         height: Its height.
-        has_focus: Whether keys go there.
+        has_focus: Whether it has the keyboard focus.
     """
 
     title: str
@@ -58,12 +58,12 @@ class Window:
 
 
 class DesktopSession:
-    """A display with its window manager in a sandbox, kept from episode to episode, and the programs of one.
+    """A display with its window manager in a sandbox, reused between episodes, and the programs of the current one.
 
     Args:
         width: Width of the display.
         height: Height of the display.
-        limit_seconds: How long anything may take: a start, an action and what comes of it.
+        limit_seconds: Time limit of any operation: a start, or an action with its effects.
         memory_mib: Address space of one program.
 
     Raises:
@@ -76,10 +76,10 @@ class DesktopSession:
         self._buffer = bytearray()
         self._size = width, height
         self._frame = -1
-        """Where the picture is read from; a mapping of the file would end this process if a program cuts it off."""
+        """The file of the picture; mapping it would kill this process if a program truncated it."""
         self._pixels_at = 0
         self.digest = ""
-        """What names the picture on the screen: equal pictures, equal names."""
+        """Digest of the picture on the screen."""
         self.scratch = Path(tempfile.mkdtemp(prefix="turngym-desktop-"))
         self.home = self.scratch / "home"
         for name in ("home", "screen"):
@@ -126,11 +126,11 @@ class DesktopSession:
         return self._windows(self._ask({"do": "start", "programs": [list(each) for each in programs]}))
 
     def act(self, action: Mapping[str, Any]) -> tuple[Window, ...]:
-        """Do something with mouse or keyboard, and return the windows once nothing happens any more."""
+        """Carry out a mouse or keyboard action, and return the windows once everything is idle."""
         return self._windows(self._ask({"do": "act", "action": dict(action)}))
 
     def tables(self, name: str) -> tuple[str, ...]:
-        """Return the sheets of a workbook as CSV, formulas worked out by the spreadsheet program itself."""
+        """Return the sheets of a workbook as CSV, with formulas computed by the spreadsheet program itself."""
         found = self._ask({"do": "tables", "name": name}).get("tables")
         if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
             raise self._senseless()
@@ -156,7 +156,7 @@ class DesktopSession:
             return  # a forked copy of this process: the desktop belongs to the original
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
-                self._process.stdin.close()  # what runs inside ends with its input, and all in the sandbox with it
+                self._process.stdin.close()  # the program inside ends with its input, and the sandbox with it
         try:
             self._process.wait(_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -182,7 +182,7 @@ class DesktopSession:
         return windows
 
     def _senseless(self) -> DesktopFault:
-        """End everything, and return the fault for an answer that the program inside does not give."""
+        """End everything, and return the fault for a malformed answer."""
         self.close()
         return DesktopFault("the desktop answers nonsense")
 

@@ -1,4 +1,4 @@
-"""Workbooks in the file format of Gnumeric: written for a goal, read back to see what became of them."""
+"""Workbooks in Gnumeric's file format: written for a goal, read back to check it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Sheet:
 
     Args:
         name: Its name.
-        cells: What the cells hold: text, number or, where nobody has worked it out, a formula.
+        cells: Content of the cells: text, number or an unevaluated formula.
         bold: Cells with bold letters.
     """
 
@@ -44,11 +44,11 @@ class Sheet:
     bold: frozenset[Place] = frozenset()
 
     def row(self, number: int, width: int) -> tuple[Value, ...]:
-        """Return the first cells of a row, "" where one is empty."""
+        """Return the first cells of a row, ``""`` for empty ones."""
         return tuple(self.cells.get((number, column), "") for column in range(width))
 
     def table(self) -> tuple[tuple[Value, ...], ...]:
-        """Return all rows down to the last that holds anything, each as wide as the widest."""
+        """Return all rows down to the last non-empty one, padded to the same width."""
         height = max((row + 1 for row, _ in self.cells), default=0)
         width = max((column + 1 for _, column in self.cells), default=0)
         return tuple(self.row(row, width) for row in range(min(height, _LARGEST_REGION)))
@@ -71,7 +71,7 @@ def write(name: str, rows: Sequence[Sequence[Value]]) -> bytes:
 
 
 def shown(value: Value) -> str:
-    """Return a value as one types it.
+    """Return a value as it is typed.
 
     >>> shown(3.0), shown(0.5), shown("x")
     ('3', '0.5', 'x')
@@ -80,7 +80,7 @@ def shown(value: Value) -> str:
 
 
 def read(content: bytes) -> tuple[Sheet, ...]:
-    """Return the sheets of a workbook, none where the content is no workbook that Gnumeric wrote."""
+    """Return the sheets of a workbook; an empty list if the content is not a Gnumeric workbook."""
     try:
         if content[:2] == b"\x1f\x8b":
             content = zlib.decompressobj(31).decompress(content, _LARGEST_BYTES)
@@ -101,7 +101,7 @@ def _sheet(element: ElementTree.Element) -> Sheet:
 
 
 def _bold(element: ElementTree.Element) -> set[Place]:
-    """Return the bold cells; of a region that has no end, its beginning."""
+    """Return the bold cells; only the beginning of an unbounded region."""
     found: set[Place] = set()
     for region in element.iter(f"{_NAMESPACE}StyleRegion"):
         font = region.find(f".//{_NAMESPACE}Font")
@@ -117,12 +117,12 @@ def _bold(element: ElementTree.Element) -> set[Place]:
 
 
 def has_formulas(sheets: Sequence[Sheet]) -> bool:
-    """Return whether a cell has to be worked out."""
+    """Return whether any cell is a formula."""
     return any(isinstance(value, str) and value.startswith("=") for sheet in sheets for value in sheet.cells.values())
 
 
 def with_values(sheets: Sequence[Sheet], tables: Sequence[str]) -> tuple[Sheet, ...]:
-    """Return the sheets with the values of their formulas, as tables in CSV tell them, one for each sheet.
+    """Return the sheets with the values of their formulas, taken from one CSV table per sheet.
 
     >>> with_values([Sheet("a", {(0, 1): "=1+2"})], [",3"])[0].cells
     {(0, 1): 3.0}

@@ -1,4 +1,4 @@
-"""What the agent is told in words: the windows, and the files as they are saved."""
+"""The text of observations: the windows and the saved files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_SHEETS = 4
 
 
 def windows_text(windows: Sequence[Window]) -> str:
-    """Return the windows, one a line, topmost first.
+    """Return the windows, one per line, topmost first.
 
     >>> print(windows_text([Window("a.txt - Mousepad", "window", 0, 0, 800, 600, True)]))
     Windows, topmost first:
@@ -31,7 +31,7 @@ def windows_text(windows: Sequence[Window]) -> str:
 
 
 def files_text(folder: Folder) -> str:
-    """Return the files with what they hold, cut where they are long."""
+    """Return the files with their contents, truncated where they are long."""
     found = []
     for name in folder.names():
         if name.endswith(".gnumeric"):

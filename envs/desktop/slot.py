@@ -1,4 +1,4 @@
-"""The desktop behind one environment: started when it is needed, replaced when it breaks, filled anew for each goal."""
+"""The desktop of one environment: started on demand, replaced after a fault, set up for each goal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CONFIGURATION: Mapping[str, bytes] = {
     ".config/glib-2.0/settings/keyfile": _MOUSEPAD.encode(),
     ".config/gtk-3.0/gtk.css": _NO_TOOLTIPS.encode(),
 }
-"""A note that shows after half a second would depend on how fast the machine is."""
+"""A tooltip that appears after half a second would depend on the speed of the machine."""
 
 
 class DesktopSlot:
@@ -58,14 +58,14 @@ class DesktopSlot:
 
     @property
     def digest(self) -> str:
-        """What names the picture on the screen."""
+        """Digest of the picture on the screen."""
         return self._session.digest if self._session else ""
 
     def begin(self, goal: Goal) -> None:
-        """Put up the beginning of a goal; a desktop that has died since the last episode is replaced.
+        """Set up the initial state of a goal; a desktop that has died since the last episode is replaced.
 
         Raises:
-            DesktopFault: A new desktop does not do it either.
+            DesktopFault: A new desktop fails as well.
         """
         if self._session is not None:
             with contextlib.suppress(DesktopFault):
@@ -88,10 +88,10 @@ class DesktopSlot:
         self.windows = session.start_programs(goal.programs)
 
     def act(self, action: Action) -> None:
-        """Do something with mouse or keyboard.
+        """Carry out a mouse or keyboard action.
 
         Raises:
-            DesktopFault: The desktop broke, or a program did.
+            DesktopFault: The desktop or a program failed.
         """
         if self._session is None:
             raise DesktopFault("the desktop is closed")

@@ -1,7 +1,7 @@
-"""Households: find things, take them where they belong, clean, heat or cool them on the way.
+"""Household tasks: find objects, clean, heat or cool them, and put them where they belong.
 
-``env`` plays in generated households, ``alfworld`` in those of the ALFWorld data set; both on the engine in ``rules``,
-for which ``world`` says what a game is made of, ``goals`` when it is won, and ``planner`` how.
+``env`` uses generated households, ``alfworld`` those of the ALFWorld data set. Both run on the engine in ``rules``;
+``world`` defines a game's contents, ``goals`` when it is won, and ``planner`` how to win it.
 """
 
 from turngym.envs.registration import Spec

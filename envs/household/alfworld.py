@@ -1,7 +1,7 @@
 """ALFWorld: the household games of Shridhar et al. 2021 (arXiv 2010.03768), played on our own engine.
 
-The engine tells what TextWorld's engine tells for these games, and allows the same commands, with no planner and no
-grammar in the loop; the games themselves come from the user's disk.
+The engine gives the same text as TextWorld's engine for these games, and allows the same commands, without a planner or
+grammar in the loop; the games themselves are read from the user's disk.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _OFF = -1
 class ALFWorld(HomeEnv):
     """A game of ALFWorld's data set.
 
-    Observations, commands and success are those of ALFWorld's text engine; beside its ``move X to Y``, the older
-    ``put X in/on Y`` is understood. Its list of commands names what could be sliced or switched on even behind a closed
-    door.
+    Observations, commands and success are those of ALFWorld's text engine; besides its ``move X to Y``, the older ``put
+    X in/on Y`` is understood. As in ALFWorld, the list of commands includes objects behind a closed door that could be
+    sliced or switched on.
 
     Args:
         data: Folder of the games, in the official layout or the compact one (see
             :mod:`turngym.envs.household.alfworld_games`); empty for the environment variable ``ALFWORLD_DATA``.
         kind: One of ALFWorld's six task types, or ``"mixed"``.
-        expert: ``"planner"``: the game's walkthrough while every action was from it, then our planner; or
+        expert: ``"planner"``: the game's walkthrough as long as it was followed, then our planner; or
             ``"explorer"``, which uses only what the agent can know.
         max_turns: Turns after which the episode is truncated; the papers allow 50.
         split: ``"train"``, ``"dev"`` (ALFWorld's valid_seen) or ``"test"`` (valid_unseen); ALFWorld's names are

@@ -1,9 +1,9 @@
 """ALFWorld's games on disk: opened by their index, read one at a time.
 
 Two layouts are read. The official one has a folder for each game with the file ``game.tw-pddl``; the compact one has a
-file ``games.FOLD.jsonl.xz`` for each fold, beside the grammar ``alfred.twl2``. What takes long is done once and kept in
-the user's cache: to see which official games can be solved, and to unpack a compact file so that single games can be
-read from it.
+file ``games.FOLD.jsonl.xz`` for each fold, beside the grammar ``alfred.twl2``. Slow work is done once and kept in the
+user's cache: finding which official games are solvable, and unpacking a compact file so that single games can be read
+from it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Game:
 
     Args:
         name: Names of its folders: the task's and the trial's.
-        world: The household and what is asked for.
+        world: The household and its goal.
         walkthrough: Commands that win it.
-        welcome: What stands before the first observation.
+        welcome: Text before the first observation.
         help_text: What ``help`` answers.
     """
 
@@ -127,7 +127,7 @@ class _Official(Games):
 
 
 class _Compact(Games):
-    """Games in one packed file, unpacked in the cache, each by itself."""
+    """Games in one packed file, unpacked individually in the cache."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -141,7 +141,7 @@ class _Compact(Games):
         super().__init__({name: kind for name, (kind, _, _) in self._places.items()})
 
     def _open(self) -> dict[str, tuple[str, int, int]]:
-        """Return name -> kind, offset and length, unpacking the file if that was not done yet."""
+        """Return name -> kind, offset and length, unpacking the file if necessary."""
         index = self._store / "index.json"
         if not index.is_file():
             self._unpack()
@@ -221,7 +221,7 @@ def _digest(*parts: object) -> str:
 
 
 def _keep(path: Path, content: bytes) -> None:
-    """Write a file of the cache, whole or not at all; without a cache it is worked out again the next time."""
+    """Write a cache file atomically; without a cache it is recomputed the next time."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
@@ -232,7 +232,7 @@ def _keep(path: Path, content: bytes) -> None:
 
 
 def cache_folder() -> Path:
-    """Return the folder for what is worked out once."""
+    """Return the cache folder."""
     return files.cache_folder("alfworld")
 
 

@@ -1,7 +1,7 @@
-"""Household: fetch, clean, heat, cool and tidy things in a generated household.
+"""Household: fetch, clean, heat, cool and tidy objects in a generated household.
 
-Source of the kinds of task and of the rules: ALFWorld (Shridhar et al. 2021, arXiv 2010.03768). Households and words
-are our own.
+Source of the kinds of task and of the rules: ALFWorld (Shridhar et al. 2021, arXiv 2010.03768). The households and the
+vocabulary are turngym's own.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _MOST_OF_A_KIND = 1000
 _HELP = """You can write: look, inventory, help, go to R, open R, close R, examine R, take O from R, move O to R,
 examine O, use O, clean O with R, heat O with R, cool O with R; R is a receptacle and O a thing, as in drawer 2."""
 TURNS_A_SUBTASK = 12
-"""With the planner's knowledge no subtask takes more turns."""
+"""Upper bound on the planner's turns per subtask."""
 
 
 class Household(HomeEnv):
     """A generated household with a task of one of ALFWorld's six kinds.
 
-    Things lie in receptacles, some of which must be opened; the agent sees what is where it stands. The expert explores
-    with what the agent can know.
+    Objects are in receptacles, some of which must be opened; the agent sees what is at its own location. The expert
+    explores, using only what the agent can know.
 
     Args:
         kind: Kind of task, such as ``"pick_heat_then_place_in_recep"``, or ``"mixed"``.
-        rooms: Rooms whose furniture there is, 1 to 4.
-        receptacles: About how many receptacles there are, 4 to 30.
-        distractors: Things that nobody asks for, 0 to 40.
+        rooms: Number of rooms, 1 to 4.
+        receptacles: Approximate number of receptacles, 4 to 30.
+        distractors: Objects that no goal asks for, 0 to 40.
         subtasks: Goals that must hold at the same time, 1 to 3.
-        expert: ``"explorer"``, or ``"planner"`` with its knowledge of hidden things.
-        max_turns: Turns after which the episode is truncated, 12 a subtask or more.
-        split: Share of the households to draw from.
+        expert: ``"explorer"``, or ``"planner"``, which knows hidden objects.
+        max_turns: Turns after which the episode is truncated, at least 12 per subtask.
+        split: Share of the households to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 

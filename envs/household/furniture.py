@@ -1,4 +1,4 @@
-"""The words of generated households: rooms with their receptacles, and things with what can be done to them."""
+"""The vocabulary of generated households: rooms with their receptacles, and objects with their properties."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Receptacles(NamedTuple):
     Args:
         most: How many a room may have.
         is_openable: Whether they must be opened.
-        preposition: How one says that a thing is there.
+        preposition: Preposition for an object in it.
     """
 
     most: int

@@ -1,4 +1,4 @@
-"""Generates households: rooms, receptacles, things and a task that can be done there."""
+"""Generates households: rooms, receptacles, objects and a solvable task."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from turngym.envs.household.world import ABILITY_OF, KINDS, LOOK, MARK_OF, PLACE
 OneT = TypeVar("OneT")
 _DRAWS = 256
 _LIKENESS = 0.12
-"""How often a distractor is of a type that is asked for."""
+"""Probability that a distractor has the type of a goal's object."""
 _TRIES = 30
 _ABLE = {
     kind: [
@@ -38,7 +38,7 @@ _ABLE = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A household in few words.
+    """A compact description of a household.
 
     Args:
         rooms: Names of the rooms.
@@ -78,7 +78,7 @@ class Plan:
 
 
 class _Chance:
-    """Choices from one array of random numbers: a call to the generator for each would take most of the time."""
+    """Choices from one array of random numbers: calling the generator for each would dominate the time."""
 
     def __init__(self, generator: np.random.Generator) -> None:
         self._generator = generator
@@ -105,13 +105,13 @@ def draw_plan(
     distractors: int = 10,
     subtasks: int = 1,
 ) -> Plan:
-    """Draw a household whose task can be done.
+    """Sample a household whose task can be solved.
 
     Args:
         generator: The source of randomness.
         kinds: Kinds of task to choose from.
         rooms: Number of rooms, 1 to 4.
-        receptacles: Number of receptacles; a little more or less where rooms and task ask for it.
+        receptacles: Number of receptacles; a little more or less where rooms and task require it.
         distractors: Number of things that are not asked for.
         subtasks: Number of goals, all at the same time.
 

@@ -1,4 +1,4 @@
-"""Whether a household's goal is reached, and how far the agent knows itself to be."""
+"""Whether a household's goal is reached, and the progress that the agent can know."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def is_lit(house: House, goal: Goal) -> bool:
 
 
 def known_marks(house: House, thing: int) -> tuple[str, ...]:
-    """Return what the agent can know to have become of a thing: what it did itself, and what looking at it told."""
+    """Return what the agent can know about the state of an object: its own actions, and what it saw on examining it."""
     return tuple(
         mark
         for mark, things in house.marks.items()

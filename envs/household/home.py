@@ -1,4 +1,4 @@
-"""What the environments that play in a household share."""
+"""Base class of the household environments."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ You can hold one thing at a time, and reach only what is where you stand. You ha
 
 
 class HomeEnv(TextEnv[str]):
-    """A household with a task; subclasses say which.
+    """A household with a task, which subclasses provide.
 
-    The episode terminates with success, at a reward of 1, as soon as what is asked for is so; every other turn pays
-    nothing. The score is the success, the progress the share of the goal's conditions that the agent knows to hold.
+    The episode terminates with success and a reward of 1 as soon as the goal is reached; the reward of every other turn
+    is 0. The score is the success, the progress the share of the goal's conditions that the agent knows to hold.
 
     Args:
         expert: Whose actions ``expert_action`` gives: the ``"explorer"`` uses only what the agent can know, and looks
             for things; the ``"planner"`` knows where everything is.
         max_turns: Turns after which the episode is truncated.
-        split: Share of the games to draw from.
+        split: Share of the games to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 
@@ -115,9 +115,9 @@ class HomeEnv(TextEnv[str]):
         return next_command(self._house, range(len(self._house.world.receptacles)))
 
     def resample_hidden(self) -> bool:
-        """Move what lies in receptacles that the agent has not looked into to others of them.
+        """Move objects between receptacles that the agent has not looked into.
 
-        What could be used or sliced stays where it is: the rules list such commands through closed doors.
+        Objects that could be used or sliced stay: the rules list such commands even behind closed doors.
         """
         house, world = self._house, self._house.world
         unseen = [number for number in range(len(world.receptacles)) if number not in house.seen]
@@ -145,7 +145,7 @@ class HomeEnv(TextEnv[str]):
 
     @abstractmethod
     def _game(self) -> JSONValue:
-        """Return what tells the game from others, as a value that JSON can hold."""
+        """Return what identifies the game, as a JSON value."""
 
     def save_state(self) -> JSONValue:
         return {"game": self._game(), "house": self._house.state()}

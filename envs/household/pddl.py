@@ -81,7 +81,7 @@ def read_problem(text: str, task: str) -> World:
         task: What is asked for, in words.
 
     Raises:
-        ConfigError: The text is no such problem.
+        ConfigError: The text is not such a problem.
     """
     lower = text.lower()
     start, end = lower.find("(:init"), lower.find("(:goal")
@@ -103,7 +103,7 @@ def read_goal(text: str) -> Goal:
         text: The part of the problem that begins with ``(:goal``, in lower case.
 
     Raises:
-        ConfigError: It is none of the six that there are.
+        ConfigError: It is none of the six goals.
     """
     atoms = _ATOM.findall(text)
     counts = Counter(name for name, _, _ in atoms)

@@ -1,8 +1,8 @@
 """A planner for households: the next command towards the goal, from any state.
 
 It knows the rules of this one domain and so needs no search: a task is to fetch a thing, to treat it, and to bring it
-somewhere. What it may know of the household is a set of receptacles; with all of them it is the planner that ALFWorld's
-walkthroughs come from, with those that were seen it is a player that has to look for things.
+somewhere. Its knowledge of the household is a set of receptacles: with all of them it is the planner that produced
+ALFWorld's walkthroughs, with those that were seen it is a player that has to search.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def next_command(house: House, known: Collection[int]) -> str | None:
 
 
 def explore(house: House) -> str | None:
-    """Return the next command of a player that uses only what was seen, and else looks into the next receptacle.
+    """Return the next command of a player that uses only what was seen, and otherwise searches the next receptacle.
 
-    It looks first where a thing that is asked for may be.
+    It searches first where the goal's objects may be.
 
     Returns:
         A command that can be done now, or None if everything was seen and nothing leads to the goal.
@@ -107,7 +107,7 @@ def _treat(house: House, mark: str) -> str | None:
 
 
 def _spots(house: House, wanted: Collection[int], known: Collection[int]) -> list[tuple[int, int]]:
-    """Return pairs (receptacle, thing) for the wanted things, what can be taken at once first."""
+    """Return pairs (receptacle, thing) for the wanted things, those that can be taken at once first."""
     here = house.here()
     return sorted(
         (
@@ -131,7 +131,7 @@ def _fetch(house: House, wanted: Collection[int], known: Collection[int]) -> str
 
 
 def _get_rid(house: House) -> str | None:
-    """Return the next command that puts down what is in the way, away from where its kind is asked for."""
+    """Return the next command that puts the held thing down, away from where the goal wants its kind."""
     world = house.world
     kind = world.things[house.held].type
     asked = {goal.target for goal in world.goals if goal.thing == kind}

@@ -1,7 +1,7 @@
-"""The engine: what can be done in a household, what it changes, and what is told about it.
+"""The engine: the commands of a household, their effects and their text.
 
-The rules are those of ALFWorld's planning domain (Shridhar et al. 2021, arXiv 2010.03768), written out by hand for this
-one domain: what was a planner's translation and a grammar's derivation is a few dictionary look-ups here.
+The rules are those of ALFWorld's planning domain (Shridhar et al. 2021, arXiv 2010.03768), written by hand for this one
+domain: a few dictionary look-ups replace the planner's translation and the grammar's derivation.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class House:
         return not self.world.receptacles[receptacle].is_openable or receptacle in self.opened
 
     def _look_about(self) -> None:
-        """Note what the agent can see from here, and list what it can do."""
+        """Record what the agent can see from here, and list what it can do."""
         for receptacle in self.here():
             if self.is_accessible(receptacle):
                 self.seen.add(receptacle)
@@ -158,15 +158,15 @@ class House:
         """Return everything that can be done now, in alphabetical order."""
         return tuple(sorted(self.moves))
 
-    # Doing it.
+    # Actions.
 
     def act(self, command: str) -> str | None:
         """Do what a command says.
 
         Returns:
-            What is told about it, or None if it cannot be done now.
+            The response, or None if it cannot be done now.
         """
-        if len(command) > _LONGEST:  # the cache of canonical commands would keep it
+        if len(command) > _LONGEST:  # it would stay in the cache of canonical commands
             return None
         move = self.moves.get(command) or self.moves.get(canonical(command))
         if move is None:
@@ -203,7 +203,7 @@ class House:
         self.held = NOWHERE
 
     def relocate(self, thing: int, old: int, new: int) -> None:
-        """Move a thing that nobody has seen from one receptacle to another."""
+        """Move an unseen thing from one receptacle to another."""
         self.contents[old].remove(thing)
         insort(self.contents[new], thing)
         self.around.discard((thing, self.world.receptacles[old].location))
@@ -214,7 +214,7 @@ class House:
         if verb in ("hot", "cool"):
             self.marks["cool" if verb == "hot" else "hot"].discard(thing)
 
-    # Telling about it.
+    # Descriptions.
 
     def _tell(self, move: Move) -> str:
         verb, number, receptacle = move
@@ -247,7 +247,7 @@ class House:
         return f"You are in the middle of a room. Looking quickly around you, you see {listed}."
 
     def look(self) -> str:
-        """Return what one sees on looking around: the room, or what is where the agent stands."""
+        """Return what the agent sees: the room, or what is at its location."""
         here = self.here()
         if not here:
             return self._room(enumerate_names(each.name for each in self.world.receptacles))
@@ -260,7 +260,7 @@ class House:
         return f"You are facing the {facing}. Next to it, you see {enumerate_names(left)}."
 
     def inventory(self) -> str:
-        """Return what the command ``inventory`` tells."""
+        """Return the response to ``inventory``."""
         if self.held == NOWHERE:
             return "You are not carrying anything."
         return f"You are carrying: a {self.world.things[self.held].name}."
@@ -276,7 +276,7 @@ class House:
         return f"On the {receptacle.name}, you see {listed}."
 
     def describe_thing(self, number: int) -> str:
-        """Return what can be seen of a thing, and note that it was looked at."""
+        """Return what can be seen of a thing, and record that it was examined."""
         self.examined.add(number)
         thing = self.world.things[number]
         if "isreceptacleobject" in thing.abilities:
@@ -293,10 +293,10 @@ class House:
             return f"This {thing.name} is on."
         return f"There's nothing special about {thing.name}."
 
-    # Saving it.
+    # Snapshots.
 
     def state(self) -> JSONValue:
-        """Return what can change in the course of a game, as a value that JSON can hold."""
+        """Return the mutable state of a game as a JSON value."""
         return {
             "location": self.location,
             "held": self.held,
@@ -310,7 +310,7 @@ class House:
         }
 
     def load(self, state: JSONValue) -> None:
-        """Bring back what ``state`` returned.
+        """Restore what ``state`` returned.
 
         Raises:
             ValueError: It belongs to another game.

@@ -1,4 +1,4 @@
-"""What a household game is made of: receptacles, things, where they are, and what is asked for."""
+"""The contents of a household game: receptacles, things, their locations, and the goal."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Thing:
         type: Such as ``"mug"``.
         abilities: Some of ``pickupable``, ``cleanable``, ``heatable``, ``coolable``, ``sliceable``, ``toggleable`` and
             ``isreceptacleobject``.
-        inside: Numbers of the things that lie in it for good.
+        inside: Numbers of the things that are permanently in it.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class World:
-    """A game at its start. Lists of things and receptacles are shown in the order in which they stand here.
+    """A game at its start. Things and receptacles are shown in the order given here.
 
     Args:
         receptacles: All of them.

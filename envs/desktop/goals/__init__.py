@@ -1,4 +1,4 @@
-"""What is asked of the agent on the desktop, and the plans that reach it."""
+"""The goals on the desktop, and the plans that reach them."""
 
 from typing import TYPE_CHECKING
 

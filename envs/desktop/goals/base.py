@@ -1,4 +1,4 @@
-"""What a goal is: files to begin with, programs, words, and what has to be true of the files in the end."""
+"""The definition of a goal: initial files, programs, text, and conditions on the final files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Goal:
 
     Args:
         text: What to do, in words.
-        files: What lies in the user's folder at the beginning.
-        programs: The programs that run then, with their files, in the order in which they are started.
-        parts: What has to become true; the share that holds is the progress.
-        kept: What else has to be true in the end: that nothing else was changed.
+        files: Initial files in the user's folder.
+        programs: The programs that are started at the beginning with their files, in order.
+        parts: Conditions to reach; the share that holds is the progress.
+        kept: Conditions that must still hold at the end: that nothing else was changed.
         plan: The actions of the oracle, without the last one, ``done``.
-        repair: What brings the beginning back about, as far as the plan needs it, where something else was done.
+        repair: Actions that restore the initial state, as far as the plan needs it, after other actions.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Goal:
         return sum(part(folder) for part in self.parts) / len(self.parts)
 
     def is_reached(self, folder: Folder) -> bool:
-        """Return whether everything is as it should be."""
+        """Return whether all conditions hold."""
         return all(check(folder) for check in (*self.parts, *self.kept))
 
 
@@ -72,5 +72,5 @@ def no_other_files(*names: str) -> Check:
 
 
 def lines_are(name: str, lines: Sequence[str]) -> Check:
-    """Return the check that a text file holds these lines; how it ends is no matter."""
+    """Return the check that a text file holds these lines, with or without a final newline."""
     return lambda folder: folder.lines(name) == list(lines)

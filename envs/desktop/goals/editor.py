@@ -129,7 +129,7 @@ def move_line(generator: np.random.Generator) -> Goal:
 
 
 def correct_word(generator: np.random.Generator) -> Goal:
-    """Put one word in the place of another."""
+    """Replace one word."""
     lines = pick(generator, ITEMS, 7)
     *lines, new = lines
     number = int(generator.integers(len(lines)))
@@ -157,7 +157,7 @@ def to_uppercase(generator: np.random.Generator) -> Goal:
 
 
 def windows_endings(generator: np.random.Generator) -> Goal:
-    """End the lines as Windows does."""
+    """Use Windows line endings."""
     lines = sentences(generator, int(generator.integers(3, 7)))
     wanted = _content(lines).replace(b"\n", b"\r\n")
     return _goal(
@@ -186,7 +186,7 @@ def copy_between(generator: np.random.Generator) -> Goal:
 
 
 def write_unlike(generator: np.random.Generator) -> Goal:
-    """Write letters that are on no English keyboard."""
+    """Write letters that are not on an English keyboard."""
     word = one(generator, ("Straße", "naïve", "crème brûlée", "jalapeño", "žluťoučký", "λόγος", "смех", "Ångström"))
     line = f"{sentence(generator)[:-1]} – {word}."
     return _goal(

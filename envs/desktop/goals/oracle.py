@@ -1,4 +1,4 @@
-"""The oracle: a goal's plan, taken up where the actions so far have left it."""
+"""The oracle: continues a goal's plan after the actions so far."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from turngym.envs.desktop.goals.base import Goal
 
 
 def next_action(goal: Goal, actions: Sequence[str]) -> str:
-    """Return the action after what was done.
+    """Return the next action after the actions so far.
 
-    As long as only the plan was followed, that is its next one. After anything else, the goal's repair comes first,
-    which begins with keys that close menus and dialogs, and then the plan. It knows what was done and the goal.
+    If the actions so far follow the plan, this is its next action. Otherwise the goal's repair comes first, beginning
+    with keys that close menus and dialogs, and then the plan. The oracle uses only the actions so far and the goal.
     """
     plan = (*goal.plan, "done")
     done = tuple(action for action in actions if action != "wait")

@@ -54,7 +54,7 @@ def _equal(one: Value, other: Value) -> bool:
 
 
 def _is(row: int, column: int, value: Value) -> Check:
-    """Return the check that a cell of the first sheet holds a value, whatever works it out."""
+    """Return the check that a cell of the first sheet has a value, however it is computed."""
     return lambda folder: _equal(folder.sheet(FILE).cells.get((row, column), ""), value)
 
 
@@ -133,7 +133,7 @@ def delete_row(generator: np.random.Generator) -> Goal:
 
 
 def total(generator: np.random.Generator) -> Goal:
-    """Work out the sum of a column."""
+    """Compute the sum of a column."""
     rows = _draw_rows(generator)
     end, column = len(rows), int(generator.integers(1, 3))
     letter, result = "ABC"[column], sum(float(row[column]) for row in rows[1:])
@@ -146,7 +146,7 @@ def total(generator: np.random.Generator) -> Goal:
 
 
 def multiply(generator: np.random.Generator) -> Goal:
-    """Work out price times count for every row."""
+    """Compute price times count for every row."""
     rows = _draw_rows(generator, 3, 5)
     results = [float(row[1]) * float(row[2]) for row in rows[1:]]
     formulas = "".join(f"=B{number}*C{number}\n" for number in range(2, len(rows) + 1))
