@@ -29,7 +29,7 @@ class Message:
 
     Args:
         role: Who speaks.
-        text: What is said.
+        text: What they say.
         image: A picture that goes with it, [H, W, 3].
     """
 
@@ -43,8 +43,8 @@ class Ask:
     """One call of a model.
 
     Args:
-        messages: The conversation that it goes on with.
-        episode: Number of the episode, part of the key of what is sampled.
+        messages: The conversation so far.
+        episode: Number of the episode, part of the sampling key.
         turn: Position of the turn in the episode, likewise.
         purpose: What the answer is for, likewise: ``action``, or a word such as ``summary``.
     """
@@ -60,12 +60,12 @@ class Reply:
     """The answer to a call.
 
     Args:
-        text: What the model wrote; empty where no answer could be had.
+        text: What the model wrote; empty if there is no answer.
         usage: What it cost.
-        prompt_ids: Token ids of the prompt, where they are known.
+        prompt_ids: Token ids of the prompt, if known.
         completion_ids: Token ids exactly as sampled.
         logprobs: The sampler's log-probability of each of these.
-        too_long: Why there is no answer where the prompt did not fit.
+        too_long: Why there is no answer if the prompt did not fit.
     """
 
     text: str
@@ -78,7 +78,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a model wrote beside its actions, such as a summary: kept with the turn for which it was written.
+    """What a model wrote besides its actions, such as a summary; kept with its turn.
 
     Args:
         purpose: What it was for.
@@ -90,7 +90,7 @@ class Note:
 
 
 class ChatModel(ABC):
-    """An agent around a language model, as far as a style of prompting needs it."""
+    """The part of a language-model agent that prompting styles need."""
 
     prompt: PromptConfig
     """What goes into a prompt, and how long it may be."""
@@ -104,7 +104,7 @@ class ChatModel(ABC):
 
     @abstractmethod
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
-        """Return the answer to each call, in order; to calls that are made together, whatever comes of one alone."""
+        """Return the answer to each call, in order; each answer is independent of the other calls."""
 
     @abstractmethod
     def count(self, messages: Sequence[Message]) -> int:

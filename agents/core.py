@@ -1,4 +1,4 @@
-"""What an agent is: it is asked for actions in batches and answers each request with a decision."""
+"""The agent interface: batches of requests in, one decision for each out."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Request:
 
     Args:
         slot: Slot of the vector.
-        episode: Number of the episode; the key of whatever an agent remembers.
+        episode: Number of the episode; agents key their memory by it.
         turn: Position of the turn in the episode, from 0.
         observation: What the agent may see now.
         info: The environment's info table for this observation.
         instructions: Rules and answer format.
-        image: The picture in the observation, [H, W, 3], where it has one.
+        image: The picture in the observation, [H, W, 3], if it has one.
     """
 
     slot: int
@@ -56,12 +56,12 @@ class Decision:
         prompt_ids: Token ids of the whole prompt; empty for agents without tokens.
         completion_ids: Token ids exactly as sampled.
         logprobs: The sampler's log-probability of each completion token, temperature included.
-        usage: What the answer cost, where the agent counts that itself.
-        notes: What a model wrote beside the answer, such as a summary.
+        usage: What the answer cost, if the agent counts that itself.
+        notes: What a model wrote besides the answer, such as a summary.
         entropies: Entropy of the distribution of each completion token as a share of the largest possible one, where
             the agent was asked for it.
         fault: Why there is no answer, such as a prompt that could not be built; it ends this episode and no other.
-        too_long: Why there is no answer where the prompt does not fit: that is no fault, and truncates this episode.
+        too_long: Why there is no answer if the prompt does not fit: not a fault, but it truncates this episode.
         columns: Named numbers and texts about the turn that the agent hands on to training methods, and tuples with one
             number for each completion token.
     """
@@ -80,7 +80,7 @@ class Decision:
 
 
 def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) -> list[BuiltT | Decision]:
-    """Return what is built for each request; in the place of one that fails, a decision that says why.
+    """Build something for each request; a request that fails gets a decision that says why.
 
     Raises:
         TurngymError: No first turn of an episode can be built because of a setting, and there is nothing else.
@@ -102,13 +102,13 @@ def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) 
 
 
 class Agent(ABC):
-    """Picks the next action texts: a backend, prompt building, memory and parsing in one object."""
+    """Picks the next action texts: backend, prompt building, memory and parsing in one object."""
 
     def prepare(self) -> None:  # noqa: B027
-        """Raise if nothing could be played, as with a server that is down; called once before everything else."""
+        """Raise if the agent cannot play, for example because its server is down; called once, first."""
 
     def attach(self, vector: TextVectorEnv) -> None:  # noqa: B027
-        """Note the vector that the next requests come from; called once before a rollout."""
+        """Set the vector that the next requests come from; called once before a rollout."""
 
     @abstractmethod
     def act(self, requests: Sequence[Request]) -> list[Decision]:
@@ -126,7 +126,7 @@ class Agent(ABC):
         """Remember the turns that came before an episode that begins in the middle of another one.
 
         Raises:
-            ConfigError: There are some, and this kind of agent cannot be told of them.
+            ConfigError: There are some, and this kind of agent cannot take them over.
         """
         if turns:
             raise ConfigError(
@@ -135,31 +135,31 @@ class Agent(ABC):
             )
 
     def forget(self, episode: int) -> None:  # noqa: B027
-        """Drop what is remembered of an episode that has ended."""
+        """Forget an episode that has ended."""
 
     def details(self) -> dict[str, Any]:
-        """Return what a reader of its results should know of it, as JSON can hold it; no secret."""
+        """Return what a reader of its results should know, as JSON-compatible data without secrets."""
         return {}
 
 
 class EagerAgent(Agent):
-    """An agent that works at its answers in the background, so that no slot waits for another slot's answer."""
+    """An agent that computes answers in the background, so that no slot waits for another one's answer."""
 
     @abstractmethod
     def begin(self, requests: Sequence[Request]) -> None:
-        """Begin to work at these requests, and return at once."""
+        """Start working on these requests and return immediately."""
 
     @abstractmethod
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
-        """Return the requests that are answered by now, each once.
+        """Return newly answered requests, each once.
 
         Args:
-            wait: Wait until there is one; with no request begun, return nothing.
+            wait: Wait until there is one; without pending requests, return nothing.
         """
 
     @abstractmethod
     def abandon(self) -> None:
-        """Give up every request that was begun, at once; harmless where there is none."""
+        """Cancel all pending requests immediately; does nothing if there are none."""
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Return one decision for each request, in order."""

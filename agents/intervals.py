@@ -1,6 +1,6 @@
 """Confidence intervals for evaluation: cluster bootstrap, Wilson interval, paired differences.
 
-How often these intervals hold the truth is measured by ``benchmarks/studies/checks/interval_coverage.py``.
+The coverage of these intervals is measured by ``benchmarks/studies/checks/interval_coverage.py``.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Estimate:
 def cluster_bootstrap(values: Sequence[float], blocks: Sequence[int | str], seed: int = 0) -> Estimate:
     """Return the mean of ``values`` and a 95 % percentile interval that resamples whole blocks.
 
-    Episodes of one block (the same task, or the same table with rotated seats) depend on one another, so blocks and
-    not episodes are drawn. A resample's mean weighs every drawn episode the same. Few blocks spread less when they
-    are resampled than when they are drawn anew, so the percentiles lie further out (see :func:`tail`).
+    Episodes of one block (the same task, or the same table with rotated seats) depend on one another, so blocks, not
+    episodes, are resampled. A resample's mean weighs every episode in it equally. Resampling few blocks underestimates
+    their spread, so the percentiles are moved outwards (see :func:`tail`).
 
     Raises:
         ValueError: No values, or not one block for each.
@@ -92,8 +92,8 @@ def tail(blocks: int) -> float:
 def share(values: Sequence[float], blocks: Sequence[int | str]) -> Estimate:
     """Return a mean of numbers in [0, 1] with its interval.
 
-    Wilson's for plain wins and losses of which no two share a block, and, with the number of blocks for that of games,
-    where all are 0 or all are 1, since resampling then finds no spread; the cluster bootstrap otherwise.
+    Wilson's interval for wins and losses of which no two share a block. Also, with blocks counted instead of games, if
+    all are 0 or all are 1, since resampling then finds no spread. The cluster bootstrap otherwise.
 
     >>> estimate = share([1.0, 1.0, 1.0, 1.0], [0, 0, 1, 1])
     >>> round(estimate.low, 2), estimate.high, estimate.method
@@ -117,7 +117,7 @@ def paired_difference(
     Args:
         after: Numbers of one side.
         before: Numbers of the other, in the same order.
-        seed: Which resamples are drawn.
+        seed: Seed of the resampling.
         blocks: Block of each episode; each is its own unless given.
 
     >>> paired_difference([1.0, 1.0], [0.0, 0.0]).value

@@ -18,7 +18,7 @@ def png(image: NDArray[np.uint8]) -> bytes:
         image: Red, green and blue, [H, W, 3].
 
     Raises:
-        ValueError: It has another shape or type.
+        ValueError: Its shape or dtype is wrong.
 
     >>> png(np.zeros((2, 3, 3), np.uint8))[:8]
     b'\x89PNG\r\n\x1a\n'
@@ -26,7 +26,7 @@ def png(image: NDArray[np.uint8]) -> bytes:
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or 0 in image.shape:
         raise ValueError(f"a picture is a uint8 array [H, W, 3], got {image.dtype} {list(image.shape)}.")
     height, width, _ = image.shape
-    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each row begins with its filter: 0 is none
+    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each row starts with its filter type: 0 is none
     rows[:, 1:] = image.reshape(height, 3 * width)
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits, colours, no interlace
     body = zlib.compress(rows.tobytes(), 6)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from turngym.errors import ConfigError
 
 Fit: TypeAlias = Literal["auto", "none", "drop_oldest", "drop_middle", "summary"]
-"""What happens to a prompt that is too long: which of the earlier turns it leaves out."""
+"""Which earlier turns are left out of a prompt that is too long."""
 _THINKING = re.compile(r"<think>.*?(?:</think>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)", re.DOTALL)
 
 
@@ -21,18 +21,18 @@ class PromptConfig:
     Args:
         mode: ``window`` (each turn its own prompt) or ``conversation`` (everything so far, append only).
         history: In window mode, how many earlier turns are shown.
-        instructions: Whether the rules and the answer format are told.
+        instructions: Whether the rules and the answer format are shown.
         legal_actions: Whether the legal actions are listed with each observation.
-        max_prompt_tokens: Longest prompt; lower it to what the memory can hold. The model's context is a limit by
-            itself. For models behind servers tokens are guessed from the length of the text, and only styles and
-            ``fit`` keep to the limit: the server knows its own.
+        max_prompt_tokens: Longest prompt; lower it to fit into memory. The model's context is a separate limit. For
+            models behind servers tokens are guessed from the length of the text, and only styles and ``fit`` keep to
+            the limit: the server enforces its own.
         fit: What happens to a longer prompt. ``none``: the episode ends truncated, with the reason ``context``.
             ``drop_oldest`` leaves the oldest turns out, ``drop_middle`` keeps the first turn as well, ``summary`` says
             how often each action was taken in those left out; a note in the prompt says how many they are. ``auto`` is
             ``drop_oldest`` in styles other than ``plain``, else ``none``: in a conversation a shortened prompt begins
             a new sequence to train on.
-        system: A system text instead of the rules and the answer format; ``{rules}`` and ``{format}`` in it stand for
-            these.
+        system: A system text instead of the rules and the answer format; ``{rules}`` and ``{format}`` in it are
+            replaced by these.
         thinking: What earlier answers show of the model's thinking (``<think>...</think>``): ``keep`` shows the answers
             as they were written, ``strip`` leaves the thinking out, ``auto`` keeps it in conversations and shows only
             the actions in windows. A conversation that strips is encoded anew at every turn.
@@ -64,15 +64,15 @@ class PromptConfig:
 
     @property
     def is_shortened(self) -> bool:
-        """Whether a plain prompt that is too long leaves turns out."""
+        """Whether a plain prompt that is too long is shortened."""
         return self.fit not in ("auto", "none")
 
 
 def _check_template(variables: Mapping[str, Any], text: str) -> None:
-    """Refuse template settings that cannot be used.
+    """Raise for invalid template settings.
 
     Raises:
-        ConfigError: The variables are no mapping or name what the template is always given, or the text is no Jinja.
+        ConfigError: The variables are no mapping or override a fixed variable, or the text is no Jinja.
     """
     if not isinstance(variables, Mapping):
         raise ConfigError(f"template of prompts must be variables such as enable_thinking=false, got {variables!r}.")
@@ -102,7 +102,7 @@ def remembered_text(config: PromptConfig, action: str, completion: str) -> str:
 
 
 def system_text(config: PromptConfig, instructions: str, answer_instruction: str) -> str:
-    """Return the rules and the answer format, or the system text of one's own; empty where they are not told.
+    """Return the rules and the answer format, or the custom system text; empty if neither is shown.
 
     >>> system_text(PromptConfig(system="Be brief. {format}"), "Push boxes.", "Say it.")
     'Be brief. Say it.'
@@ -115,7 +115,7 @@ def system_text(config: PromptConfig, instructions: str, answer_instruction: str
 
 
 def shown_text(config: PromptConfig, observation: str, info: Mapping[str, Any]) -> str:
-    """Return an observation as it is shown, the legal actions below it where that is wanted."""
+    """Return an observation as it is shown, followed by the legal actions if enabled."""
     if not config.legal_actions or not info.get("legal_actions"):
         return observation
     return f"{observation}\nLegal actions: {', '.join(info['legal_actions'])}"
@@ -128,7 +128,7 @@ def window_text(recent: Sequence[tuple[str, str]], shown: str, note: str = "", a
         recent: Observation and action of each earlier turn that is shown.
         shown: The current observation.
         note: Says that turns are left out.
-        at: How many of the turns stand before the note.
+        at: Number of turns before the note.
 
     >>> print(window_text([("a wall ahead", "left")], "a door ahead"))
     Earlier:

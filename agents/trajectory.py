@@ -1,4 +1,4 @@
-"""Records of what happened: turns, trajectories, and the episodes that a rollout is asked for."""
+"""Turns, trajectories, and the specifications of the episodes to play."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TruncationReason: TypeAlias = Literal["", "environment", "context", "fault"]
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSpec:
-    """One episode that a rollout shall play.
+    """One episode to play.
 
     Args:
         episode: Number of the episode, unique within a rollout; part of the key of its sampling generator.
@@ -36,7 +36,7 @@ class EpisodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A turn of a finished episode that another episode begins with.
+    """A turn of a finished episode from which another episode starts.
 
     Args:
         trajectory: The finished episode; its turns have snapshots.
@@ -62,14 +62,14 @@ class Turn:
         reward: Reward of this turn.
         action_is_valid: Whether the environment understood the action and it was legal.
         agent: The seat that acted.
-        usage: What the completion cost; None where nobody counted.
-        notes: What a model wrote beside the completion, such as a summary.
+        usage: What the completion cost; None if not counted.
+        notes: What a model wrote besides the completion, such as a summary.
         staleness: Iterations of training between the policy that sampled and the one that samples now; 0 when fresh.
-        policy_version: Iteration whose policy sampled the turn; -1 where nobody counts.
+        policy_version: Iteration whose policy sampled the turn; -1 if unknown.
         entropies: Entropy of the distribution that each token was sampled from, as a share of the largest possible one;
-            empty where nobody asked for it.
-        snapshot: Exact state of the environment before the action; empty where nobody asked for it.
-        progress: How far the task had come before the action, in [0, 1]; not a number where that is unknown.
+            empty unless requested.
+        snapshot: Exact state of the environment before the action; empty unless requested.
+        progress: Progress of the task before the action, in [0, 1]; NaN if unknown.
         columns: Named numbers and texts that the environment, the agent or a method's ``collect`` hands on,
             and tuples with one number for each token. A name that begins with ``reward/`` is a part of the reward.
     """
@@ -112,11 +112,11 @@ class Trajectory:
         score: The benchmark's number.
         fault: What broke; a faulted episode enters neither loss nor statistics.
         final_observation: What was seen after the last action.
-        final_prompt_ids: The prompt that would have come next; kept for truncated episodes, for the critic. Empty where
-            it does not fit: the critic's value of the last turn's prompt stands in for its own then.
+        final_prompt_ids: The prompt that would have come next; kept for truncated episodes, for the critic. Empty if it
+            does not fit: the critic's value of the last turn's prompt is used instead.
         role: The seat's role in a game between seats, its name where the game has none; empty elsewhere.
-        policy: Name of the policy that acted; empty where there is one only.
-        progress: How far the task had come at the end, in [0, 1]; not a number where that is unknown.
+        policy: Name of the policy that acted; empty if there is only one.
+        progress: Progress of the task at the end, in [0, 1]; NaN if unknown.
         final_anchor: The anchor state after the last turn.
         columns: Named numbers and texts about the whole episode.
     """
@@ -142,7 +142,7 @@ class Trajectory:
 
     @property
     def earlier_turns(self) -> tuple[Turn, ...]:
-        """The turns of another episode that this one goes on from; none if it began with a reset."""
+        """The turns of another episode that this one continues; empty if it began with a reset."""
         branch = self.spec.branch
         if branch is None:
             return ()

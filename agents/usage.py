@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was used up. Two of them can be added.
+    """Costs of answers; instances can be added.
 
     Args:
-        tokens_in: Tokens read, over all calls that told their number.
+        tokens_in: Tokens read, over all calls that reported them.
         tokens_out: Tokens written.
         calls: Requests that were sent, repeated ones included.
         retries: Requests that were repeated after a failure.
@@ -24,8 +24,8 @@ class Usage:
         unmetered: Answers whose number of tokens is unknown.
         latency: Seconds between asking and having the answer, waits included; of turns played at the same time each
             counts its own.
-        cost: Price of the tokens, in the currency of the price table; None where no price is known.
-        failures: Kind of failure -> number of calls that failed so.
+        cost: Price of the tokens, in the currency of the price table; None if the price is unknown.
+        failures: Kind of failure -> number of failed calls.
 
     >>> total = Usage(tokens_in=5, calls=1) + Usage(tokens_in=2, calls=3, retries=2, failures={"timeout": 2})
     >>> total.tokens_in, total.calls, dict(total.failures)
@@ -57,7 +57,7 @@ class Usage:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON can hold it; :meth:`from_json` reads it back."""
+        """Return it as JSON-compatible data; :meth:`from_json` reads it back."""
         return {
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
@@ -72,7 +72,7 @@ class Usage:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Usage:
-        """Return what :meth:`as_json` wrote; further keys are passed over.
+        """Read what :meth:`as_json` returned; unknown keys are ignored.
 
         >>> Usage.from_json(Usage(calls=2, cost=0.5).as_json()) == Usage(calls=2, cost=0.5)
         True
@@ -81,7 +81,7 @@ class Usage:
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """Return the sum; nothing used where there are none."""
+    """Return the sum; zero if there are none."""
     return sum(usages, Usage())
 
 

@@ -1,4 +1,4 @@
-"""The best of several tries at a task, as a verifier chooses it."""
+"""Best of several attempts at a task, chosen by a verifier."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from turngym.agents.intervals import Estimate, cluster_bootstrap, share
 
 
 def chosen(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the try with the highest score of the verifier, the first of equal ones; one without a score comes last.
+    """Return the attempt with the highest verifier score, the first among ties; attempts without a score come last.
 
     >>> tries = [{"verifier": {"score": score}, "attempt": i} for i, score in enumerate([0.5, None, 0.9, 0.9])]
     >>> chosen(tries)["attempt"]
@@ -26,11 +26,11 @@ def _score(row: Mapping[str, Any]) -> float:
 
 
 def best_of(records: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
-    """Return what choosing brings, over the tasks with all their tries; nothing where no verifier scored.
+    """Return the gain from choosing, over tasks that have all their attempts; empty if no verifier scored.
 
-    ``chosen_of_N`` is the share of tasks whose chosen try succeeded, ``mean_of_N`` the share of all tries,
-    ``oracle_of_N`` that of tasks of which any try succeeded, and ``gain_of_N`` the difference of the first two, paired
-    by task.
+    ``chosen_of_N`` is the share of tasks whose chosen attempt succeeded, ``mean_of_N`` the share of all attempts,
+    ``oracle_of_N`` the share of tasks of which any attempt succeeded, and ``gain_of_N`` the difference of the first
+    two, paired by task.
 
     Args:
         records: Episodes with ``task``, ``attempt``, ``success``, ``block_id`` and ``verifier``.

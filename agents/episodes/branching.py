@@ -1,4 +1,4 @@
-"""Saving and bringing back the states of a vector's environments, one by one where some of them break."""
+"""Saving and restoring the states of a vector's environments, individually if some of them break."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from turngym.errors import ConfigError, SnapshotUnsupported, error_text
 
 
 class Seen(NamedTuple):
-    """What an environment showed when its state was brought back, or the fault that kept it from that."""
+    """What an environment showed when its state was restored, or the fault that prevented it."""
 
     text: str
     image: NDArray[np.uint8] | None
@@ -31,7 +31,7 @@ def text_and_image(observations: Any, index: int) -> tuple[str, NDArray[np.uint8
 
 
 def saved_states(vector: TextVectorEnv, slots: Sequence[int]) -> dict[int, bytes]:
-    """Return the snapshot of each slot; empty where an environment breaks over it.
+    """Return the snapshot of each slot; empty if the environment broke.
 
     Raises:
         SnapshotUnsupported: The environments cannot save their state.
@@ -49,7 +49,7 @@ def saved_states(vector: TextVectorEnv, slots: Sequence[int]) -> dict[int, bytes
 
 
 def bring_back(vector: TextVectorEnv, states: Mapping[int, bytes]) -> dict[int, Seen]:
-    """Bring snapshots back into slots, and return what each slot shows then."""
+    """Restore snapshots into slots, and return what each slot shows."""
     if not states:
         return {}
     slots = list(states)
@@ -67,10 +67,10 @@ def bring_back(vector: TextVectorEnv, states: Mapping[int, bytes]) -> dict[int, 
 
 
 def branch_state(spec: EpisodeSpec) -> bytes:
-    """Return the snapshot that an episode begins with; empty if it begins with a reset.
+    """Return the snapshot that an episode starts from; empty if it starts with a reset.
 
     Raises:
-        ConfigError: It shall branch off where there is no snapshot.
+        ConfigError: It branches off at a turn without a snapshot.
     """
     branch = spec.branch
     if branch is None:

@@ -34,7 +34,7 @@ _BROKEN = "broken "
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """What an evaluation found.
+    """Result of an evaluation.
 
     Args:
         env_id: The environment.
@@ -43,8 +43,8 @@ class EvaluationResult:
         reward_sum: Mean undiscounted return.
         turns: Mean number of turns.
         invalid_actions: Share of actions that were not valid.
-        faults: Episodes that broke twice and count as failures.
-        episodes: One record an episode, in the order asked for.
+        faults: Episodes that broke twice; they count as failures.
+        episodes: One record per episode, in the order requested.
         context: Episodes whose next prompt did not fit, which count as failures.
     """
 
@@ -59,7 +59,7 @@ class EvaluationResult:
     context: int = 0
 
     def summary(self) -> dict[str, Any]:
-        """Return everything but the episodes, as JSON can hold it."""
+        """Return everything but the episodes, as JSON-compatible data."""
         content = asdict(self)
         del content["episodes"]
         return content
@@ -70,7 +70,7 @@ class EvaluationResult:
 
 
 class Guarded:
-    """The only slot of a backend, asked one thing after the other.
+    """The only slot of a backend, called synchronously.
 
     Args:
         backend: A backend with one environment.
@@ -84,12 +84,12 @@ class Guarded:
         return self._backend.run([0], [op])[0]
 
     def reset(self, seed: int) -> Result:
-        """Begin an episode; the observation is None where that breaks."""
+        """Begin an episode; the observation is None if that breaks."""
         found: Result = self.run("reset", seed, None)
         return found
 
     def step(self, action: str) -> Result:
-        """Take one turn; the observation is None where that breaks."""
+        """Take one turn; the observation is None if that breaks."""
         found: Result = self.run("step", action)
         return found
 
@@ -98,18 +98,18 @@ class Guarded:
         return self.run("call", name, (), {})
 
     def close(self) -> None:
-        """Close the environment, and end its process if it has one."""
+        """Close the environment and its process, if it has one."""
         self._backend.close()
 
 
 @contextmanager
 def guarded_slot(env_id: str, env_kwargs: Mapping[str, Any], backend: str = "sync") -> Iterator[Guarded]:
-    """Give one environment, in which whatever breaks is a fault, as in a vector.
+    """Yield one environment whose errors become faults, as in a vector.
 
     Args:
         env_id: The environment.
         env_kwargs: Its options.
-        backend: Backend of a vector that it would be in: with ``process`` it may end or hang its process.
+        backend: Vector backend: with ``process`` the environment may crash or hang its own process.
 
     Raises:
         TurngymError: The environment cannot be made.
@@ -117,7 +117,7 @@ def guarded_slot(env_id: str, env_kwargs: Mapping[str, Any], backend: str = "syn
     slot = Guarded(VECTOR_BACKENDS[backend]([Maker(find_spec(env_id), env_kwargs, (), False)], BackendOptions()))
     try:
         slot.run("open")
-    except BaseException as error:  # the boundary: whatever ends the making is told in one sentence
+    except BaseException as error:  # the boundary: any failure becomes one sentence
         if isinstance(error, TurngymError) or is_for_program(error):
             raise
         raise TurngymError(f"{env_id} cannot be made: {error_text(error).rstrip('.')}.") from error
@@ -139,17 +139,17 @@ def distinct_instances(
 
     Args:
         env_id: The environment.
-        count: Instances wanted.
+        count: Number of instances.
         env_kwargs: Its options, the split among them.
-        seed: Which run of seeds to draw from.
-        whatever_there_is: Return fewer, instead of raising, where the environment does not have that many.
-        backend: Backend of a vector in which they are looked for.
+        seed: Which sequence of seeds to use.
+        whatever_there_is: Return fewer, instead of raising, if the environment does not have that many.
+        backend: Vector backend used for the search.
 
-    A seed whose reset breaks counts as an instance: its episode will be counted as broken, so that a benchmark does
-    not get easier where its environment fails.
+    A seed whose reset breaks counts as an instance, and its episode as broken, so that a benchmark does not get easier
+    when its environment fails.
 
     Returns:
-        Instance hash -> seed, in the order drawn.
+        Instance hash -> seed, in the order found.
 
     Raises:
         ConfigError: The environment does not have that many instances.
@@ -180,7 +180,6 @@ def distinct_instances(
 
 
 def _instance_of(slot: Guarded, seed: int) -> str:
-    """Return the instance that a seed gives, empty where the environment breaks."""
     if slot.reset(seed)[0] is None:
         return ""
     try:
@@ -199,7 +198,7 @@ def play_all(
     on_episode: Callable[[Trajectory], None] | None = None,
     may_begin: Callable[[], bool] | None = None,
 ) -> list[Trajectory]:
-    """Play episodes; one that faults is played once more, then counts as it is.
+    """Play episodes; an episode that faults is retried once, and the retry counts.
 
     Args:
         vector: A vector with autoreset mode DISABLED.
@@ -207,7 +206,7 @@ def play_all(
         specs: The episodes.
         schedule: ``lockstep`` or ``continuous``.
         on_episode: Called once for each episode, with the trajectory that counts.
-        may_begin: Asked before episodes begin; those that it stops are left out of what is returned.
+        may_begin: Called before episodes begin; those that it stops are not returned.
     """
     tell = on_episode or (lambda trajectory: None)
 
@@ -261,7 +260,7 @@ def summarise(env_id: str, trajectories: Sequence[Trajectory]) -> EvaluationResu
 
 
 def summarise_records(env_id: str, records: Sequence[Mapping[str, Any]]) -> EvaluationResult:
-    """Return the same from the episodes' records; the means of no episodes are not a number."""
+    """Return the same from the episodes' records; means over no episodes are NaN."""
     blocks = [record["block_id"] for record in records]
 
     def mean(key: str, estimate: Callable[..., Estimate] = cluster_bootstrap) -> Estimate:
@@ -302,13 +301,13 @@ def evaluate(
     Args:
         env_id: The environment.
         agent: Who plays.
-        episodes: Distinct instances to draw, where ``seeds`` is not given.
+        episodes: Number of distinct instances, if ``seeds`` is not given.
         seeds: Seeds of the episodes.
         env_kwargs: Options of the environment; the split is ``"test"`` unless given.
         num_envs: Slots of the vector.
         backend: Backend of the vector.
         schedule: ``lockstep`` or ``continuous``.
-        seed: Which run of seeds the instances are drawn from.
+        seed: Which sequence of seeds the instances come from.
         wrappers: Put around the environment, the first innermost, each written as in ``history:k=4``.
         on_episode: Called with each trajectory as it ends.
 
@@ -328,7 +327,7 @@ def evaluate(
 def open_vector(
     env_id: str, env_kwargs: Mapping[str, Any], num_envs: int, backend: str, wrappers: Sequence[str] = ()
 ) -> Iterator[TextVectorEnv]:
-    """Give a vector to evaluate on, and close it at the end.
+    """Context manager for a vector to evaluate on.
 
     Args:
         env_id: The environment.
@@ -352,6 +351,6 @@ def open_vector(
 
 
 def write_episodes(path: Path, result: EvaluationResult) -> None:
-    """Write one JSON line an episode."""
+    """Write one JSON line per episode."""
     lines = [json.dumps(record, ensure_ascii=False, sort_keys=True) for record in result.episodes]
     write_atomic(path, "".join(line + "\n" for line in lines))

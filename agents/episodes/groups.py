@@ -1,4 +1,4 @@
-"""Groups of episodes played with a policy: what an iteration of training gathers, for a loop of one's own."""
+"""Groups of episodes played with a policy: one iteration's data, for custom training loops."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def group_specs(
     Args:
         groups: Task instances.
         group_size: Episodes of each; they begin from the identical state.
-        iteration: Number of the iteration; every one has other instances.
+        iteration: Number of the iteration; each has different instances.
         seed: Seed of the run.
-        attempt: How often the iteration has played before; every attempt has other instances, groups and numbers.
+        attempt: How often the iteration has played before; each attempt has different instances, groups and numbers.
 
     >>> [(spec.episode, spec.group) for spec in group_specs(2, 2)]
     [(0, 0), (1, 0), (2, 1), (3, 1)]
@@ -60,13 +60,13 @@ def play_groups(
         model: The policy.
         groups: Task instances.
         group_size: Episodes of each.
-        iteration: Number of the iteration: it has instances and random numbers of its own.
+        iteration: Number of the iteration; each has different instances and random numbers.
         seed: Seed of the run.
-        temperature: Sampling temperature, above 0; hand the same one to ``prepare``.
+        temperature: Sampling temperature, above 0; pass the same one to ``prepare``.
         settings: Format, prompt and length of answers; unless given, those that the model's folder names, if it is one
             that turngym wrote. Its seed and temperature are not read.
         options: Options of every reset.
-        schedule: ``lockstep`` is reproducible to the bit, ``continuous`` waits for nobody.
+        schedule: ``lockstep`` is reproducible to the bit, ``continuous`` never waits for slow slots.
         final_prompts: Whether truncated episodes keep the prompt after their last turn, for methods with a critic.
 
     Raises:

@@ -14,7 +14,7 @@ def pass_at_k(attempts: int, successes: int, k: int) -> float:
     """Return the chance that at least one of ``k`` attempts succeeds, estimated without bias.
 
     Of the ``n`` attempts that were made, ``c`` succeeded. This is the share of the subsets of ``k``
-    attempts that hold a success:
+    attempts that contain a success:
 
         1 - C(n - c, k) / C(n, k)
 
@@ -64,7 +64,7 @@ def _check(attempts: int, successes: int, k: int) -> None:
 
 
 def told_ks(repeats: int) -> tuple[int, ...]:
-    """Return the values of k that are told for so many attempts: all up to 8, then powers of two, and the last.
+    """Return the values of k to report for so many attempts: all up to 8, then powers of two, and the last.
 
     >>> told_ks(3), told_ks(20)
     ((1, 2, 3), (1, 2, 4, 8, 16, 20))
@@ -76,12 +76,12 @@ def told_ks(repeats: int) -> tuple[int, ...]:
 
 
 def repeated_attempts(records: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
-    """Return ``pass@k`` and ``pass^k`` with their intervals, as means over tasks; nothing where none was repeated.
+    """Return ``pass@k`` and ``pass^k`` with their intervals, as means over tasks; empty if none was repeated.
 
-    A task with fewer than k attempts, which an evaluation that was cut short may hold, says nothing about that k and
-    is left out of it; ``count`` tells how many tasks took part.
+    Tasks with fewer than k attempts, as in an evaluation that was cut short, are left out of that k; ``count`` is the
+    number of tasks included.
 
-    Of attempts that learn from one another, which are marked with ``in_order``, no subset stands for another one: there
+    Attempts that learn from earlier ones are marked with ``in_order`` and not exchangeable: for them
     ``solved_by_try_k`` is the share of tasks that one of the first k attempts solved.
 
     Args:
@@ -112,7 +112,6 @@ def repeated_attempts(records: Sequence[Mapping[str, Any]]) -> dict[str, Estimat
 
 
 def _solved_by(tasks: Sequence[Sequence[Mapping[str, Any]]], k: int) -> dict[str, Estimate]:
-    """Return the share of tasks that one of the first ``k`` attempts solved; nothing where none had that many."""
     first = [[row for row in rows if row["attempt"] < k] for rows in tasks]
     whole = [rows for rows in first if len(rows) == k]
     if not whole:

@@ -67,9 +67,10 @@ def rollout(
     An episode whose spec names a branch begins with the environment's state before that turn, and the agent remembers
     the turns before it; its trajectory has only the turns that are new.
 
-    A slot whose episode ends takes the next one, so finished episodes cost nothing. ``lockstep`` asks the agent for
-    all waiting slots together and waits for every environment, which makes batches, and so the last bits of a model's
-    numbers, reproducible. ``continuous`` acts for whoever is ready; equal actions give equal transcripts either way.
+    A slot whose episode ends takes the next one, so finished episodes cost nothing. ``lockstep`` asks the agent for all
+    waiting slots together and waits for every environment, which makes batches, and so the last bits of a model's
+    numbers, reproducible. ``continuous`` acts for every slot that is ready; equal actions give equal transcripts either
+    way.
 
     An episode whose next prompt does not fit ends there, truncated with the reason ``context``; where that is the
     first one, its trajectory has no turn.
@@ -80,14 +81,14 @@ def rollout(
         specs: The episodes; their numbers must differ.
         schedule: ``lockstep`` or ``continuous``.
         on_episode: Called with each trajectory as soon as its episode ends.
-        may_begin: Asked before episodes begin; once it says no, none begins any more, and those that did not are left
-            out of what is returned.
+        may_begin: Called before episodes begin; once it returns False, no further episode begins, and those that did
+            not begin are not returned.
         snapshots: Whether every turn keeps the environment's state before it, so that episodes can branch off there.
         final_prompts: Whether truncated episodes keep the prompt that would have come next, which critics read.
 
     Raises:
         ConfigError: The vector resets by itself, the schedule is unknown, two episodes have one number, or an episode
-            shall branch off where there is no snapshot.
+            branches off at a turn without a snapshot.
         SnapshotUnsupported: The environment cannot save its state.
     """
     if str(getattr(vector.metadata["autoreset_mode"], "value", "")) != "Disabled":
@@ -99,20 +100,20 @@ def rollout(
     if len({spec.episode for spec in specs}) != len(specs):
         raise ConfigError("two episodes of a rollout have the same number: give every EpisodeSpec its own.")
     for spec in specs:
-        branch_state(spec)  # one that is missing is told before anything is played
+        branch_state(spec)  # a missing snapshot raises before anything is played
     runner = _Runner(vector, agent, deque(specs), on_episode or (lambda trajectory: None), snapshots, final_prompts)
     agent.attach(vector)
     try:
         runner.play(schedule, may_begin)
     except BaseException:
         if isinstance(agent, EagerAgent):
-            agent.abandon()  # an interrupt shall not wait for answers that nobody wants any more
+            agent.abandon()  # an interrupt must not wait for answers that are no longer needed
         raise
     return [runner.finished[spec.episode] for spec in specs if spec.episode in runner.finished]
 
 
 class _Runner:
-    """The state of one rollout: which slot plays which episode, who waits for the agent, who for the environment."""
+    """The state of one rollout: which slot plays which episode, and what it waits for."""
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class _Runner:
         self.on_episode = on_episode
         self.slots: dict[int, _Slot] = {}
         self.waiting: list[int] = []  # slots that wait for an action
-        self.in_flight: set[int] = set()  # slots whose environment is at work
+        self.in_flight: set[int] = set()  # slots whose environment is stepping
         self.free = list(range(vector.num_envs))
         self.finished: dict[int, Trajectory] = {}
 
@@ -167,7 +168,7 @@ class _Runner:
                 self._finish(slot, fault=faults[slot] or _LOST)
 
     def _facts(self, slots: list[int]) -> dict[int, tuple[str, str, str]]:
-        """Return id, instance and instructions of each slot; a slot that breaks while it is asked is left out."""
+        """Return id, instance and instructions of each slot, without slots that break."""
         names = ("env_id", "instance_hash", "instructions")
         try:
             answers = [map(valid_text, self.vector.call(name, indices=slots)) for name in names]
@@ -193,7 +194,7 @@ class _Runner:
         return {slot: infos.rows[slot]["fault"] for slot in specs}
 
     def _restore(self, specs: dict[int, EpisodeSpec]) -> dict[int, str]:
-        """Begin episodes in these slots where they branch off; returns the fault of each slot."""
+        """Begin episodes in these slots at their branch points; returns the fault of each slot."""
         found = bring_back(self.vector, {slot: branch_state(spec) for slot, spec in specs.items()})
         for slot, seen in found.items():
             writer = TurnWriter(Trajectory(specs[slot]))
@@ -202,13 +203,13 @@ class _Runner:
         return {slot: seen.fault for slot, seen in found.items()}
 
     def _save(self, slots: list[int]) -> None:
-        """Note the state of the environments in these slots, if asked."""
+        """Save the state of the environments in these slots, if requested."""
         if self.snapshots:
             for slot, state in saved_states(self.vector, slots).items():
                 self.slots[slot].snapshot = state
 
     def act(self) -> None:
-        """Let the agent decide for every waiting slot and send the actions off."""
+        """Let the agent decide for every waiting slot, and send the actions."""
         if not self.waiting:
             return
         waiting = sorted(self.waiting)
@@ -219,7 +220,7 @@ class _Runner:
         self.waiting = []
 
     def act_eagerly(self) -> None:
-        """Let the agent begin with every waiting slot, and send off the actions that it has decided by now."""
+        """Pass every waiting slot to the agent, and send the actions that are ready."""
         assert isinstance(self.agent, EagerAgent)
         self._save(sorted(self.waiting))
         self.agent.begin([self.slots[slot].request(slot) for slot in sorted(self.waiting)])
@@ -230,7 +231,7 @@ class _Runner:
             self._send(slots, [decided[slot] for slot in slots], 0.0)
 
     def _send(self, slots: list[int], decisions: Sequence[Decision], latency: float) -> None:
-        """Send the actions off; an agent that does not count its own costs is charged with ``latency``."""
+        """Send the actions; agents that do not count their own costs are charged ``latency``."""
         sent = {}
         for slot, decision in zip(slots, decisions, strict=True):
             state = self.slots[slot]
@@ -248,7 +249,7 @@ class _Runner:
             self.vector.send(list(sent.values()), list(sent))
 
     def collect(self, wait_for_all: bool) -> None:
-        """Take in what the environments answered."""
+        """Process the environments' results."""
         if not self.in_flight:
             return
         ready = self.vector.recv(len(self.in_flight) if wait_for_all else 1)
@@ -271,7 +272,7 @@ class _Runner:
         self._release(slot)
 
     def _release(self, slot: int) -> None:
-        """Hand out the trajectory of an episode that is over, and free its slot."""
+        """Deliver the trajectory of a finished episode, and free its slot."""
         state = self.slots.pop(slot)
         trajectory = state.trajectory
         if self.final_prompts and trajectory.truncated and not trajectory.fault:

@@ -14,11 +14,11 @@ from turngym.types import JSONValue
 
 
 class PlayerFault(TurngymError):
-    """A player has no answer, because what it is shown cannot be put into a prompt."""
+    """A player has no answer because its prompt cannot be built."""
 
 
 class SeatPlayer(Player):
-    """Lets an agent play one seat. What it samples depends on the seat's generator and on no other seat.
+    """Lets an agent play one seat. What it samples depends only on the seat's generator.
 
     Args:
         agent: Who answers; it may play at other seats too.
@@ -31,12 +31,12 @@ class SeatPlayer(Player):
         self._episode, self._turn = -1, 0
 
     def begin(self, view: SeatView, generator: np.random.Generator) -> None:
-        """Begin a new episode of the agent, under a number that the generator gives."""
+        """Begin a new episode of the agent, numbered by the generator."""
         self.end()
         self._episode, self._turn = int(generator.integers(2**62)), 0
 
     def request(self, view: SeatView) -> Request:
-        """Return what the agent is asked now."""
+        """Return the agent's next request."""
         info = {
             "anchor": view.anchor,
             "legal_actions": view.legal_actions,
@@ -49,14 +49,14 @@ class SeatPlayer(Player):
         return Request(view.seat, self._episode, self._turn, view.observation, info, view.instructions)
 
     def act(self, view: SeatView) -> str:
-        """Return the agent's answer, asked for on its own."""
+        """Return the agent's answer to a single request."""
         [decision] = act_together([(self, self.request(view))])
         if why := decision.fault or decision.too_long:
             raise PlayerFault(why)
         return decision.action
 
     def end(self) -> None:
-        """Let the agent forget the game; harmless where there was none."""
+        """Let the agent forget the game; does nothing if there was none."""
         if self._episode >= 0:
             self.agent.forget(self._episode)
         self._episode = -1
@@ -66,7 +66,7 @@ class SeatPlayer(Player):
         return [self._episode, self._turn]
 
     def load(self, state: JSONValue) -> None:
-        """Bring back what :meth:`state` returned."""
+        """Restore what :meth:`state` returned."""
         self._episode, self._turn = state
 
 
@@ -77,7 +77,7 @@ def act_together(asked: Sequence[tuple[SeatPlayer, Request]]) -> list[Decision]:
         asked: Seats with what :meth:`SeatPlayer.request` gave for them.
 
     Raises:
-        ValueError: An agent gave more or fewer decisions than it was asked for.
+        ValueError: An agent gave more or fewer decisions than requests.
         TypeError: One of them is no decision, or its action is no text.
     """
     by_agent: dict[int, list[int]] = {}

@@ -1,8 +1,8 @@
-"""Self-play: games between seats, played by a learner, by frozen past selves and by players of our own.
+"""Self-play: games between seats, played by a learner, its frozen past versions and built-in players.
 
 The counterpart of :func:`turngym.agents.episodes.rollout.rollout` for games: it returns one trajectory for each seat
 that the learner played, in the form that every trainer takes. The reward of a turn is everything that its seat earned
-until it was asked again, or until the end. All seats of all tables that wait for one policy are answered in one batch.
+until its next request or the end. All seats of all tables that wait for one policy are answered in one batch.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ LEARNER = "learner"
 
 @dataclass(frozen=True, slots=True)
 class GameSpec:
-    """One game that self-play shall play.
+    """One game to play.
 
     Args:
         number: Number of the game, unique within a call; with the seat, part of the key of the sampling generators.
         seed: Names the game: equal seeds begin with the identical deal.
         group: Games with the same group are compared with one another.
         opponent: Policy at the seats that the learner does not play; the learner itself plays all of them by default.
-        side: Which of the game's sides the learner plays against an opponent, counted round: the sides are the
+        side: Which of the game's sides the learner plays against an opponent, modulo their number: the sides are the
             different teams in alphabetical order.
     """
 
@@ -62,13 +62,13 @@ def seating_of(spec: GameSpec, teams: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Game:
-    """A game that is being played: who sits where, what was decided, what has been recorded."""
+    """A game in progress: seating, decisions, and what has been recorded."""
 
     spec: GameSpec
     policies: tuple[str, ...] = ()
     writers: dict[int, TurnWriter] = field(default_factory=dict)
     out: set[int] = field(default_factory=set)
-    """Seats whose prompts do not fit any more, which take their default actions."""
+    """Seats whose prompts no longer fit; they take their default actions."""
 
     @property
     def learners(self) -> list[int]:
@@ -83,10 +83,10 @@ class SelfPlay:
     tables nor on who else is playing, save for the last bits of a model's numbers.
 
     Args:
-        game: What makes the rules; called once a table.
+        game: Makes the rules; called once per table.
         num_tables: How many games are played at once.
         env_id: What trajectories call the game.
-        retries: How often a seat is asked again after an invalid answer.
+        retries: How often a seat may retry after an invalid answer.
         invalid_penalty: What each invalid answer costs the seat that gave it.
         joint_views: Whether turns record what all seats together know, for a centralised critic.
         final_prompts: Whether truncated trajectories keep the prompt that would have come next, which critics read.
@@ -107,7 +107,7 @@ class SelfPlay:
         self.final_prompts = final_prompts
         self.joint_views = joint_views
         self.rules = game()
-        """The rules with some game begun, to look at; no table uses this object."""
+        """The rules in a started game, for inspection; no table uses this object."""
         self.rules.begin(stream("rules", 0), {})
         self.cut_opponents = 0
         """How often the prompt of an agent other than the learner's did not fit, so that its seat took defaults."""
@@ -129,7 +129,7 @@ class SelfPlay:
         return tuple(sorted({self.rules.team(seat) for seat in self.rules.everyone}))
 
     def _seat(self, table: int, seat: int) -> str | Player:
-        """Return who plays a seat of the game that begins at a table: a policy that is asked, or a player."""
+        """Return who plays a seat of the game that begins at a table: a policy or a player."""
         playing, rules = self._playing[table], self.vector.tables[table].game
         if not playing.policies:
             playing.policies = seating_of(playing.spec, [rules.team(each) for each in rules.everyone])
@@ -154,7 +154,7 @@ class SelfPlay:
                 its table and sees what its seat sees.
 
         Raises:
-            ConfigError: Two games have one number, or nobody plays the learner.
+            ConfigError: Two games have the same number, or there is no agent for the learner.
             UnknownName: A policy is neither an agent nor a player.
         """
         if len({spec.number for spec in specs}) != len(specs):
@@ -162,7 +162,7 @@ class SelfPlay:
         if LEARNER not in agents:
             raise ConfigError(f"self-play needs an agent for the policy {LEARNER!r}, got {sorted(agents)}.")
         for name in {spec.opponent for spec in specs} - agents.keys():
-            make_player(name, self.rules)  # a wrong name is told before anything is played
+            make_player(name, self.rules)  # a wrong name raises before anything is played
         self._agents = agents
         queue, free = deque(specs), deque(range(self.vector.num_tables))
         finished: dict[int, list[Trajectory]] = {}
@@ -191,7 +191,7 @@ class SelfPlay:
         return spec.number * self.rules.num_seats + seat
 
     def _answer(self) -> dict[int, str]:
-        """Let every policy answer all questions to it in one batch; returns table -> fault of a policy there."""
+        """Let every policy answer all its requests in one batch; returns table -> fault of a policy there."""
         by_policy: dict[str, list[SeatRequest]] = {}
         for request in self.vector.pending():
             by_policy.setdefault(request.policy, []).append(request)
@@ -245,7 +245,7 @@ class SelfPlay:
             writer.decided(shown, decision, columns=self._joint("joint_view", request.table))
 
     def _record(self, record: StepRecord) -> None:
-        """Complete a turn of the learner: its reward is all there."""
+        """Complete a turn of the learner with its whole reward."""
         request, game = record.request, self._playing[record.request.table]
         if request.policy == LEARNER and request.seat not in game.out:
             self._writer(game, request.seat, request.role).earned(record.reward, record.info)
@@ -263,7 +263,7 @@ class SelfPlay:
             writer.keep_final_prompt(self._agents[LEARNER], shown)
 
     def _end_with_fault(self, game: _Game, fault: str, roles: Sequence[str] = ()) -> list[Trajectory]:
-        """Return the trajectories of a game that broke, or that a policy cannot go on with."""
+        """Return the trajectories of a game that broke, or that a policy cannot continue."""
         writers = self._writers(game, roles)
         for writer in writers:
             writer.end("", fault_info(fault, running=True), fault=fault)
@@ -272,7 +272,7 @@ class SelfPlay:
     def _finish(self, game: _Game, episode: EpisodeRecord) -> list[Trajectory]:
         """Return the trajectories of a game that has ended, one for each seat of the learner."""
         if episode.fault:
-            game.policies = game.policies or (LEARNER,)  # the rules may break before anybody sits down
+            game.policies = game.policies or (LEARNER,)  # the rules may break before any seat is taken
             return self._end_with_fault(game, episode.fault, episode.roles)
         table, joint = self.vector.tables[episode.table], self._joint("final_joint_view", episode.table)
         writers = self._writers(game, episode.roles)
@@ -296,12 +296,12 @@ def joint_view(table: Table) -> str:
 
 
 class PlayerAgent(Agent):
-    """Lets players of our own answer requests: one player for each seat, told of every new game.
+    """Lets built-in players answer requests: one player for each seat, reset for every game.
 
     Args:
         tables: The tables that requests come from; a request's slot is the number of its table.
         name: The player, as :func:`turngym.envs.multiagent.players.make_player` knows it.
-        seed: With the episode it fixes every draw.
+        seed: Seeds the players, together with the episode.
     """
 
     def __init__(self, tables: Sequence[Table], name: str, seed: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""The one place where turns are written: for rollouts, self-play, tournaments and other frameworks alike."""
+"""Writes turns for rollouts, self-play, tournaments and integrations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TurnWriter:
     """Writes the trajectory of one agent in one episode: each decision, what it earned, and how the episode ended.
 
     Args:
-        trajectory: What is written to.
+        trajectory: The trajectory to write.
         agent: The seat that acts.
 
     >>> from turngym.agents.trajectory import EpisodeSpec

@@ -1,4 +1,4 @@
-"""The probabilities with which a model takes actions, read from its distribution instead of counted in samples."""
+"""A model's action probabilities, computed from its distribution instead of estimated by sampling."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Choice:
 
     Args:
         prompt_ids: Token ids of the prompt.
-        actions: The actions whose probabilities are wanted.
+        actions: The actions to compute probabilities of.
     """
 
     prompt_ids: tuple[int, ...]
@@ -29,10 +29,10 @@ class Choice:
 
 
 def choices_by_anchor(trajectories: Sequence[Trajectory], legal: Mapping[str, Sequence[str]]) -> dict[str, Choice]:
-    """Return the situation that each anchor stands for, from trajectories of an agent with tokens.
+    """Return one situation for each anchor, from trajectories of an agent with tokens.
 
     Args:
-        trajectories: Where situations are found; the first turn of an anchor whose prompt is no retry stands for it.
+        trajectories: Where situations are found; the first turn of an anchor whose prompt is no retry represents it.
         legal: Anchor -> its legal actions; turns at other anchors are left out.
     """
     found: dict[str, Choice] = {}
@@ -48,7 +48,7 @@ def choices_by_anchor(trajectories: Sequence[Trajectory], legal: Mapping[str, Se
 def action_chances(
     model: LanguageModel, choices: Sequence[Choice], *, format: str, temperature: float, max_new_tokens: int
 ) -> list[dict[str, float]]:
-    """Return the probability of each action, written in the one way in which demonstrations write it.
+    """Return the probability of each action, written as demonstrations write it.
 
     Other ways to write an action, and completions that are none, are not counted, so the probabilities of a situation
     may sum to less than 1.
@@ -73,7 +73,6 @@ def action_chances(
 def _sequence_logprobs(
     model: LanguageModel, rows: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], temperature: float
 ) -> list[torch.Tensor]:
-    """Return the log-probability of each completion after its prompt."""
     longest = max((len(prompt) + len(ids) for prompt, ids in rows), default=0)
     device = model.network.device
     padded = torch.tensor([(*p, *ids) + (0,) * (longest - len(p) - len(ids)) for p, ids in rows], device=device)

@@ -29,7 +29,7 @@ class ModelAgent(Agent, ChatModel):
         format: Name of the action format.
         seed: Seed of the run; with iteration, episode and turn it fixes what is sampled.
         iteration: Number of the training iteration, part of the sampling key.
-        context: Longest sequence, prompt and completion, that the model can take; 0 where that is unknown.
+        context: Longest sequence, prompt and completion, that the model supports; 0 if unknown.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ModelAgent(Agent, ChatModel):
 
     @property
     def prompt_limit(self) -> int:
-        """Tokens that a prompt may have, so that a whole completion fits behind it."""
+        """Longest prompt, in tokens, that leaves room for a whole completion."""
         return min(self.prompt.max_prompt_tokens, self._room(self.sampling.max_new_tokens))
 
     def _room(self, new: int) -> int:
@@ -95,7 +95,7 @@ class ModelAgent(Agent, ChatModel):
         return self._prompt(request, self.sampling.max_new_tokens)
 
     def final_prompt(self, request: Request) -> tuple[int, ...]:
-        """Return the prompt for ``request``, behind which no completion has to fit.
+        """Return the prompt for ``request``, without room for a completion.
 
         Raises:
             PromptTooLong: It is longer than ``max_prompt_tokens`` or the model's context.
@@ -140,7 +140,7 @@ class ModelAgent(Agent, ChatModel):
     def remember(
         self, request: Request, action: str, completion: str, prompt: tuple[int, ...], answer: tuple[int, ...]
     ) -> None:
-        """Note what was seen and what was answered.
+        """Remember an observation and its answer.
 
         Args:
             request: What was answered.

@@ -38,8 +38,8 @@ class EmbeddedConfig:
         initializer_range: Standard deviation of the initial weights. The usual 0.02 learns next to nothing at this
             width in a few hundred updates.
         context: Longest sequence.
-        words_apart: Whether spaces are tokens of their own. Sequences are longer, but a word is the same tokens
-            wherever it stands, which a small model needs in order to copy words that it has never seen.
+        words_apart: Whether spaces are tokens of their own. Sequences are longer, but a word has the same tokens
+            everywhere, which a small model needs in order to copy words that it has never seen.
     """
 
     hidden_size: int = 96
@@ -60,7 +60,7 @@ class EmbeddedConfig:
 def build_tokenizer(texts: Iterable[str], vocabulary: int = 512, words_apart: bool = False) -> PreTrainedTokenizerFast:
     """Train a byte-level BPE tokenizer on texts of an environment; the same texts give the same tokenizer.
 
-    The marks around an action are tokens of their own.
+    The marks around an action are single tokens.
 
     >>> build_tokenizer(["a dog, a cat"] * 9, 300, words_apart=True).tokenize("dog dog")
     ['dog', 'Ġ', 'dog']

@@ -1,8 +1,8 @@
 """Token generation with a transformers model: every distinct prefix goes through the network once.
 
-Rows of a batch that have the same prompt and the same tokens so far share one row of the network's batch; a row
-splits off when its sampled token differs. A memo keeps the distributions of prefixes for later calls, which pays
-where states repeat and the vocabulary is small. The result is that of row-by-row sampling, token for token.
+Completions with the same prompt and the same tokens so far share one sequence in the network's batch; a completion
+splits off when its sampled token differs. A memo keeps the distributions of prefixes for later calls, which pays off if
+states repeat and the vocabulary is small. The result equals that of sampling each completion alone, token for token.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def sampling_logprobs(logits: Tensor, temperature: float) -> Tensor:
 def entropy_share(logprobs: Tensor) -> Tensor:
     """Return the entropy of each distribution over that of the uniform one, in [0, 1].
 
-    Half, a quarter and a quarter among 100 tokens:
+    Probabilities 1/2, 1/4 and 1/4 among 100 tokens:
 
     >>> probabilities = torch.tensor([0.5, 0.25, 0.25] + [0.0] * 97)
     >>> round(float(entropy_share(probabilities.log())), 4)
@@ -56,7 +56,7 @@ def entropy_share(logprobs: Tensor) -> Tensor:
 
 
 def choose(logprobs: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
-    """Pick one token a row by inverting the cumulative distribution; greedy at temperature 0.
+    """Pick one token for each sequence by inverting the cumulative distribution; greedy at temperature 0.
 
     Args:
         logprobs: ``[row, vocab]``.
@@ -78,10 +78,10 @@ def choose(logprobs: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
 
 
 class Memo:
-    """Next-token distributions of prefixes, for one temperature, until the network's weights change.
+    """Cache of next-token distributions of prefixes, for one temperature, until the network's weights change.
 
     Args:
-        max_bytes: Once the memo holds that much it takes in no more; a large vocabulary fills it at once.
+        max_bytes: Size above which nothing more is added; a large vocabulary fills it at once.
     """
 
     def __init__(self, max_bytes: int = 64 * 2**20) -> None:
@@ -91,7 +91,7 @@ class Memo:
         self._state: tuple[object, ...] = ()
 
     def prepare(self, model: PreTrainedModel, temperature: float) -> None:
-        """Forget everything if the weights or the temperature are no longer those that it was computed with."""
+        """Clear the cache if the weights or the temperature have changed."""
         state = (temperature, *((id(p), p._version) for p in model.parameters()))
         if state != self._state:
             self._rows, self._bytes, self._state = {}, 0, state
@@ -130,7 +130,7 @@ def generate(
         uniforms: One array of at least ``max_new_tokens`` numbers for each prompt.
         sampling: Temperature, top-p, length limit.
         stop_ids: Tokens that end a completion; the one sampled is part of it.
-        max_rows: Rows that are sampled together.
+        max_rows: Completions that are sampled together.
         memo: Distributions known from earlier calls with the same weights; new ones are added.
     """
     memo = Memo(0) if memo is None else memo  # an empty memo is falsy
@@ -147,7 +147,7 @@ def generate(
 
 
 class _Row:
-    """One completion in the making."""
+    """One unfinished completion."""
 
     __slots__ = ("draws", "entropies", "ids", "logprobs", "prompt")
 
@@ -163,7 +163,7 @@ class _Row:
 def _sample(
     model: PreTrainedModel, rows: Sequence[_Row], sampling: Sampling, stop_ids: frozenset[int], memo: Memo
 ) -> None:
-    """Let every row grow token by token until it stops."""
+    """Extend every completion token by token until it stops."""
     blocks: list[_Block] = []
     running = list(rows)
     for position in range(sampling.max_new_tokens):
@@ -191,9 +191,9 @@ def _distributions(
     temperature: float,
     memo: Memo,
 ) -> tuple[list[_Block], dict[tuple[int, ...], Tensor]]:
-    """Return log-probabilities for every prefix, asking the network for those that the memo does not have.
+    """Return log-probabilities for every prefix, computing those that are not in the memo.
 
-    A prefix whose beginning is in the cache of one of ``blocks`` goes on from there; the others start afresh.
+    A prefix whose beginning is in the cache of one of ``blocks`` continues from there; the others start from scratch.
     """
     known = {}
     missing = []
@@ -240,7 +240,7 @@ class _Block:
         self.logits = self._forward(ids, (self.mask.cumsum(-1) - 1).clamp(min=0))
 
     def extend(self, prefixes: Sequence[tuple[int, ...]]) -> None:
-        """Go on to prefixes that are one token longer than those in the cache."""
+        """Extend the cache to prefixes that are one token longer."""
         device = self.model.device
         parents = torch.tensor([self.index[prefix[:-1]] for prefix in prefixes], device=device)
         if parents.tolist() != list(range(len(self.index))):

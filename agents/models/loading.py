@@ -1,4 +1,4 @@
-"""Loading language models: a folder or name that transformers knows, a GGUF file, or a checkpoint of our own."""
+"""Loading language models: a folder or name that transformers knows, a GGUF file, or a turngym checkpoint."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from turngym.agents.models.settings import run_of
 from turngym.errors import ConfigError, MissingExtra, ModelError, error_text
 
 _HUB_SECONDS = 10.0
-transformers_logging.disable_progress_bar()  # loading and saving are one line of a run, not a bar each
+transformers_logging.disable_progress_bar()  # no progress bars for loading and saving
 
 
 class Vocabulary(Protocol):
-    """What an agent must know of its model, whoever generates with it."""
+    """What an agent must know of its model, independent of the generation backend."""
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:
@@ -67,8 +67,8 @@ class LanguageModel:
         network: The transformers model.
         tokenizer: Its tokenizer, chat template included.
         name: Where it came from.
-        generate: What generates for it while that is not its network.
-        longest: Longest sequence that ``generate`` takes; 0 where that is the network's own limit.
+        generate: Generates in place of its network, if set.
+        longest: Longest sequence that ``generate`` takes; 0 for the network's own limit.
     """
 
     network: PreTrainedModel
@@ -79,7 +79,7 @@ class LanguageModel:
 
     @property
     def context(self) -> int:
-        """Longest sequence, prompt and completion, that the model is made for; 0 where its configuration is silent."""
+        """Longest sequence, prompt and completion, that the model supports; 0 if its configuration does not say."""
         of_network = getattr(self.network.config.get_text_config(), "max_position_embeddings", None)
         return min([int(limit) for limit in (self.longest, of_network) if limit], default=0)
 
@@ -103,7 +103,7 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 def chosen_device(name: str) -> torch.device:
-    """Return the device of a name; ``auto`` is a GPU where there is one.
+    """Return the device of a name; ``auto`` is a GPU if there is one.
 
     Raises:
         ConfigError: There is no such device here.
@@ -124,10 +124,10 @@ def chosen_device(name: str) -> torch.device:
 
 
 def require_dtype(name: str) -> None:
-    """Refuse a format of weights that there is not.
+    """Raise for an unknown weight format.
 
     Raises:
-        ConfigError: There is no such format.
+        ConfigError: The format is unknown.
     """
     if name not in DTYPES:
         raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, got {name!r}.")
@@ -140,7 +140,7 @@ def load_model(source: str, dtype: str = "auto", device: str = "auto") -> Langua
         source: A folder or a hub name that transformers can load, the path of a ``.gguf`` file, or a checkpoint in the
             folder of a run.
         dtype: Format of the weights, one of :data:`DTYPES`.
-        device: Where the network lies: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
+        device: Where to put the network: ``auto`` (a GPU if there is one), ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
         ConfigError: There is no such format or device.
@@ -171,14 +171,14 @@ def load_model(source: str, dtype: str = "auto", device: str = "auto") -> Langua
 
 
 def _require_hub(source: str) -> None:
-    """Refuse a hub name at once where the hub cannot be reached, which otherwise is tried for a minute."""
+    """Fail at once if the hub cannot be reached; otherwise it is retried for a minute."""
     if Path(source).exists() or constants.HF_HUB_OFFLINE:
         return
     try:
         if try_to_load_from_cache(source, "config.json") is None:
             HfApi().model_info(source, timeout=_HUB_SECONDS)
     except (HfHubHTTPError, ValueError):
-        return  # the hub has answered, or it is no name: what is wrong is told when it is loaded
+        return  # the hub has answered, or it is no name: loading reports what is wrong
     except Exception as error:
         raise ModelError(
             f"there is no folder {source}, and the hub cannot be reached ({error_text(error)}): pass the folder of a "
@@ -227,7 +227,7 @@ def _require_usable(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
 
 
 def require_model(source: str) -> None:
-    """Refuse a source that no model can be at, without loading anything.
+    """Raise if there can be no model at a source, without loading anything.
 
     Raises:
         ModelError: It is a path without a folder, or a hub name while the hub cannot be reached.
@@ -237,7 +237,7 @@ def require_model(source: str) -> None:
 
 
 def _require_folder(source: str) -> None:
-    """Refuse a path at which there is no folder; a hub name looks like none."""
+    """Raise if a path names no folder; hub names do not look like paths."""
     if Path(source).exists() and not Path(source).is_dir():
         raise ModelError(f"{source} is a file, expected a model folder, a hub name or a .gguf file.")
     if source.startswith((".", "/", "~")) and not Path(source).exists():
@@ -283,7 +283,7 @@ def _load_checkpoint(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
 
 
 def _first_model(run: Path) -> str | None:
-    """Return the model that a run began with; None where its folder does not tell."""
+    """Return the model that a run began with; None if its folder does not say."""
     if (run / "warmup" / "config.json").is_file():
         return str(run / "warmup")
     try:

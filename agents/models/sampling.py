@@ -39,7 +39,7 @@ class Sampling:
 def turn_uniforms(
     run_seed: int, iteration: int, episode: int, turn: int, count: int, purpose: str = ""
 ) -> NDArray[np.float64]:
-    """Return ``count`` uniform numbers in [0, 1) that depend on the turn alone, and on what is written for it.
+    """Return ``count`` uniform numbers in [0, 1) that depend only on the turn and the purpose.
 
     The token at position ``j`` of the completion is chosen with number ``j``, so neither the batch that a turn is
     generated in nor the order of turns changes what is sampled.

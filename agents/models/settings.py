@@ -1,6 +1,6 @@
-"""How a model was trained, in a small file in its folder, so that it is prompted in the same way later.
+"""The small file in a model's folder that says how it was trained, so that it is prompted the same way later.
 
-The file ``turngym.json`` is data that others may have written: nothing in it is imported, and no path, module or
+The file ``turngym.json`` is untrusted data: nothing in it is imported, and no path, module or
 address in it is followed. The folder of a run that has no such file is read instead.
 """
 
@@ -33,7 +33,7 @@ _STYLE = re.compile(r"[a-z_]{1,40}(:[a-z_]{1,40}=\w{1,40}(,[a-z_]{1,40}=\w{1,40}
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """How a model was trained, as far as playing with it depends on that.
+    """How a model was trained, as far as it matters for playing with it.
 
     Args:
         env: Id of the environment, or of the game.
@@ -75,7 +75,7 @@ class ModelSettings:
         }
 
     def usable_options(self) -> dict[str, Any]:
-        """Return the options that a file may ask for: what the environment declares as harmless, else plain values."""
+        """Return the options allowed from a file: those the environment declares as harmless, else plain values."""
         is_declared = not env_refusal(self.env, {})
 
         def is_usable(key: str, value: Any) -> bool:
@@ -89,13 +89,13 @@ class ModelSettings:
 
     @property
     def left_out(self) -> list[str]:
-        """Options and wrappers that are not taken from a file, as they name code, a path or an address."""
+        """Options and wrappers that are not accepted from a file, because they name code, a path or an address."""
         options = [key for key in self.env_options if key not in self.usable_options()]
         return [*options, *(() if self.usable_wrappers() else self.wrappers)]
 
 
 def model_settings(source: str) -> ModelSettings | None:
-    """Return how the model in a folder was trained; None where nothing is known, as for a model from a hub.
+    """Return how the model in a folder was trained; None if unknown, as for a model from a hub.
 
     Args:
         source: The folder; anything else is no error.
@@ -119,7 +119,7 @@ def model_settings(source: str) -> ModelSettings | None:
 
 
 def run_of(folder: Path) -> Path | None:
-    """Return the run folder that a model's folder lies in; None where it lies in none."""
+    """Return the run folder that contains a model's folder; None if there is none."""
     for parent in list(folder.absolute().parents)[:2]:
         file = parent / "config.json"
         if (parent / "metrics.jsonl").is_file() and file.is_file():
@@ -158,7 +158,7 @@ def _from_json(content: Any) -> ModelSettings:
 
 
 def _from_run(content: Any, stage: str) -> ModelSettings:
-    """Return the settings of a run that wrote no file with its models."""
+    """Return the settings of an old run that has no such file."""
     rollout = content["rollout"]
     return _checked(
         ModelSettings(
@@ -176,10 +176,10 @@ def _from_run(content: Any, stage: str) -> ModelSettings:
 
 
 def _checked(found: ModelSettings) -> ModelSettings:
-    """Return settings that every field of has its type and range.
+    """Check the type and range of every field.
 
     Raises:
-        ConfigError: One has not.
+        ConfigError: A field is invalid.
     """
     for name, pattern in (("env", _NAME), ("stage", _NAME), ("style", _STYLE)):
         value = getattr(found, name)
@@ -214,12 +214,12 @@ def _check_prompt(prompt: Any) -> None:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether an option is a number, a word, true or false, which can name no file, module or address."""
+    """Return whether an option is a number, a word, true or false, which cannot name a file, module or address."""
     is_word = isinstance(value, str) and _OPTION_TEXT.fullmatch(value) is not None
     return is_word or value is None or type(value) in (bool, int, float)
 
 
 def _is_refused(wrapper: str) -> bool:
-    """Return whether a wrapper may not come from a file; one that writes a record is left out as well."""
+    """Return whether a wrapper is not accepted from a file; this includes wrappers that write files."""
     found = Wrapping.read(wrapper)
     return bool(wrapper_refusal(found)) or is_left_out(found)

@@ -22,8 +22,8 @@ _INDEX = "model.safetensors.index.json"
 def parameter_count(source: str) -> int:
     """Return how many parameters a model has.
 
-    The headers of safetensors and GGUF files tell the shapes of all tensors; a model without such files here is built
-    from its ``config.json`` without memory for weights.
+    The shapes come from the headers of safetensors and GGUF files; without such files the model is built from its
+    ``config.json`` on the meta device.
 
     Args:
         source: A folder or a hub name that transformers can load, a ``.gguf`` file, or a checkpoint of a run.
@@ -42,7 +42,7 @@ def parameter_count(source: str) -> int:
 
 
 def _folder(source: str) -> Path:
-    """Return the folder of a model: the one named, or that in the cache of the hub."""
+    """Return the folder of a model: the given one, or the one in the hub cache."""
     if Path(source).is_dir():
         return Path(source)
     cached = try_to_load_from_cache(source, "config.json")

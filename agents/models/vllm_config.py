@@ -1,4 +1,4 @@
-"""How vLLM is started; needs neither vLLM nor torch."""
+"""vLLM's start-up options; imports neither vLLM nor torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DTYPES = ("auto", "float32", "float16", "bfloat16")
 
 @dataclass(frozen=True)
 class VllmConfig:
-    """How vLLM is started.
+    """vLLM's start-up options.
 
     Args:
         dtype: Format of the weights: auto (that of the folder), float32, float16 or bfloat16.
@@ -21,7 +21,7 @@ class VllmConfig:
         kv_cache_gib: Memory for kept prefixes in GiB; 0 takes what ``gpu_memory_utilization`` leaves, 1 on a CPU.
         tensor_parallel_size: Number of GPUs that the model is split over.
         enforce_eager: Whether nothing is compiled; None compiles on a GPU only.
-        max_num_seqs: Most completions that grow at the same time.
+        max_num_seqs: Most completions generated at the same time.
     """
 
     dtype: str = "auto"

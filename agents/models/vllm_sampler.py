@@ -29,11 +29,11 @@ _QUIET = {
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_NO_USAGE_STATS": "1",
 }
-"""In this process, where weights can be replaced; no remarks among our output; nothing is told to anybody."""
+"""Run in this process, so that weights can be replaced; no log output; no usage statistics."""
 
 
 class VllmSampler:
-    """A model that vLLM generates with; one at a time in a process, as vLLM has parts that are there once only.
+    """A model that vLLM generates with. One per process at a time, because vLLM has global state.
 
     The log-probabilities are the sampler's own: at the sampling temperature, and where ``top_p`` is below 1 among the
     tokens that it leaves, whereas the backend ``transformers`` reports those among all tokens.
@@ -45,7 +45,7 @@ class VllmSampler:
 
     Raises:
         MissingExtra: vLLM is not installed.
-        ConfigError: There is another one in this process.
+        ConfigError: This process already has one.
         ModelError: vLLM cannot be started with this model.
     """
 
@@ -88,7 +88,7 @@ class VllmSampler:
                 seed=seed_of(draws),
                 logprobs=0,
                 stop_token_ids=sorted(self.stop_ids),
-                ignore_eos=True,  # the stop tokens are ours, whatever the folder says of further ones
+                ignore_eos=True,  # only our stop tokens, not those of the model's generation config
                 detokenize=False,
             )
             for draws in uniforms
@@ -104,14 +104,14 @@ class VllmSampler:
 
         Raises:
             ConfigError: The model is split over several GPUs.
-            ModelError: vLLM does not take them, or goes on computing with old ones.
+            ModelError: vLLM does not accept them, or still computes with old ones.
         """
         if self.config.tensor_parallel_size > 1:
             raise ConfigError(
                 "weights can be replaced only with tensor_parallel_size=1, where vLLM is in this process."
             )
         whole = with_head(weights, self._is_tied)
-        require_shapes(whole, shapes_of(self.source, self._is_tied))  # vLLM would stop half-way
+        require_shapes(whole, shapes_of(self.source, self._is_tied))  # vLLM would fail half-way
         self._reload(whole)
         stale = self.stale(whole)
         if stale:
@@ -131,11 +131,11 @@ class VllmSampler:
             raise ModelError("vLLM does not forget the prefixes of the old weights: it is still generating.")
 
     def stale(self, weights: Mapping[str, Tensor]) -> list[str]:
-        """Return the names of the parameters that vLLM does not compute with as ``weights`` say."""
+        """Return the names of the parameters for which vLLM does not use ``weights``."""
         return [name for part in self._llm.apply_model(lambda model: stale_weights(model, weights)) for name in part]
 
     def close(self) -> None:
-        """End vLLM, so that another model can be loaded; harmless when repeated."""
+        """Shut vLLM down, so that another model can be loaded; may be called twice."""
         if self._llm is None:
             return
         self._llm.llm_engine.engine_core.shutdown()
@@ -163,7 +163,7 @@ class VllmSampler:
             raise
 
     def _give_up(self) -> None:
-        """Drop what is under way, so that no later call gets its completions."""
+        """Abort pending requests, so that no later call gets their completions."""
         engine = self._llm.llm_engine
         engine.abort_request(list(engine.output_processor.request_states), internal=True)
 
@@ -172,14 +172,14 @@ _place: weakref.ref[VllmSampler] | None = None
 
 
 def _take_the_place(sampler: VllmSampler) -> None:
-    """Note who uses vLLM in this process.
+    """Register the sampler that uses vLLM in this process.
 
     Raises:
-        ConfigError: Somebody else does.
+        ConfigError: Another one is registered.
     """
     global _place
-    gc.unfreeze()  # vLLM tells the collector to leave alone what there is when it starts
-    gc.collect()  # one that nobody uses any more may hang in a circle of references
+    gc.unfreeze()  # vLLM freezes the garbage collector's objects when it starts
+    gc.collect()  # an unused sampler may be kept alive by a reference cycle
     other = None if _place is None else _place()
     if other is not None and other._llm is not None:
         raise ConfigError(
@@ -192,9 +192,9 @@ def _take_the_place(sampler: VllmSampler) -> None:
 
 
 def end_vllm() -> None:
-    """Close the sampler that uses vLLM in this process, whoever holds it; harmless where there is none.
+    """Close the sampler that uses vLLM in this process, if there is one.
 
-    Letting go of it need not be enough: vLLM keeps errors that it has caught, and with them the frames of its callers.
+    Deleting it may not be enough: vLLM keeps caught exceptions, and with them the frames of its callers.
     """
     sampler = None if _place is None else _place()
     if sampler is not None:
@@ -202,7 +202,7 @@ def end_vllm() -> None:
 
 
 def _end_everything() -> None:
-    """Drop what vLLM keeps for the whole process."""
+    """Release vLLM's process-wide state."""
     from vllm.distributed import cleanup_dist_env_and_memory
 
     gc.collect()
@@ -210,7 +210,7 @@ def _end_everything() -> None:
 
 
 def seed_of(uniforms: NDArray[np.float64]) -> int:
-    """Return the seed that a turn's random numbers stand for: the 53 bits of the first one.
+    """Return the seed for a turn's random numbers: the 53 bits of the first one.
 
     >>> seed_of(np.array([0.5, 0.1])) == 2**52
     True
@@ -219,7 +219,7 @@ def seed_of(uniforms: NDArray[np.float64]) -> int:
 
 
 def _start(source: str, config: VllmConfig) -> tuple[Any, bool]:
-    """Return vLLM's object and whether anything in it is compiled."""
+    """Return vLLM's engine and whether it is compiled."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     from vllm import LLM
@@ -240,7 +240,7 @@ def _start(source: str, config: VllmConfig) -> tuple[Any, bool]:
             max_num_seqs=config.max_num_seqs,
             logprobs_mode="processed_logprobs",  # those of the distribution that is sampled from
             enable_prefix_caching=True,
-            generation_config="vllm",  # no sampling settings but ours
+            generation_config="vllm",  # only our sampling settings
             use_tqdm_on_load=False,
             seed=0,
         )
@@ -257,7 +257,7 @@ def _dtype(source: str) -> str:
 
 @contextmanager
 def _our_own_state() -> Iterator[None]:
-    """Keep what starting vLLM would change for everybody: global generators, torch's threads, warnings."""
+    """Restore the global state that starting vLLM changes: random generators, torch's threads, warnings."""
     states = random.getstate(), np.random.get_state()
     set_threads, threads = torch.set_num_threads, torch.get_num_threads()
     with torch.random.fork_rng(), warnings.catch_warnings():

@@ -1,8 +1,8 @@
-"""New weights for a vLLM model: what is handed over, and whether the model really computes with it afterwards.
+"""New weights for a vLLM model: preparing them, and checking that the model computes with them afterwards.
 
-vLLM may compute with a packed copy of a matrix that it made when the matrix was loaded; the parameter itself then says
-nothing. With tied embeddings such a copy of the output layer stays as it was unless ``lm_head.weight`` is handed over
-by that name. So matrices are asked for some of their columns, by the very call that vLLM multiplies with.
+vLLM may compute with a packed copy of a matrix that it made when the matrix was loaded; the parameter itself is then no
+evidence. With tied embeddings such a copy of the output layer stays unchanged unless ``lm_head.weight`` is passed by
+that name. So the check reads some columns of each matrix through the call that vLLM multiplies with.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COLUMNS = 8
 
 
 def with_head(weights: Mapping[str, Tensor], is_tied: bool) -> dict[str, Tensor]:
-    """Return the weights with the output layer by its own name, which a folder of a tied model leaves out.
+    """Return the weights with the output layer under its own name, which tied models omit from their files.
 
     Args:
         weights: Name, as transformers has it, to tensor.
@@ -54,7 +54,7 @@ def shapes_of(source: str, is_tied: bool) -> dict[str, torch.Size]:
 
 
 def require_shapes(weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size]) -> None:
-    """Refuse weights of another model.
+    """Raise if the weights belong to another model.
 
     Raises:
         ModelError: One is missing, or has another shape.
@@ -68,7 +68,7 @@ def require_shapes(weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Siz
 
 
 def stale_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> list[str]:
-    """Return the names of the parameters of a vLLM model that are not, or not computed with as, ``weights`` say.
+    """Return the names of a vLLM model's parameters that differ from ``weights``, or are not used in computation.
 
     Args:
         model: vLLM's model, in this process and not split over devices.
@@ -87,7 +87,7 @@ def stale_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> list[str]:
 
 
 def _wanted(name: str, weights: Mapping[str, Tensor], packed: Mapping[str, Sequence[str]]) -> Tensor | None:
-    """Return what a parameter should hold, several matrices of transformers on top of each other where vLLM has one."""
+    """Return what a parameter should contain; vLLM may stack several matrices of transformers into one."""
     if name in weights:
         return weights[name]
     path = name.split(".")
@@ -99,15 +99,15 @@ def _wanted(name: str, weights: Mapping[str, Tensor], packed: Mapping[str, Seque
 
 
 def _is_as(parameter: Tensor, wanted: Tensor) -> bool:
-    """Return whether a parameter holds the wanted numbers; one that vLLM has emptied after packing it says nothing."""
+    """Return whether a parameter equals the expected values; one that vLLM emptied after packing is skipped."""
     if parameter.numel() == 0:
         return True
-    rows = parameter[: len(wanted)]  # a vocabulary is filled up with further rows
+    rows = parameter[: len(wanted)]  # the vocabulary may be padded
     return rows.shape == wanted.shape and torch.equal(rows, wanted.to(rows))
 
 
 def _computes_with(module: nn.Module, name: str, wanted: Tensor) -> bool:
-    """Return whether a module with a packed copy of its matrix gives the wanted columns."""
+    """Return whether a module with a packed copy of its matrix gives the expected columns."""
     method: Any = getattr(module, "quant_method", None)
     if not hasattr(module, "cpu_linear") or not hasattr(method, "apply") or not name.endswith(".weight"):
         return True

@@ -1,4 +1,4 @@
-"""What picks actions: a name, and after a colon what the backend needs to know."""
+"""The registry of agents, described as ``name`` or ``name:argument``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from turngym.registry import Registry
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """Settings that an agent is built with; a backend reads those that concern it.
+    """Settings that an agent is built with; each backend reads those it needs.
 
     Args:
-        seed: Seed of everything the agent draws.
+        seed: Seed of everything the agent samples.
         format: Name of the action format.
         temperature: Sampling temperature; 0 is greedy.
         top_p: Nucleus share.
@@ -59,19 +59,19 @@ _AGENT = Wanted(
 
 
 def settings_for(description: str, **asked: Any) -> AgentSettings:
-    """Return the settings of an agent: what was asked for, then how its model was trained, then the defaults.
+    """Return the settings of an agent: explicit ones first, then how its model was trained, then the defaults.
 
     Args:
         description: ``name`` or ``name:argument``; the argument may be the folder of a model that turngym trained.
-        **asked: Fields of :class:`AgentSettings`; None asks for nothing, of ``prompt`` every entry counts by itself.
+        **asked: Fields of :class:`AgentSettings`; None means not given; each entry of ``prompt`` counts by itself.
 
     Raises:
-        ConfigError: The folder says in no usable way how its model was trained.
+        ConfigError: The folder's training settings cannot be used.
 
     >>> settings_for("random", seed=3, format=None) == AgentSettings(seed=3)
     True
     """
-    from turngym.agents.models.settings import model_settings  # only those who make agents need what it imports
+    from turngym.agents.models.settings import model_settings  # imported only when agents are made
 
     chosen = {name: value for name, value in asked.items() if value is not None}
     trained = model_settings(description.partition(":")[2])
@@ -83,12 +83,12 @@ def settings_for(description: str, **asked: Any) -> AgentSettings:
 
 
 def make_agent(description: str, settings: AgentSettings | None = None) -> Agent:
-    """Return the agent that a description stands for.
+    """Return the agent that a description names.
 
     Args:
         description: ``"name"`` or ``"name:argument"`` of a backend, or ``"module:Name"`` or
-            ``"path/to/file.py:Name"`` for an agent of your own.
-        settings: What it is made with; unless given, how its model was trained counts, see :func:`settings_for`.
+            ``"path/to/file.py:Name"`` for a custom agent.
+        settings: What it is made with; if not given, those its model was trained with, see :func:`settings_for`.
 
     Raises:
         UnknownName: There is no such backend, module, file, or name in it.
@@ -101,7 +101,7 @@ def make_agent(description: str, settings: AgentSettings | None = None) -> Agent
     agent = own_agent(description, chosen) if is_own(description, BACKENDS) else _built_in(description, chosen)
     if chosen.style == "plain":
         return agent
-    from turngym.agents.players.styled import styled  # only those who want a style need what it imports
+    from turngym.agents.players.styled import styled  # imported only when a style is used
 
     return styled(agent, chosen.style)
 
@@ -123,7 +123,7 @@ def _built_in(description: str, settings: AgentSettings) -> Agent:
 
 
 def own_agent(description: str, settings: AgentSettings) -> Agent:
-    """Return an agent of the user's own; a name that its module registers as a backend gets no argument.
+    """Return a custom agent; a backend registered by its module gets no argument.
 
     Args:
         description: ``"module:Name"``, ``"module:id"`` or ``"path/to/file.py:Name"``.

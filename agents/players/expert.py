@@ -1,4 +1,4 @@
-"""Plays what the environment's own solver says."""
+"""Plays the actions of the environment's own solver."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError, ExpertLost
 
 GIVEN_UP = ""
-"""What is played where a solver knows no way on: no action of any environment, so that the episode is lost in time."""
+"""Played when a solver finds no solution: invalid in every environment, so that the episode is lost eventually."""
 
 
 class ExpertAgent(Agent):
-    """Asks each environment for ``expert_action``; gives an episode up where its solver is lost."""
+    """Plays each environment's ``expert_action``; gives up an episode when its solver finds no solution."""
 
     def __init__(self) -> None:
         self._vector: TextVectorEnv | None = None
 
     def attach(self, vector: TextVectorEnv) -> None:
-        """Note the vector whose solvers are asked."""
+        """Set the vector whose solvers are used."""
         self._vector = vector
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
@@ -47,5 +47,5 @@ class ExpertAgent(Agent):
 
 @BACKENDS.register("expert")
 def make(argument: str, settings: AgentSettings) -> ExpertAgent:
-    """Return an agent that asks the environment's solver."""
+    """Return an agent that plays the environment's solver."""
     return ExpertAgent()

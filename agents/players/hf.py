@@ -1,4 +1,4 @@
-"""A short name for the backend ``transformers``, in a file of its own so that it is known where torch is absent."""
+"""A short name for the backend ``transformers``, in a separate file so that it is known without torch."""
 
 from __future__ import annotations
 

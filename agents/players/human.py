@@ -14,7 +14,7 @@ class HumanAgent(Agent):
     """Shows each observation and reads the action from the keyboard.
 
     Args:
-        read: Reads one line; ``input`` unless told otherwise.
+        read: Reads one line; ``input`` by default.
         console: Where observations are shown.
     """
 

@@ -1,4 +1,4 @@
-"""An agent of your own: ``module:package.module.name`` calls ``name(settings)`` of that module.
+"""A custom agent: ``module:package.module.name`` calls ``name(settings)`` of that module.
 
 ``package.module:name`` and ``path/to/file.py:name`` do the same without the word ``module``.
 """
@@ -13,7 +13,7 @@ from turngym.loading import split_place
 
 @BACKENDS.register("module")
 def make(argument: str, settings: AgentSettings) -> Agent:
-    """Return the agent that a function or class of your own makes from the settings.
+    """Return the agent that a custom function or class makes from the settings.
 
     Args:
         argument: Where it is: ``"package.module.Name"``, ``"package.module:Name"`` or ``"path/to/file.py:Name"``.

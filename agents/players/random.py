@@ -1,4 +1,4 @@
-"""Plays at random: a legal action where there is a list, else random text."""
+"""Plays at random: a legal action if they are listed, else random text."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from turngym.seeding import stream
 
 
 class RandomAgent(Agent):
-    """Draws uniformly from the legal actions.
+    """Samples uniformly from the legal actions.
 
     Args:
-        seed: With episode and turn it fixes every draw.
+        seed: Random seed, combined with episode and turn.
     """
 
     def __init__(self, seed: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""An agent in a style of prompting: whatever the model is behind, the style decides what it is shown and asked."""
+"""Agents with a prompting style: the style decides what the model is shown and asked."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from turngym.errors import ConfigError, PromptTooLong
 
 
 class Conductor:
-    """Plays turns in a style: keeps what is remembered, adds up what the calls cost, and collects notes.
+    """Plays turns in a style: keeps the memory, sums the cost of calls, and collects notes.
 
     Args:
         style: Decides what is asked.
-        model: Whom the calls go to.
+        model: The model to call.
     """
 
     def __init__(self, style: Style, model: ChatModel) -> None:
@@ -34,12 +34,12 @@ class Conductor:
         self._tries[episode] = tuple(tries)
 
     def forget(self, episode: int) -> None:
-        """Drop what is remembered of an episode."""
+        """Forget an episode."""
         self._stories.pop(episode, None)
 
     def turn(self, request: Request) -> Generator[Ask, Reply, Decision]:
         """Play a turn: yield calls, be sent their answers, and return the decision."""
-        if request.turn == 0:  # an episode that broke begins anew
+        if request.turn == 0:  # an episode that broke starts again
             self._stories[request.episode] = Story(tries=self._tries.get(request.episode, ()))
         story = self._stories.setdefault(request.episode, Story())
         scene = Scene(request, self.model)
@@ -83,11 +83,11 @@ class StyledAgent(Agent):
 
     @property
     def model(self) -> Any:
-        """The model of the agent inside, where it has one in this process."""
+        """The inner agent's model, if it has one in this process."""
         return getattr(self.conductor.model, "model", None)
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
-        """Play all turns side by side: the calls that are open go to the model together."""
+        """Play all turns together: pending calls go to the model as one batch."""
         turns = {id(request): self.conductor.turn(request) for request in requests}
         steps = dict(enumerate(build_each(requests, lambda request: next(turns[id(request)]))))
         while order := [i for i, step in steps.items() if isinstance(step, Ask)]:
@@ -106,13 +106,13 @@ class StyledAgent(Agent):
         self.conductor.forget(episode)
 
     def prepare(self) -> None:
-        """Let the agent inside make sure that it can play."""
+        """Let the inner agent check that it can play."""
         inside = self.conductor.model
         if isinstance(inside, Agent):
             inside.prepare()
 
     def details(self) -> dict[str, Any]:
-        """Return what the agent inside tells of itself."""
+        """Return the inner agent's details."""
         inside = self.conductor.model
         return inside.details() if isinstance(inside, Agent) else {}
 
@@ -121,7 +121,7 @@ _Turn: TypeAlias = Generator[Ask, Reply, Decision]
 
 
 def _sent(turns: Mapping[int, _Turn], answers: Mapping[int, Reply], request: Request) -> Ask | Decision:
-    """Send the turn of a request the answer to its call, and return its next call or its decision."""
+    """Send a turn the answer to its call, and return its next call or its decision."""
     try:
         return turns[id(request)].send(answers[id(request)])
     except StopIteration as stop:
@@ -130,7 +130,7 @@ def _sent(turns: Mapping[int, _Turn], answers: Mapping[int, Reply], request: Req
 
 
 class StyledServerAgent(StyledAgent, EagerAgent):
-    """Plays in a style with a model behind a server: no turn waits for another one's calls.
+    """Plays in a style with a model behind a server: turns do not wait for each other's calls.
 
     Args:
         style: Decides what is asked.
@@ -144,7 +144,7 @@ class StyledServerAgent(StyledAgent, EagerAgent):
 
     @property
     def problems(self) -> dict[str, str]:
-        """Kind of failure -> what was said at the first one."""
+        """Kind of failure -> message of the first one."""
         return self.server.problems
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
@@ -152,7 +152,7 @@ class StyledServerAgent(StyledAgent, EagerAgent):
         return EagerAgent.act(self, requests)
 
     def begin(self, requests: Sequence[Request]) -> None:
-        """Begin with turns, as many at a time as ``concurrency`` allows."""
+        """Start playing turns, up to ``concurrency`` at a time."""
         for request in requests:
             if self._background.is_idle:
                 self.server.ready()
@@ -167,11 +167,11 @@ class StyledServerAgent(StyledAgent, EagerAgent):
         return step
 
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
-        """Return the turns that are played by now, each once."""
+        """Return newly played turns, each once."""
         return self._background.finished(wait)
 
     def abandon(self) -> None:
-        """Cut all connections, so that whoever waits for the server ends at once."""
+        """Close all connections, so that threads waiting for the server end at once."""
         self._background.abandon(self.server.server.abort)
 
 
@@ -184,7 +184,7 @@ def styled(agent: Agent, style: str) -> Agent:
 
     Raises:
         UnknownName: There is no such style.
-        ConfigError: An option is wrong, or the agent asks no language model.
+        ConfigError: An option is wrong, or the agent uses no language model.
     """
     made = make_style(style)
     if made.name == PLAIN:
@@ -200,5 +200,5 @@ def styled(agent: Agent, style: str) -> Agent:
 
 
 def learns_between_tries(agent: Agent) -> bool:
-    """Return whether an agent's tries at a task must be played one after another."""
+    """Return whether an agent's attempts at a task must be played one after another."""
     return isinstance(agent, StyledAgent) and agent.style.learns_between_tries

@@ -51,7 +51,7 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
 
 @BACKENDS.register("transformers")
 def make(argument: str, settings: AgentSettings) -> ModelAgent:
-    """Return an agent that plays with the model at a path or of a name.
+    """Return an agent that plays with the model at a path or with a hub name.
 
     Args:
         argument: The path or the name.

@@ -39,7 +39,7 @@ def vllm_agent(sampler: VllmSampler, vocabulary: Vocabulary, settings: AgentSett
 
 @BACKENDS.register("vllm")
 def make(argument: str, settings: AgentSettings) -> ModelAgent:
-    """Return an agent that plays with the model in a folder or of a hub name.
+    """Return an agent that plays with the model in a folder or with a hub name.
 
     Args:
         argument: The folder or the name.

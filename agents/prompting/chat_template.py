@@ -1,4 +1,4 @@
-"""Rendering conversations with a tokenizer's chat template, whatever roles it knows."""
+"""Rendering conversations with a tokenizer's chat template, whichever roles it supports."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PROBE = "\u241fprobe\u241f"
 
 
 class ChatTemplate:
-    """The chat template of a tokenizer, or one of the user's own.
+    """The chat template of a tokenizer, or a custom one.
 
-    A template without a role for the system gets the system text at the beginning of the first user message, which is
-    told once.
+    A template without a role for the system gets the system text at the beginning of the first user message, with one
+    warning.
 
     Args:
         tokenizer: A tokenizer with a chat template.
@@ -49,7 +49,7 @@ class ChatTemplate:
 
     @cached_property
     def has_system(self) -> bool:
-        """Whether the template shows a message of the system; one that does not is told once."""
+        """Whether the template shows system messages; warns once if it does not."""
         try:
             found = _PROBE in self._rendered([("system", _PROBE), ("user", "-")], True)
         except (TemplateError, TypeError, ValueError):
@@ -79,7 +79,7 @@ class ChatTemplate:
 
 
 def folded(messages: Sequence[Said]) -> list[Said]:
-    r"""Return a conversation whose system text stands at the beginning of its first user message.
+    r"""Return a conversation with the system text moved to the beginning of its first user message.
 
     >>> folded([("system", "Push boxes."), ("user", "a wall")])
     [('user', 'Push boxes.\n\na wall')]

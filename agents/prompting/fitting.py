@@ -1,4 +1,4 @@
-"""Shortening prompts that do not fit: which earlier turns are left out, and the note that says so."""
+"""Shortening prompts that do not fit: which earlier turns are left out, and the note about them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _LONGEST_ACTION = 24
 
 
 class PastTurn(NamedTuple):
-    """One turn that is over, as later prompts show it.
+    """A past turn, as later prompts show it.
 
     Args:
         observation: What was seen.
         answer: What is shown of the answer.
         action: The action in it.
-        ids: The answer's tokens exactly as sampled, where they are known.
+        ids: The answer's tokens exactly as sampled, if known.
     """
 
     observation: str
@@ -29,19 +29,19 @@ class PastTurn(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """The earlier turns that a prompt leaves out: those from ``start`` up to ``stop``."""
+    """The earlier turns that a prompt leaves out: ``start`` up to, but not including, ``stop``."""
 
     start: int = 0
     stop: int = 0
 
     @property
     def size(self) -> int:
-        """How many they are."""
+        """Number of turns left out."""
         return self.stop - self.start
 
 
 def gap_for(fit: Fit, total: int, kept: int) -> Gap:
-    """Return what is left out so that some of the earlier turns are kept.
+    """Return which turns to leave out so that ``kept`` of them stay.
 
     Args:
         fit: How prompts are shortened.
@@ -56,7 +56,7 @@ def gap_for(fit: Fit, total: int, kept: int) -> Gap:
 
 
 def most_that_fit(most: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number in [0, most] that fits, or 0 if none does; what is larger takes more room.
+    """Return the largest number in [0, most] that fits, or 0 if none does; ``fits`` must be monotone.
 
     >>> most_that_fit(100, lambda count: count <= 37)
     37
@@ -69,7 +69,7 @@ def most_that_fit(most: int, fits: Callable[[int], bool]) -> int:
 
 
 def note_of(fit: Fit, actions: Sequence[str], at_beginning: bool = True) -> str:
-    """Return what a prompt says in the place of turns that are left out.
+    """Return the note that replaces turns that are left out.
 
     Args:
         fit: How prompts are shortened.
@@ -101,5 +101,5 @@ def _shortened(action: str) -> str:
 
 
 def with_note(note: str, text: str) -> str:
-    """Return a text with a note above it, where there is one."""
+    """Return a text below a note, if there is one."""
     return f"{note}\n\n{text}" if note else text

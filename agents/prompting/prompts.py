@@ -1,6 +1,6 @@
 """Building prompts from what an agent has seen and said, as token ids.
 
-Two modes. ``window``: every turn has a prompt of its own, made of the rules, the last turns and the current
+Two modes. ``window``: every turn has its own prompt, made of the rules, the last turns and the current
 observation. ``conversation``: one growing sequence of tokens; what was sampled stays in it exactly as sampled.
 """
 
@@ -24,9 +24,9 @@ __all__ = ["Memory", "PastTurn", "PromptBuilder", "PromptConfig"]
 
 _PLACEHOLDER = "\u241fanswer\u241f"
 _FILLED = 0.75
-"""Share of the limit to which a conversation that is too long is shortened."""
+"""Share of the limit to which a too long conversation is shortened."""
 _TRUST: Mapping[str, Trust] = {"system": "marks", "assistant": "marks"}
-"""Rules may name the marks of answers, and answers hold them; what an environment shows may not write any."""
+"""Rules and answers may contain the answer marks; observations may not."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Memory:
     Args:
         turns: The earlier turns.
         ids: In conversation mode the whole sequence so far, last completion included.
-        gap: In conversation mode the turns that no prompt shows any more.
+        gap: In conversation mode the turns that prompts no longer show.
     """
 
     turns: list[PastTurn] = field(default_factory=list)
@@ -51,7 +51,7 @@ class PromptBuilder:
         tokenizer: A tokenizer with a chat template.
         config: What goes into a prompt.
         stop_ids: The tokens that end a completion.
-        answer_instruction: Sentence about the answer format, put after the rules.
+        answer_instruction: Sentence about the answer format, appended to the rules.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class PromptBuilder:
             observation: What is seen now.
             info: Its info table.
             instructions: The rules.
-            room: Tokens that the model's context leaves for it.
+            room: Tokens available for it in the model's context.
 
         Raises:
             PromptTooLong: It is longer than ``max_prompt_tokens`` or ``room``.
@@ -128,10 +128,10 @@ class PromptBuilder:
         return memory.ids + self._continuation_of(memory.ids[-1] in self.stop_ids, shown)
 
     def _shortened(self, memory: Memory, start: tuple[Said, ...], shown: str, limit: int) -> tuple[int, ...]:
-        """Return the prompt with as few turns left out as the limit asks for; all of them where even that is too long.
+        """Return the prompt with as few turns left out as the limit requires; with none if even that is too long.
 
-        A turn that a conversation has left out does not come back, and it is shortened to a part of the limit, so that
-        the next turns can be appended to it.
+        Turns left out of a conversation stay out, and it is shortened to a fraction of the limit, so that the next
+        turns can be appended.
         """
         is_window = self.config.mode == "window"
         turns = self._recent(memory) if is_window else memory.turns
@@ -161,7 +161,7 @@ class PromptBuilder:
         return self._encode((*start, said)) if gap.size else self._ids_of((*start, said))
 
     def _stripped(self, turns: Sequence[PastTurn], gap: Gap, start: tuple[Said, ...], shown: str) -> tuple[int, ...]:
-        """Return a conversation that is encoded anew."""
+        """Return a conversation encoded from scratch."""
         seen = self._seen(turns, gap, shown)
         answers = [turn.answer for turn in (*turns[: gap.start], *turns[gap.stop :])]
         past: list[Said] = []
@@ -170,7 +170,7 @@ class PromptBuilder:
         return self._encode((*start, *past, ("user", seen[-1])))
 
     def _spliced(self, turns: Sequence[PastTurn], gap: Gap, start: tuple[Said, ...], shown: str) -> tuple[int, ...]:
-        """Return a conversation without some of its turns; the answers in it stay as they were sampled."""
+        """Return a conversation without some of its turns, keeping the sampled tokens of the remaining answers."""
         first, *others = self._seen(turns, gap, shown)
         answers = [turn.ids for turn in (*turns[: gap.start], *turns[gap.stop :])]
         ids = list(self._encode((*start, ("user", first))))
@@ -203,7 +203,7 @@ class PromptBuilder:
         return ids[1:] if is_closed and ids and ids[0] in self.stop_ids else ids
 
     def _check_prefix_preserving(self) -> None:
-        """Refuse a template that rewrites earlier turns: tokens that were sampled could not stay as they are.
+        """Raise for templates that rewrite earlier turns, because sampled tokens could not be kept.
 
         Space before an answer does not matter. With ``thinking=keep`` the template may leave thinking out.
         """

@@ -1,9 +1,9 @@
 """Encoding texts so that none of them can become a control token of the model.
 
-A tokenizer turns the text of a control token, such as ``<|im_end|>``, into that token wherever it stands. In what a
-chat template writes that is wanted; in what an environment shows it would let a web page or a tool end a turn and begin
-another one. So every place of a content where a control token is written is marked before the template is rendered, and
-encoded afterwards in parts that make no such token. A content without such a place is encoded as it always was.
+A tokenizer turns the text of a control token, such as ``<|im_end|>``, into that token everywhere. In what a chat
+template writes that is intended; in an observation it would let a web page or a tool end a turn and begin another one.
+So every occurrence in a content is replaced by a mark before the template is rendered, and encoded afterwards in parts
+that do not form the token. Other contents are encoded as usual.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from turngym.text import valid_text
 Render: TypeAlias = Callable[[Sequence[str]], str]
 """Contents to the text of a whole conversation."""
 Trust: TypeAlias = Literal["none", "marks"]
-"""Which control tokens a content may write: none, or those that are no special tokens, such as ``<think>``."""
+"""Which control tokens a content may contain: none, or those that are not special tokens, such as ``<think>``."""
 _STRICTER = (re.compile(r"[^\w\s]"), re.compile(r".", re.DOTALL))
-"""What is encoded apart where a tokenizer's normaliser makes control tokens of other texts: punctuation, then all."""
+"""What to split off if a tokenizer's normaliser turns other texts into control tokens: punctuation, then everything."""
 _REPLACEMENT = "\ufffd"
 
 
@@ -40,7 +40,7 @@ class TextEncoder:
         special.update(str(text) for text in tokenizer.all_special_tokens if not _is_space(str(text)))
         marks = {str(token.content) for token in added.values()} - special
         self._control = {"none": any_of(special | marks), "marks": any_of(special)}
-        self._control_ids = frozenset(added) - {tokenizer.unk_token_id}  # also stands for characters that are unknown
+        self._control_ids = frozenset(added) - {tokenizer.unk_token_id}  # also used for unknown characters
         self._anchor = next((each for each in sorted(special) if self._is_anchor(each)), "")
         self._plain_ids = cache(self._find_plain_ids)
 
@@ -48,7 +48,7 @@ class TextEncoder:
         """Return the ids of a conversation.
 
         Args:
-            contents: Each text and what it may write.
+            contents: Each text and the control tokens it may contain.
             render: Puts the contents, in this order, into the template.
         """
         texts = [valid_text(text) for text, _ in contents]
@@ -69,13 +69,13 @@ class TextEncoder:
         return ids
 
     def encode_one(self, text: str, trust: Trust = "none") -> tuple[int, ...]:
-        """Return the ids of a text that stands alone."""
+        """Return the ids of a text on its own."""
         return self.encode([(text, trust)], lambda contents: contents[0])
 
     def _encode_marked(
         self, texts: Sequence[str], patterns: Sequence[re.Pattern[str]], render: Render
     ) -> tuple[tuple[int, ...], int]:
-        """Return the ids, and how many control tokens the rendered text writes outside of the marked places."""
+        """Return the ids, and the number of control tokens in the rendered text outside the marks."""
         mark = _unused_mark(texts)
         found: list[str] = []
 
@@ -106,7 +106,7 @@ class TextEncoder:
         return len(alone) == 1 and followed[:1] == alone and len(followed) > 1
 
     def _find_plain_ids(self, text: str) -> tuple[int, ...]:
-        """Return ids that stand for the text of a control token and are none: those of its parts."""
+        """Return ids of a control token's text that do not contain the token: those of its parts."""
         for cut in range(1, len(text)):
             ids = self._ids_after(text[:cut]) + self._ids_after(text[cut:])
             if not self._count(ids):
@@ -125,7 +125,7 @@ def _is_space(text: str) -> bool:
 
 
 def _unused_mark(texts: Sequence[str]) -> str:
-    """Return a text that none of the texts holds."""
+    """Return a text that occurs in none of the texts."""
     mark = "\ue000\ue001"
     while any(mark in text for text in texts):
         mark += "\ue001"
@@ -133,7 +133,7 @@ def _unused_mark(texts: Sequence[str]) -> str:
 
 
 def any_of(texts: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that finds the longest of some texts at every place, however many there are.
+    """Return a pattern that finds the longest of some texts at every position, for any number of texts.
 
     >>> any_of(["<s>", "<sop>", "<s"]).findall("<sop> <s <so <s>")
     ['<sop>', '<s', '<s', '<s>']
@@ -148,7 +148,7 @@ def any_of(texts: Iterable[str]) -> re.Pattern[str]:
 
 
 def _written(node: dict[str, Any]) -> str:
-    """Return the pattern of what goes on from a node; the longest way first."""
+    """Return the pattern of the continuations of a node, longest first."""
     ways = [re.escape(character) + _written(after) for character, after in node.items() if character]
     if not ways:
         return ""

@@ -1,9 +1,9 @@
-"""The agent around a server: messages, requests side by side, retries, parsing, memory, and what each answer cost.
+"""The agent around a server: messages, concurrent requests, retries, parsing, memory and costs.
 
-A turn that has no answer after the retries is played with the empty text, which the environment takes for an invalid
-action: an episode never ends because of a server, and none is left out, but for one whose prompt exceeds the model's
-context, which truncates it with the reason ``context``. A server that cannot be reached any more, or
-that answers nobody for many turns, ends the playing with :class:`turngym.errors.ServerDown` instead.
+A turn without an answer after the retries is played with the empty text, an invalid action: server failures neither end
+nor drop an episode. A prompt that exceeds the model's context truncates its episode with the reason ``context``. A
+server that becomes unreachable, or answers no request for many turns, raises :class:`turngym.errors.ServerDown`
+instead.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from turngym.wrappers.actions.action_format import action_format
 _TOKENS_OF_A_CHECK = 16
 _MOST_LOST = 8  # turns without an answer, one after another, after which a server that can be reached counts as down
 _Key = tuple[int | str, ...]
-"""What fixes the seed of a request: episode, turn, and the purpose where it is not the action."""
+"""Key of a request's seed: episode, turn, and the purpose unless it is the action."""
 
 
 class ServerAgent(EagerAgent, ChatModel):
@@ -42,12 +42,12 @@ class ServerAgent(EagerAgent, ChatModel):
     Args:
         server: Sends the requests.
         model: Name of the model there.
-        config: Limits, waits and further fields.
+        config: Limits, waits and additional fields.
         prompt: What goes into a prompt.
         sampling: Temperature, top-p, longest completion.
         format: Name of the action format.
-        seed: With episode, turn and attempt it fixes the seed of each request and the length of each wait.
-        prices: What tokens cost; None where that is unknown.
+        seed: Seeds each request and each wait, together with episode, turn and attempt.
+        prices: What tokens cost; None if unknown.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class ServerAgent(EagerAgent, ChatModel):
         self.seed = seed
         self.prices = prices
         self.problems: dict[str, str] = {}
-        """Kind of failure -> what was said at the first one; for people, never written to a file."""
+        """Kind of failure -> message of the first one; for display, never written to a file."""
         self.failed: Counter[str] = Counter()
-        """Kind of failure -> requests that failed so, also in turns that are still waited for."""
+        """Kind of failure -> number of failed requests, including those of pending turns."""
         self.on_failure: Callable[[str], None] = lambda kind: None
         """Called with the kind of each failure, from several threads."""
         self._lost_in_a_row = 0
@@ -80,7 +80,7 @@ class ServerAgent(EagerAgent, ChatModel):
         self._background: Background[tuple[str, Usage]] = Background(config.concurrency, "server-agent")
 
     def prepare(self) -> None:
-        """Make sure that the server is there and has the model.
+        """Check that the server is reachable and has the model.
 
         Raises:
             ServerDown: It is not, or has not.
@@ -90,18 +90,18 @@ class ServerAgent(EagerAgent, ChatModel):
         check_server(self.server, self.name, fields, partial(self._wait, ("check",)))
 
     def begin(self, requests: Sequence[Request]) -> None:
-        """Send the requests off, as many at a time as ``concurrency`` allows."""
+        """Send the requests, up to ``concurrency`` at a time."""
         for request in requests:
             self.ready()
             self._background.begin(request, partial(self._reply, request, self.messages(request)))
 
     def ready(self) -> None:
-        """Take the server for reachable again, after :meth:`abandon` and before the first request."""
+        """Reset after :meth:`abandon` and before the first request."""
         if self._background.is_idle:
             self.server.stopped.clear()
 
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
-        """Return the requests that have their completion, the action in it parsed."""
+        """Return the completed requests with their parsed actions."""
         found = []
         for request, (completion, usage) in self._background.finished(wait):
             if why := self._too_long(usage):
@@ -113,7 +113,7 @@ class ServerAgent(EagerAgent, ChatModel):
         return found
 
     def _too_long(self, usage: Usage) -> str:
-        """Return what the server said of a prompt that does not fit; empty where it did."""
+        """Return the server's message about a prompt that does not fit; empty if it fits."""
         if CONTEXT not in usage.failures:
             return ""
         said = " ".join(self.problems[CONTEXT].split())
@@ -122,7 +122,7 @@ class ServerAgent(EagerAgent, ChatModel):
         )
 
     def abandon(self) -> None:
-        """Cut all connections, so that whoever waits for the server ends at once."""
+        """Close all connections, so that threads waiting for the server end at once."""
         self._background.abandon(self.server.abort)
 
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
@@ -135,7 +135,7 @@ class ServerAgent(EagerAgent, ChatModel):
         return found
 
     def count(self, messages: Sequence[ChatMessage]) -> int:
-        """Return a guess: which tokenizer the server has is not known."""
+        """Return an estimate, because the server's tokenizer is unknown."""
         return guessed_tokens(messages)
 
     def _reply(self, request: Request, prompt: list[Message]) -> tuple[str, Usage]:
@@ -150,9 +150,9 @@ class ServerAgent(EagerAgent, ChatModel):
         self.prompts.forget(episode)
 
     def details(self) -> dict[str, Any]:
-        """Return model, address, settings and prices; the key is no part of it."""
+        """Return model, address, settings and prices, without the key."""
         fields = self._fields((), 0)
-        fields.pop("seed", None)  # each request has its own
+        fields.pop("seed", None)  # set for each request
         return {
             "model": self.name,
             "url": self.server.address.url,
@@ -173,7 +173,7 @@ class ServerAgent(EagerAgent, ChatModel):
         return {**fields, **self.config.body}
 
     def _answer(self, key: _Key, messages: list[Message]) -> tuple[str, Usage]:
-        """Return the completion, empty where none could be had, and what it cost."""
+        """Return the completion, empty if there is none, and what it cost."""
         began = time.monotonic()
         failures: Counter[str] = Counter()
         told: list[tuple[int, int] | None] = []
@@ -202,10 +202,10 @@ class ServerAgent(EagerAgent, ChatModel):
         return completion, self._usage(attempt + 1, bool(completion), told, failures, time.monotonic() - began)
 
     def _note_lost(self, failure: CallFailed) -> None:
-        """Take note of a turn that gets no answer, the last attempt at which failed.
+        """Count a turn whose last attempt failed.
 
         Raises:
-            ServerDown: The server is gone, or nobody has had an answer for a while: nothing more is worth playing.
+            ServerDown: The server is unreachable, or too many turns in a row had no answer.
         """
         if self.server.stopped.is_set() or not is_of_server(failure):
             return
@@ -246,7 +246,7 @@ def backoff(attempt: int, draw: float, first: float, longest: float) -> float:
 
     Args:
         attempt: Number of the attempt that failed, from 0.
-        draw: A uniform number in [0, 1), so that clients that failed together do not come back together.
+        draw: A uniform number in [0, 1), so that clients that failed together do not retry together.
         first: The longest wait after the first attempt.
         longest: The longest wait after any.
 

@@ -1,4 +1,4 @@
-"""Work that is done in threads while the caller goes on: requests go in, and come out with their results."""
+"""Background work in threads: requests go in, and come out with their results."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 class Background(Generic[T]):
-    """Works at requests, some of them at the same time; no thread outlives the work.
+    """Works on requests concurrently; no thread outlives the work.
 
     Args:
         workers: Most requests at the same time.
-        name: How the threads are called.
+        name: Name of the threads.
     """
 
     def __init__(self, workers: int, name: str) -> None:
@@ -28,20 +28,20 @@ class Background(Generic[T]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way."""
+        """Whether nothing is in progress."""
         return self._pool is None
 
     def begin(self, request: Request, work: Callable[[], T]) -> None:
-        """Begin to work at a request, and return at once."""
+        """Start working on a request and return immediately."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix=self.name)
         self._pending[self._pool.submit(work)] = request
 
     def finished(self, wait: bool) -> list[tuple[Request, T]]:
-        """Return what is done by now, each once and in the order in which it was begun.
+        """Return newly finished work, each once and in the order in which it was started.
 
         Args:
-            wait: Wait until there is something; with nothing under way, return nothing.
+            wait: Wait until there is something; if idle, return nothing.
         """
         done = futures.wait(self._pending, None if wait else 0, futures.FIRST_COMPLETED).done
         found = [(self._pending.pop(future), future.result()) for future in list(self._pending) if future in done]
@@ -51,10 +51,10 @@ class Background(Generic[T]):
         return found
 
     def abandon(self, cut: Callable[[], None]) -> None:
-        """Give up everything, at once; harmless where there is nothing.
+        """Cancel everything immediately; does nothing if idle.
 
         Args:
-            cut: Makes work that is under way end soon.
+            cut: Called to make running work end soon.
         """
         if self._pool is None:
             return

@@ -1,4 +1,4 @@
-"""Whether a server can be played with at all: asked once before anything is played, and again when a turn is lost."""
+"""Server health checks, before anything is played and again when a turn is lost."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from turngym.errors import ServerDown
 _LIST_SECONDS = 20.0
 _CHECK_SECONDS = 60.0
 _SHOWN = 8
-_MOST_ATTEMPTS = 3  # one that fails for a reason of its own may be starting, and is waited for longer
+_MOST_ATTEMPTS = 3  # a server that fails with an internal error may be starting, so wait longer
 _UNREACHABLE = frozenset({"connection", "timeout"})
 _OF_SERVER = _UNREACHABLE | {"http_401", "http_403", "http_404", "http_429"}
 _ALIVE = frozenset({"empty", "http_429"})
-"""Failures of a short request that show a server at work: it answers nothing much, or is asked too often."""
+"""Failures of a short request from a working server: an empty answer, or a rate limit."""
 
 
 def check_server(server: ChatServer, model: str, body: Mapping[str, Any], wait: Callable[[int], float]) -> None:
-    """Ask a server for its models, and for a few tokens where the list does not hold the model.
+    """Ask a server for its models, and for a few tokens if the model is not listed.
 
     Args:
         server: The server.
         model: Name of the model.
-        body: Fields of a request but its messages.
+        body: Fields of a request except its messages.
         wait: Seconds to wait after a failed attempt.
 
     Raises:
@@ -58,7 +58,7 @@ def check_server(server: ChatServer, model: str, body: Mapping[str, Any], wait: 
 
 
 def is_unreachable(server: ChatServer) -> CallFailed | None:
-    """Return why no connection to a server comes about; None where it says anything at all."""
+    """Return why a server cannot be connected to; None if it responds at all."""
     try:
         server.models(_LIST_SECONDS)
     except CallFailed as failure:
@@ -67,7 +67,7 @@ def is_unreachable(server: ChatServer) -> CallFailed | None:
 
 
 def is_of_server(failure: CallFailed) -> bool:
-    """Return whether a failure is one of the server rather than of the request, which may be too long for the model.
+    """Return whether a failure is the server's rather than the request's, which may be too long for the model.
 
     >>> is_of_server(CallFailed("http_503", "")), is_of_server(CallFailed("http_400", "too many tokens"))
     (True, False)
@@ -76,7 +76,7 @@ def is_of_server(failure: CallFailed) -> bool:
 
 
 def explained(server: ChatServer, model: str, failure: CallFailed, known: list[str]) -> str:
-    """Return in a sentence or two why a server cannot be played with, and the way out."""
+    """Explain in a sentence or two why a server cannot be used, and how to fix it."""
     url, detail = server.address.url, " ".join(failure.detail.split())[:160]
     if failure.kind == "connection":
         return f"nothing can be reached at {url} ({detail}): start the server, or correct the URL after the @."

@@ -1,8 +1,8 @@
 """One request to a server that speaks the chat completions protocol.
 
-Plain HTTP/1.1 from the standard library, one connection a request, so that what was sent can be counted to the one.
-A request that fails says how, in a kind that can be counted: ``timeout``, ``connection``, ``malformed``, ``empty``, or
-``http_`` with the status; or ``context``, where the prompt does not fit the model's context.
+Plain HTTP/1.1 from the standard library, one connection per request, so that requests can be counted exactly. Each
+failed request has a kind that can be counted: ``timeout``, ``connection``, ``malformed``, ``empty``, or ``http_`` with
+the status; or ``context``, if the prompt does not fit the model's context.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from turngym.agents.servers.config import Address
 
 _CONNECT_SECONDS = 15.0
 _LARGEST_ANSWER = 32 * 2**20
-_SHORTEST_SECRET = 16  # a shorter key, such as EMPTY, is a word and no secret
+_SHORTEST_SECRET = 16  # shorter keys, such as EMPTY, are placeholders
 _RETRIED_STATUSES = frozenset({408, 409, 425, 429})
 CONTEXT = "context"
-"""Kind of a failure that no repetition can change: the prompt, or the answer asked for, exceeds the model's context."""
+"""Kind of a failure that is never retried: the prompt plus the requested answer exceed the model's context."""
 _NOT_OF_REQUEST = frozenset({401, 403, 404, 408, 409, 425, 429})
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|maximum context length|maximum prompt length|model's context length"
@@ -39,14 +39,14 @@ _TOO_LONG = re.compile(
 
 
 class CallFailed(Exception):
-    """One request that brought no usable answer.
+    """A request without a usable answer.
 
     Args:
         kind: Kind of failure.
-        detail: What the server or the connection said, for people.
-        is_retried: Whether sending it again may help.
+        detail: Error message of the server or the connection, for display.
+        is_retried: Whether retrying may help.
         retry_after: Seconds that the server asks to wait.
-        tokens: Tokens read and written, where the server told them.
+        tokens: Tokens read and written, if the server reported them.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ChatServer:
 
         Args:
             body: The request.
-            timeout: Seconds until the whole answer must be there.
+            timeout: Seconds until the whole answer must have arrived.
 
         Raises:
             CallFailed: There was no usable answer.
@@ -114,10 +114,10 @@ class ChatServer:
         return self.hidden(text), tokens
 
     def models(self, timeout: float) -> list[str]:
-        """Return the names of the models that the server says it has.
+        """Return the names of the models that the server lists.
 
         Args:
-            timeout: Seconds until the whole answer must be there.
+            timeout: Seconds until the whole answer must have arrived.
 
         Raises:
             CallFailed: There was no usable answer; not every server has such a list.
@@ -136,7 +136,7 @@ class ChatServer:
             if self.stopped.is_set():
                 raise CallFailed("connection", "given up", is_retried=False)
             self._watches.add(watch)
-        timer = threading.Timer(timeout, watch.expire)  # a socket's own timeout starts anew with every byte
+        timer = threading.Timer(timeout, watch.expire)  # a socket's own timeout restarts with every byte
         timer.daemon = True
         timer.start()
         try:
@@ -159,9 +159,9 @@ class ChatServer:
         return content
 
     def abort(self) -> None:
-        """Cut every connection, so that whoever waits on one goes on at once, and refuse further ones.
+        """Close every connection, so that waiting threads continue at once, and refuse new ones.
 
-        Clear ``stopped`` to begin anew.
+        Clear ``stopped`` to start again.
         """
         self.stopped.set()
         with self._lock:
@@ -169,7 +169,7 @@ class ChatServer:
                 watch.cut()
 
     def hidden(self, text: str) -> str:
-        """Return a text without the key, should a server have put it in there."""
+        """Return a text without the key, in case a server echoed it."""
         return text.replace(self._key, "[key]") if len(self._key) >= _SHORTEST_SECRET else text
 
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
@@ -189,14 +189,14 @@ class ChatServer:
         connection = self._connection(timeout)
         try:
             connection.connect()
-            watch.socket = connection.sock  # the connection lets go of it as soon as the answer begins
+            watch.socket = connection.sock  # the connection drops it as soon as the answer begins
             watch.socket.settimeout(timeout)
-            if watch.is_cut:  # while there was no connection yet
+            if watch.is_cut:  # aborted before there was a connection
                 raise ConnectionAbortedError("cut before it was open")
             connection.request(method, path, body, headers)
             with connection.getresponse() as response:
                 content = response.read(_LARGEST_ANSWER + 1)
-                if response.length:  # read(amount) is silent about an answer that ends early
+                if response.length:  # read(amount) does not report a truncated answer
                     raise http.client.IncompleteRead(content, response.length)
                 return response.status, response.headers, content
         finally:
@@ -204,15 +204,15 @@ class ChatServer:
 
 
 def _kind_of(error: Exception) -> str:
-    """Return whether the connection failed, or what came over it was no HTTP."""
+    """Return the kind of error: a failed connection or invalid HTTP."""
     is_cut = isinstance(error, (OSError, UnicodeError, http.client.IncompleteRead))
     return "connection" if is_cut else "malformed"
 
 
 def retry_after(headers: Mapping[str, str] | Message) -> float:
-    """Return the seconds that a server asks to wait; 0 where it asks for nothing.
+    """Return the seconds that a server asks to wait; 0 if it does not ask.
 
-    A date is compared with the server's own clock where the answer tells it.
+    A date is compared with the server's own clock if the answer has a ``Date`` header.
 
     >>> retry_after({"Retry-After": "2.5"}), retry_after({"Retry-After": "soon"}), retry_after({})
     (2.5, 0.0, 0.0)
@@ -230,7 +230,7 @@ def retry_after(headers: Mapping[str, str] | Message) -> float:
 
 
 def is_too_long(content: bytes) -> bool:
-    """Return whether a server's error says that a request exceeds the model's context, in the words of the usual ones.
+    """Return whether a server's error says that a request exceeds the model's context, for common servers.
 
     >>> is_too_long(b"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens")
     True
@@ -241,10 +241,10 @@ def is_too_long(content: bytes) -> bool:
 
 
 def read_answer(content: bytes) -> tuple[str, tuple[int, int] | None]:
-    """Return the completion in an answer, and the numbers of tokens read and written where it tells them.
+    """Return the completion in an answer, and the numbers of tokens read and written if reported.
 
     Raises:
-        CallFailed: It is no answer of the protocol, or its completion is blank.
+        CallFailed: The answer does not follow the protocol, or its completion is blank.
 
     >>> read_answer(b'{"choices": [{"message": {"content": "up"}}]}')
     ('up', None)
@@ -256,10 +256,10 @@ def read_answer(content: bytes) -> tuple[str, tuple[int, int] | None]:
         tokens = _tokens(answer.get("usage"))
         text = answer["choices"][0]["message"].get("content")
     except (ValueError, RecursionError, AttributeError, KeyError, IndexError, TypeError) as error:
-        if content.lstrip().startswith(b'{"error"') and is_too_long(content):  # some gateways answer so with status 200
+        if content.lstrip().startswith(b'{"error"') and is_too_long(content):  # errors of some gateways have status 200
             raise CallFailed(CONTEXT, content[:300].decode("utf8", "replace"), is_retried=False) from error
         raise CallFailed("malformed", content[:300].decode("utf8", "replace")) from error
-    if isinstance(text, list):  # some servers answer in parts
+    if isinstance(text, list):  # some servers send a list of parts
         text = "".join(str(part.get("text") or "") for part in text if isinstance(part, dict))
     if text is not None and not isinstance(text, str):
         raise CallFailed("malformed", f"a completion that is no text: {text!r:.200}", tokens=tokens)

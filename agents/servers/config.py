@@ -23,20 +23,20 @@ class ServerConfig:
 
     Args:
         concurrency: Most requests at the same time.
-        retries: How often a request that failed is sent again.
+        retries: How often a failed request is sent again.
         timeout: Seconds for one request, from the connection to the last byte.
         deadline: Seconds for one turn, with all its requests and waits.
         wait: Seconds before the first retry; doubled for each further one.
-        longest_wait: Longest of these waits in seconds; what the server asks for may be longer.
+        longest_wait: Longest of these waits in seconds; the server may ask for a longer one.
         seed: Whether a seed goes with each request, made from the run's seed, the episode and the turn.
         max_tokens_field: Name of the field for the longest completion; some models want ``max_completion_tokens``.
         key_variable: Environment variable that holds the key; ``OPENAI_API_KEY`` for OpenAI's own server and
             ``TURNGYM_API_KEY`` for any other, unless given.
         prices: Price of a million tokens, ``{"input": 0.5, "output": 1.5}``, or the path of a JSON file with such an
             entry for each model.
-        body: Further fields of every request.
-        escape: Whether control tokens of common chat models are broken in what the user says, such as ``<|im_end|>`` in
-            a page: a server would take them for tokens. Turn it off where it encodes texts safely itself.
+        body: Additional fields of every request.
+        escape: Whether control tokens of common chat models, such as ``<|im_end|>`` in a web page, are escaped in user
+            messages, because a server would read them as tokens. Turn it off if the server encodes texts safely itself.
     """
 
     concurrency: int = 16
@@ -95,7 +95,7 @@ class Prices:
 
 
 def read_prices(given: Mapping[str, float] | str | None, model: str) -> Prices | None:
-    """Return the prices of a model; None where none were given.
+    """Return the prices of a model; None if none were given.
 
     Raises:
         ConfigError: The file cannot be read, lacks the model, or an entry is no pair of prices.
@@ -142,7 +142,7 @@ class Address:
 
 
 def read_address(url: str) -> Address:
-    """Return the address that a URL names; ``/chat/completions`` is added where it is missing.
+    """Return the address that a URL names; ``/chat/completions`` is appended if missing.
 
     Raises:
         ConfigError: It is no http or https URL, or it holds a password or a query, which would end up in files.
@@ -171,10 +171,10 @@ def read_address(url: str) -> Address:
 def read_key(address: Address, variable: str) -> str:
     """Return the key of a server from the environment; empty where there is none.
 
-    Only OpenAI's own server is ever shown ``OPENAI_API_KEY`` without being asked to.
+    ``OPENAI_API_KEY`` is sent only to OpenAI's own server, unless it is named explicitly.
 
     Raises:
-        ConfigError: The variable that was named is not set, or holds something that no header can carry.
+        ConfigError: The variable that was named is not set, or is not valid in a header.
     """
     is_openai = address.is_secure and address.host == OPENAI_HOST
     name = variable or ("OPENAI_API_KEY" if is_openai else "TURNGYM_API_KEY")

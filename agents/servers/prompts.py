@@ -1,4 +1,4 @@
-"""What a model behind a server is shown: messages, as long as a guess of their tokens allows where that is wanted."""
+"""Prompts for a model behind a server: messages, shortened by an estimate of their tokens if enabled."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class _Memory:
 
 
 class ServerPrompts:
-    """Builds messages, and remembers what they are built from.
+    """Builds messages, and keeps the memory that they are built from.
 
     Args:
         config: What goes into a prompt.
-        answer_instruction: Sentence about the answer format, put after the rules.
-        escape: Whether control tokens in what an environment shows are taken apart.
+        answer_instruction: Sentence about the answer format, appended to the rules.
+        escape: Whether control tokens in observations are escaped.
     """
 
     def __init__(self, config: PromptConfig, answer_instruction: str, escape: bool) -> None:
@@ -91,7 +91,7 @@ class ServerPrompts:
             memory.turns = [*memory.turns, past][-self.config.history :]
 
     def forget(self, episode: int) -> None:
-        """Drop what is remembered of an episode."""
+        """Forget an episode."""
         self.memories.pop(episode, None)
 
     def _note(self, turns: list[_Past], gap: Gap) -> str:
@@ -116,7 +116,7 @@ def as_json(message: ChatMessage, escape: bool) -> Message:
 
     Args:
         message: The message.
-        escape: Whether control tokens in it are taken apart, if it is one of the user.
+        escape: Whether control tokens in it are escaped, if it is a user message.
     """
     text = valid_text(message.text)
     if escape and message.role == "user":

@@ -1,9 +1,9 @@
-"""Verifiers: what tells good tries from bad ones without knowing how they ended, to choose the best of several.
+"""Verifiers score attempts without knowing their outcome, to choose the best of several.
 
-A verifier is anything with a method ``score(trajectory) -> float``, the higher the better. One file of this package
-registers one kind under its name; one of your own is ``module:Name`` or ``path/to/file.py:Name``, called
-with the settings. It may also have ``verdict(trajectory) -> Verdict`` to tell what a score cost, ``workers`` (how many
-tries it can score at the same time) and ``abandon()``, called where an interrupt must not wait for it.
+A verifier is anything with a method ``score(trajectory) -> float``, the higher the better. Each file of this package
+registers one kind under its name; a custom verifier is ``module:Name`` or ``path/to/file.py:Name``, called with the
+settings. It may also have ``verdict(trajectory) -> Verdict`` to report what a score cost, ``workers`` (how many
+attempts it can score concurrently) and ``abandon()``, called when an interrupt must not wait for it.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from turngym.registry import Registry
 
 @runtime_checkable
 class Verifier(Protocol):
-    """Scores tries."""
+    """Scores attempts."""
 
     def score(self, trajectory: Trajectory) -> float:
-        """Return how good a try looks, the higher the better; not a number where it cannot be told.
+        """Return how good an attempt looks, the higher the better; NaN if it cannot be judged.
 
         Args:
-            trajectory: The try as :func:`blinded` leaves it.
+            trajectory: The attempt as :func:`blinded` returns it.
         """
         ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a verifier said of one try.
+    """A verifier's verdict on one attempt.
 
     Args:
-        score: The higher the better; not a number where it could not be told.
+        score: The higher the better; NaN if it could not be judged.
         usage: What the verdict cost.
     """
 
@@ -47,7 +47,7 @@ class Verdict:
     usage: Usage = dataclasses.field(default_factory=Usage)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
+        """Return it as JSON-compatible data."""
         return {"score": self.score if math.isfinite(self.score) else None, "usage": self.usage.as_json()}
 
 
@@ -73,7 +73,7 @@ def make_verifier(description: str, settings: AgentSettings, agent: Agent) -> Ve
 
     Raises:
         UnknownName: There is no such verifier.
-        ConfigError: What it makes cannot score.
+        ConfigError: The result has no ``score`` method.
     """
     if is_own(description, VERIFIERS):
         made = own_verifier(description, settings, agent)
@@ -95,7 +95,7 @@ _VERIFIER = Wanted(
 
 
 def own_verifier(description: str, settings: AgentSettings, agent: Agent) -> Verifier:
-    """Return a verifier of the user's own.
+    """Return a custom verifier.
 
     Args:
         description: ``"module:Name"``, ``"module:id"`` or ``"path/to/file.py:Name"``.
@@ -112,7 +112,7 @@ def own_verifier(description: str, settings: AgentSettings, agent: Agent) -> Ver
 
 
 def blinded(trajectory: Trajectory) -> Trajectory:
-    """Return a try without what only the environment's referee knows: rewards, success, score and how it ended.
+    """Return an attempt without what only the environment knows: rewards, success, score and how it ended.
 
     What the player saw and wrote stays, and so does the progress, which environments compute from known facts alone.
     """
@@ -123,10 +123,10 @@ def blinded(trajectory: Trajectory) -> Trajectory:
 
 
 def judge(verifier: Verifier, trajectory: Trajectory) -> Verdict:
-    """Return what a verifier says of a try, told without its outcome.
+    """Return a verifier's verdict on an attempt, which it sees without the outcome.
 
     Raises:
-        ConfigError: It gives something other than a number.
+        ConfigError: It returns something other than a number.
     """
     tell = getattr(verifier, "verdict", None)
     blind = blinded(trajectory)

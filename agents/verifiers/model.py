@@ -1,4 +1,4 @@
-"""Asks a language model how likely it is that a try solved its task."""
+"""Asks a language model how likely it is that an attempt solved its task."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ModelVerifier:
     """Scores with a language model.
 
     Args:
-        model: Who is asked.
+        model: The judging model.
     """
 
     def __init__(self, model: ChatModel) -> None:
@@ -35,26 +35,26 @@ class ModelVerifier:
 
     @property
     def workers(self) -> int:
-        """How many tries can be judged at the same time."""
+        """How many attempts can be judged concurrently."""
         return self.model.config.concurrency if isinstance(self.model, ServerAgent) else 1
 
     def abandon(self) -> None:
-        """Cut the connections of verdicts that are under way."""
+        """Close the connections of pending verdicts."""
         if isinstance(self.model, ServerAgent):
             self.model.server.abort()
 
     def score(self, trajectory: Trajectory) -> float:
-        """Return the model's number, from 0 to 1; not a number where it gave none."""
+        """Return the model's score, from 0 to 1; NaN if it gave none."""
         return self.verdict(trajectory).score
 
     def verdict(self, trajectory: Trajectory) -> Verdict:
-        """Return the same with what it cost."""
+        """Return the score with what it cost."""
         ask = Ask(tuple(self._messages(trajectory)), trajectory.spec.episode, len(trajectory.turns), "verdict")
         [reply] = self.model.ask([ask])
         return Verdict(read_score(reply.text), reply.usage)
 
     def _messages(self, trajectory: Trajectory) -> list[Message]:
-        """Return what the model is shown: the whole try, or its end where it is too long."""
+        """Return what the model is shown: the whole attempt, or its end if it is too long."""
         turns = [f"Seen:\n{turn.observation}\nAnswered:\n{turn.completion or turn.action}" for turn in trajectory.turns]
         for first in range(len(turns) + 1):
             note = [f"(The first {first} turns are left out.)"] if first else []
@@ -66,7 +66,7 @@ class ModelVerifier:
 
 
 def read_score(text: str) -> float:
-    r"""Return the last score in a text, as a number from 0 to 1; not a number where there is none.
+    r"""Return the last score in a text, as a number from 0 to 1; NaN if there is none.
 
     >>> read_score("It reached the door.\nScore: 8"), read_score("no idea")
     (0.8, nan)
@@ -76,7 +76,7 @@ def read_score(text: str) -> float:
 
 
 def _settings_of_judge(argument: str, settings: AgentSettings) -> AgentSettings:
-    """Return what the agent of a verifier is made with: the likeliest answer, prompts as its own model knows them."""
+    """Return the settings of a verifier's agent: greedy decoding, and the prompts that its model was trained with."""
     if model_settings(argument.partition(":")[2]) is None:
         return dataclasses.replace(settings, temperature=0.0, style="plain")
     return settings_for(argument, seed=settings.seed, server=settings.server, temperature=0.0, style="plain")
@@ -88,11 +88,11 @@ def make(argument: str, settings: AgentSettings, agent: Agent) -> ModelVerifier:
 
     Args:
         argument: The agent whose model is asked, such as ``openai:MODEL@URL``; empty for the one that plays.
-        settings: What the agent was made with; the verifier takes the likeliest answer.
+        settings: What the agent was made with; the verifier decodes greedily.
         agent: Who plays.
 
     Raises:
-        ConfigError: It asks no language model.
+        ConfigError: It uses no language model.
     """
     if argument:
         found: object = make_agent(argument, _settings_of_judge(argument, settings))

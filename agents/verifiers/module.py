@@ -1,4 +1,4 @@
-"""A verifier of your own: ``module:package.module.Name`` calls ``Name(settings)`` of that module."""
+"""A custom verifier: ``module:package.module.Name`` calls ``Name(settings)`` of that module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from turngym.agents.verifiers import VERIFIERS, Verifier, own_verifier
 
 @VERIFIERS.register("module")
 def make(argument: str, settings: AgentSettings, agent: Agent) -> Verifier:
-    """Return what a function or class of your own makes from the settings.
+    """Return what a custom function or class makes from the settings.
 
     Raises:
         ConfigError: The path is no dotted path.

@@ -1,4 +1,4 @@
-"""Scores a try by how far the task had come at its end, as the environment computes from known facts."""
+"""Scores an attempt by the progress of the task at its end, which the environment computes from known facts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PER_TURN = 1e-6
 
 
 class Progress:
-    """Prefers more progress, and of equal progress the shorter try.
+    """Prefers more progress and, for equal progress, the shorter attempt.
 
     >>> from turngym.agents.trajectory import EpisodeSpec
     >>> Progress().score(Trajectory(EpisodeSpec(0, 0), progress=0.5))
@@ -19,7 +19,7 @@ class Progress:
     """
 
     def score(self, trajectory: Trajectory) -> float:
-        """Return the progress at the end; not a number where the environment knows none."""
+        """Return the progress at the end; NaN if the environment reports none."""
         return trajectory.progress - _PER_TURN * len(trajectory.turns)
 
 

@@ -1,4 +1,4 @@
-"""Scores a try with a reward model that was fitted to recorded episodes."""
+"""Scores an attempt with a reward model that was fitted to recorded episodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from turngym.agents.verifiers import VERIFIERS, Verifier
 from turngym.loading import Wanted, load_object
 
 _LOAD = "turngym.trainers.reward_models.base.verifier:load_verifier"
-"""By name, since agents know nothing of training."""
+"""By name, since agents must not import trainers."""
 
 
 @VERIFIERS.register("reward_model")

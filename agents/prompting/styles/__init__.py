@@ -1,6 +1,6 @@
-"""Styles of prompting: what a model is shown before it acts, and what else it is asked to write.
+"""Prompting styles: what a model is shown before it acts, and what else it is asked to write.
 
-A style is one file of this package that registers a class under its name. The same style works for every model, in
+Each file of this package registers one style class under its name. The same style works for every model, in
 this process or behind a server: ``turngym eval SUITE --agent ... --style react``, with
 options as in ``summary:budget=1500``.
 """
@@ -25,17 +25,17 @@ from turngym.wrappers.wrapping import Wrapping
 
 PLAIN = "plain"
 Script: TypeAlias = Generator[Ask, str, str]
-"""What a turn is: calls of the model go out, their answers come in, and the completion with the action is returned."""
+"""A turn: yields calls of the model, is sent their answers, and returns the completion with the action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One turn that is over.
+    """A past turn.
 
     Args:
         observation: What was seen, as it was shown.
         completion: What the model wrote.
-        action: The action that was found in it.
+        action: The action parsed from it.
     """
 
     observation: str
@@ -51,7 +51,7 @@ class Try:
         turns: Its turns.
         final_observation: What was seen after the last action.
         is_solved: Whether the environment says that the task was solved.
-        notes: Purpose and text of what the model wrote beside its actions.
+        notes: Purpose and text of what the model wrote besides its actions.
     """
 
     turns: tuple[Told, ...]
@@ -62,15 +62,15 @@ class Try:
 
 @dataclass
 class Story:
-    """What is remembered of one episode.
+    """Memory of one episode.
 
     Args:
         turns: The turns that can still be shown.
-        left_out: Actions of the turns that no prompt shows any more and no summary holds.
+        left_out: Actions of the turns that prompts no longer show and no summary covers.
         gap: How many of ``turns`` come before those.
         summary: What the model wrote about turns that are not in ``turns``.
         lessons: What it wrote about earlier tries.
-        tries: Earlier tries at the same task, the first first.
+        tries: Earlier tries at the same task, in order.
     """
 
     turns: list[Told] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Scene:
 
     Args:
         request: What the environment shows.
-        model: Whom the calls go to; a style only counts and reads settings.
+        model: The model to call; styles only count tokens and read its settings.
     """
 
     request: Request
@@ -100,12 +100,12 @@ class Scene:
 
     @property
     def rules(self) -> str:
-        """Rules and answer format; empty where they are not told."""
+        """Rules and answer format; empty if they are not shown."""
         answer = f"Answer format: {self.model.format.instruction}"
         return system_text(self.model.prompt, self.request.instructions, answer)
 
     def system(self, *more: str) -> list[Message]:
-        """Return the system message: the rules and what a style adds to them; none where there is nothing to say."""
+        """Return the system message: the rules and what a style adds to them; none if both are empty."""
         text = "\n\n".join(part for part in (self.rules, *more) if part)
         return [Message("system", text)] if text else []
 
@@ -114,11 +114,11 @@ class Scene:
         return Message("user", self.shown if text is None else text, self.request.image)
 
     def fits(self, messages: Sequence[Message], limit: int | None = None) -> bool:
-        """Return whether a prompt keeps to a number of tokens, those that the model may be shown unless given."""
+        """Return whether a prompt has at most ``limit`` tokens, by default the model's limit."""
         return self.model.count(messages) <= (self.model.prompt_limit if limit is None else limit)
 
     def ask(self, messages: Sequence[Message], purpose: str = ACTION) -> Ask:
-        """Return the call of the model.
+        """Return a call of the model.
 
         Raises:
             PromptTooLong: It is longer than a prompt may be.
@@ -140,9 +140,9 @@ class Style(ABC):
 
     name: ClassVar[str]
     learns_between_tries: ClassVar[bool] = False
-    """Whether a try at a task depends on the ones before it, so that they must be played one after another."""
+    """Whether attempts at a task depend on earlier ones, so that they must be played one after another."""
     texts: ClassVar[Mapping[str, str]] = {}
-    """Everything that it says in prompts beside the environment's words, by name."""
+    """All its prompt texts, by name."""
 
     @abstractmethod
     def turn(self, story: Story, scene: Scene) -> Script:
@@ -154,7 +154,7 @@ class Style(ABC):
         """
 
     def describe(self) -> dict[str, Any]:
-        """Return name, options and texts, as a submission folder keeps them."""
+        """Return name, options and texts, as stored in a submission folder."""
         options: dict[str, Any] = dataclasses.asdict(self) if dataclasses.is_dataclass(self) else {}
         return {"name": self.name, "options": options, "texts": dict(self.texts)}
 
@@ -163,7 +163,7 @@ STYLES: Registry[type[Style]] = Registry("style of prompting", "turngym.agents.p
 
 
 def make_style(text: str) -> Style:
-    """Return the style that a name or a specification such as ``summary:budget=1500`` says.
+    """Return the style for a name or a specification such as ``summary:budget=1500``.
 
     Raises:
         UnknownName: There is no such style.
@@ -182,7 +182,7 @@ def make_style(text: str) -> Style:
 
 
 def prompt_hash(format: Any, prompt: Any, style: Mapping[str, Any] | None = None) -> str:
-    """Return the hash of everything that decides what a prompt holds beside the environment's words.
+    """Return the hash of everything except the environment that determines a prompt.
 
     Args:
         format: Name of the action format.
@@ -196,7 +196,7 @@ def prompt_hash(format: Any, prompt: Any, style: Mapping[str, Any] | None = None
 
 
 def conversation(told: Sequence[Told], now: Message, note: str = "", at: int = 0) -> list[Message]:
-    r"""Return turns as messages, then the current observation; a note stands where turns are not shown.
+    r"""Return turns as messages, then the current observation; a note replaces turns that are left out.
 
     >>> said = conversation([Told("a wall", "I turn.", "left")], Message("user", "a door"), "(...)")
     >>> [message.role for message in said], said[0].text
@@ -218,7 +218,7 @@ def story_so_far(story: Story, scene: Scene, now: Message | None = None) -> list
 
 
 def fitted(story: Story, scene: Scene, system: Sequence[Message], now: Message | None = None) -> list[Message]:
-    """Return the longest conversation that keeps to the token limit: turns are left out, rules never.
+    """Return the longest conversation within the token limit: turns are left out, rules never.
 
     ``fit`` of the prompt's settings says which turns. ``story`` forgets them, so that a turn that was dropped does not
     come back.

@@ -1,4 +1,4 @@
-"""Rules, and what is seen: the model answers with an action. The agents do this by themselves."""
+"""The plain style: rules and observations in, an action out. Agents implement it themselves."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from turngym.agents.prompting.styles import PLAIN, STYLES, Scene, Script, Story,
 class Plain(Style):
     """Shows the rules and the conversation so far, and adds nothing.
 
-    ``--style plain`` does not come here: agents build these prompts themselves, in the modes ``window`` and
-    ``conversation``. It is what other styles are compared with and built on.
+    ``--style plain`` does not use this class: agents build these prompts themselves, in the modes ``window`` and
+    ``conversation``. It is the base and the baseline of other styles.
     """
 
     name: ClassVar[str] = PLAIN

@@ -1,4 +1,4 @@
-"""ReAct: a thought before every action, and all earlier thoughts in view (Yao et al. 2023, arXiv 2210.03629)."""
+"""ReAct: a thought before every action, and all earlier thoughts shown (Yao et al. 2023, arXiv 2210.03629)."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ class React(Style):
     texts: ClassVar[Mapping[str, str]] = {"how": _HOW}
 
     def turn(self, story: Story, scene: Scene) -> Script:
-        """Ask once, with what was thought before."""
+        """Ask once, with the earlier thoughts."""
         return (yield scene.ask(fitted(story, scene, scene.system(_HOW))))

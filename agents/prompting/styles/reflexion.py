@@ -1,7 +1,7 @@
-"""Reflexion: after a failed try the model writes what to do otherwise, and the next try at the task is told of it.
+"""Reflexion: after a failed attempt the model writes what to do differently, and the next attempt is shown it.
 
-Shinn et al. 2023, arXiv 2303.11366. All that a reflection is made from is what the model saw and wrote itself, and
-whether the environment said that the task was solved.
+Shinn et al. 2023, arXiv 2303.11366. A reflection uses only what the model saw and wrote, and whether the environment
+reported success.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _SHOWN = "You tried this task before and did not solve it. What you noted then:"
 @STYLES.register("reflexion")
 @dataclass(frozen=True)
 class Reflexion(Style):
-    """Reflects on failed tries.
+    """Reflects on failed attempts.
 
     Args:
-        keep: Last reflections that are shown.
+        keep: Number of latest reflections that are shown.
         words: Longest reflection, as the model is told.
     """
 
@@ -46,7 +46,7 @@ class Reflexion(Style):
                 raise ConfigError(f"{name} of the style 'reflexion' must be a whole number of at least 1.")
 
     def turn(self, story: Story, scene: Scene) -> Script:
-        """Ask for an action; at the first turn of a later try, first for a reflection on the try before."""
+        """Ask for an action; at the first turn of a later attempt, first for a reflection on the previous one."""
         if scene.request.turn == 0 and story.tries:
             story.lessons = tuple(text for each in story.tries for purpose, text in each.notes if purpose == PURPOSE)
             if not story.tries[-1].is_solved:
@@ -60,7 +60,7 @@ def _known(lessons: Sequence[str]) -> str:
 
 
 def _look_back(failed: Try, scene: Scene, task: str) -> list[Message]:
-    """Return the prompt for a reflection: the rules and the failed try, its first turns left out where it is long."""
+    """Return the prompt for a reflection: the rules and the failed attempt, without its first turns if it is long."""
     turns: Sequence[Told] = failed.turns
     while True:
         shown = [f"You saw:\n{turn.observation}\nYou answered:\n{turn.completion or turn.action}" for turn in turns]

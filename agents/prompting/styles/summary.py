@@ -1,4 +1,4 @@
-"""Summary memory: when a prompt passes its budget, the model writes a summary that takes the place of older turns."""
+"""Summary memory: when a prompt exceeds its budget, the model writes a summary that replaces older turns."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Summary(Style):
     """Keeps a running summary.
 
     Args:
-        budget: Tokens of a prompt above which older turns are summarised; at most ``max_prompt_tokens``, which is
-            what 0 stands for.
-        keep: Last turns that stay as they were.
+        budget: Tokens of a prompt above which older turns are summarised; at most ``max_prompt_tokens``, which 0
+            selects.
+        keep: Number of last turns that are kept verbatim.
         words: Longest summary, as the model is told.
     """
 
@@ -44,7 +44,7 @@ class Summary(Style):
                 raise ConfigError(f"{name} of the style 'summary' must be a whole number of at least {least}.")
 
     def turn(self, story: Story, scene: Scene) -> Script:
-        """Ask for an action, and first for a summary where the prompt is too long without one."""
+        """Ask for an action, and first for a summary if the prompt is too long without one."""
         limit = scene.model.prompt_limit
         budget = min(self.budget or limit, limit)
         if len(story.turns) > self.keep and not scene.fits(_prompt(story, scene), budget):
@@ -52,7 +52,7 @@ class Summary(Style):
         return (yield scene.ask(fitted(story, scene, scene.system(_known(story)))))
 
     def _shorten(self, story: Story, scene: Scene) -> Script:
-        """Let the model summarise all but the last turns; what it cannot read in one prompt is left out."""
+        """Let the model summarise all but the last turns; turns that do not fit into one prompt are left out."""
         count = len(story.turns) - self.keep
         old, story.turns = story.turns[:count], story.turns[count:]
         task = _TASK.format(words=self.words)
@@ -77,7 +77,7 @@ def _prompt(story: Story, scene: Scene) -> list[Message]:
 
 
 def _to_summarise(told: Sequence[Told], story: Story, scene: Scene, task: str) -> list[Message]:
-    """Return the prompt for a summary: rules, the summary so far, the turns that go, and what is wanted."""
+    """Return the prompt for a summary: rules, the summary so far, the turns to replace, and the request."""
     text = "\n\n".join([*_lines(told), task])
     return [*scene.system(_known(story)), Message("user", text)]
 
