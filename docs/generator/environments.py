@@ -19,6 +19,7 @@ from families import SHELVES, Family, Words, families, options_text, words_of
 from stale import stale
 
 import turngym  # noqa: F401  (registers the environments)
+from turngym.agents.intervals import wilson
 from turngym.agents.png import png
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
@@ -176,7 +177,7 @@ def _fenced(text: str) -> str:
 def _measured(family: Family) -> Iterator[str]:
     rows = {each: figures()["games"][each] for each in family.playable() if each in figures()["games"]}
     if not rows:
-        yield "Not in the table of experts; see the results of the suites in `benchmarks/results`."
+        yield from _measured_by_suites(family)
         return
     lines = [
         "| id | expert | random | turns of the expert | turn limit | random turns a second |",
@@ -195,6 +196,54 @@ def _measured(family: Family) -> Iterator[str]:
         f"Success on {figures()['episodes']} episodes of the split `test` with 95 % Wilson intervals; turns a second "
         "of one core, resets included."
     )
+
+
+SUITES = ("turngym-core", "textworld", "textworld-express", "scienceworld", "alfworld-rows")
+"""Results of suites that give the success of experts and of random play by environment."""
+
+
+@cache
+def suite_figures() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    """Return label of an environment with its options -> player -> success, with its interval."""
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for suite in SUITES:
+        content = json.loads((ROOT / "benchmarks" / "results" / f"{suite}.json").read_text("utf8"))
+        for player, row in content["rows"].items():
+            for label, environment in row["environments"].items():
+                found.setdefault(label, {})[player] = environment["success"]
+    shortcuts = json.loads((ROOT / "benchmarks" / "results" / "judge_shortcuts.json").read_text("utf8"))
+    names = {"expert": "expert", "at_random": "random"}
+    for row in shortcuts["rows"]:
+        if row["policy"] in names and "success" in row:
+            of_env = found.setdefault(row["env"], {})
+            of_env.setdefault(names[row["policy"]], {"value": row["success"], "n_games": shortcuts["episodes"]})
+    return found
+
+
+def _measured_by_suites(family: Family) -> Iterator[str]:
+    rows = {
+        label: players
+        for label, players in suite_figures().items()
+        if label.partition(" ")[0] in family.playable() and {"expert", "random"} <= set(players)
+    }
+    if not rows:
+        yield "The success of an expert or of random play has not been measured here."
+        return
+    lines = ["| environment and options | expert | random | tasks |", "| --- | --- | --- | --- |"]
+    for label, players in rows.items():
+        cells = [_share(players[player]) for player in ("expert", "random")]
+        lines.append(f"| `{label}` | {cells[0]} | {cells[1]} | {players['expert']['n_games']} |")
+    yield "\n".join(lines)
+    yield "Success on tasks of the split `test`, with 95 % Wilson intervals."
+
+
+def _share(success: Mapping[str, Any]) -> str:
+    if "ci_low" not in success:
+        solved = round(success["value"] * success["n_games"])
+        low, high = wilson(solved, success["n_games"])
+    else:
+        low, high = success["ci_low"], success["ci_high"]
+    return f"{success['value']:.1%} [{low:.1%}, {high:.1%}]"
 
 
 def index(found: list[Family]) -> str:
