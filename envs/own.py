@@ -1,4 +1,4 @@
-"""Environments by name: a registered id, ``module:id``, and a class or function of a module or file of one's own."""
+"""Environments by name: a registered id, ``module:id``, or a class or function in a user's module or file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ENVIRONMENT = Wanted(
 
 @dataclass(frozen=True, slots=True)
 class FromFile:
-    """Makes an environment of a class, or a function, in a file that need not be installed.
+    """Makes an environment from a class or function in a file that need not be installed.
 
     Args:
         path: The file.
@@ -57,7 +57,7 @@ class FromFile:
 
 
 def find_spec(name: str, others: Iterable[str] = (), kind: str = "environment") -> EnvSpec:
-    """Return what Gymnasium makes an environment from; one that is not registered becomes so for this process.
+    """Return Gymnasium's spec of an environment, registering it for this process if necessary.
 
     Args:
         name: An id, ``"module:id"``, ``"module:Class"`` or ``"path/to/file.py:Class"``.

@@ -1,4 +1,4 @@
-"""Environments that can be seen: beside its text, the observation can hold a picture of the same facts."""
+"""Environments with pictures: besides its text, the observation can hold an image of the same facts."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _LARGEST_SIDE = 4096
 class PictureEnv(TextEnv[Any]):
     """A :class:`TextEnv` that also has a picture of what the agent can know.
 
-    With ``image=False`` it is a ``TextEnv[str]`` and paints nothing. With ``image=True`` the observation is a dict:
+    With ``image=False`` it is a ``TextEnv[str]`` and renders nothing. With ``image=True`` the observation is a dict:
     ``{"text": str, "image": uint8 array [H, W, 3]}``, where ``"text"`` is what the other mode shows. Snapshots hold the
-    text alone; the picture is painted again from the state. The picture shows the board as it is now, also where the
-    text tells only what is new, and never a hidden fact. ``render_mode="rgb_array"`` gives the same picture.
+    text alone; the picture is rendered again from the state. It shows the current board, even where the text contains
+    only what is new, and never a hidden fact. ``render_mode="rgb_array"`` gives the same picture.
 
     A subclass implements ``render_image`` and calls ``set_frame`` in its ``__init__``, once the options are checked.
 
     Args:
         max_turns: Turns after which an unfinished episode is truncated.
-        split: Which share of the instances to draw from.
+        split: Which share of the instances to sample from.
         env_id: The registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         image: Whether the observation holds the picture.
@@ -95,7 +95,7 @@ class PictureEnv(TextEnv[Any]):
         return (self._with_image(result[0]), *result[1:])
 
     def restore(self, snapshot: bytes) -> tuple[Any, dict[str, Any]]:
-        """Bring back a state that ``snapshot`` saved; see :meth:`TextEnv.restore`."""
+        """Restore a state that ``snapshot`` saved; see :meth:`TextEnv.restore`."""
         observation, info = super().restore(snapshot)
         return (self._with_image(observation) if self.image else observation), info
 

@@ -61,7 +61,7 @@ _modules: dict[str, str] = {}
 
 
 def specs() -> dict[str, Spec]:
-    """Return id -> line for every family, and for what plug-ins have added so far."""
+    """Return id -> spec for every family, and for what plug-ins have added so far."""
     found: dict[str, Spec] = {}
     for family in FAMILIES:
         found.update(importlib.import_module(family).SPECS)
@@ -71,7 +71,7 @@ def specs() -> dict[str, Spec]:
 
 
 def games() -> dict[str, Spec]:
-    """Return id -> line for every game between seats; its entry point is no environment but the rules."""
+    """Return id -> spec for every multi-agent game; its entry point is the rules, not an environment."""
     return _own_games() | _added_games
 
 
@@ -98,9 +98,9 @@ def seat_id(game_id: str) -> str:
 
 
 def register_all() -> None:
-    """Register every environment under ``turngym/``; doing it twice changes nothing.
+    """Register every environment under ``turngym/``; calling it twice has no effect.
 
-    Gymnasium's own order and checker wrappers stay off, because the environments keep those promises themselves;
+    Gymnasium's own order and checker wrappers stay off, because the environments do these checks themselves;
     the turn limit is the environment's own. So ``gymnasium.make`` returns the environment and not a wrapper.
     """
     for env_id, spec in specs().items():
@@ -126,10 +126,10 @@ def register_env(
     summary: str,
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Register an environment of your own as turngym registers its own; the same again changes nothing.
+    """Register a custom environment; registering the same one again has no effect.
 
     Args:
-        env_id: Its id, with a namespace of your own: ``"locks/Picker-v0"``.
+        env_id: Its id, with your own namespace: ``"locks/Picker-v0"``.
         entry_point: A :class:`turngym.envs.TextEnv`, or ``"module:Class"`` of one, imported on first ``make``.
         summary: One sentence for ``turngym list``.
         options: Options that the id stands for.
@@ -150,7 +150,7 @@ def register_env(
 
 
 def register_game(game_id: str, entry_point: str, *, summary: str, options: Mapping[str, Any] | None = None) -> None:
-    """Register a game between seats of your own, and one seat of it as an environment; the same again changes nothing.
+    """Register a custom multi-agent game, and one seat of it as an environment; doing it again has no effect.
 
     Args:
         game_id: Its id, with a namespace of your own: ``"cards/Snap-v0"``. A seat of it is ``"cards/SnapSeat-v0"``.
@@ -219,7 +219,7 @@ def _add(env_id: str, spec: Spec, module: str) -> None:
 
 
 def env_refusal(env_id: Any, options: Mapping[str, Any]) -> str:
-    """Return why a file that somebody else wrote may not ask for an environment; empty if it may.
+    """Return why an untrusted file may not use an environment; empty if it may.
 
     Args:
         env_id: What the file names; nothing is imported for it that is not registered already.

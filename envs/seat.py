@@ -1,4 +1,4 @@
-"""One seat of a game as a single-agent environment: the other seats are played by given players."""
+"""One seat of a game as a single-agent environment; given players take the other seats."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ Opponents: TypeAlias = "str | Mapping[str, str] | Sequence[str]"
 
 
 class SeatEnv(TextEnv[str]):
-    """Plays one seat of a game against players of our own.
+    """Plays one seat of a game against built-in players.
 
-    The seed of the game, which is drawn, fixes the deal, the seat, and everything that chance and the other players do;
-    its hash decides the split. A game in which the seat is never asked is drawn anew. An episode goes on to the end
-    of the game, also after the seat has been eliminated, so its last reward holds the result. ``success`` means that
-    the seat has won.
+    The randomly sampled seed of the game determines the deal, the seat, and all randomness of the game and the other
+    players; its hash decides the split. A game in which the seat never acts is sampled again. An episode continues to
+    the end of the game, even after the seat has been eliminated, so its last reward includes the result. ``success``
+    means that the seat has won.
 
     Args:
         game: An id of :data:`turngym.envs.multiagent.GAMES`, or ``"module:Class"``.
-        seat: Name of the seat to play, or ``"random"`` for another one in every episode.
+        seat: Name of the seat to play, or ``"random"`` for a random one in every episode.
         role: Play only games in which the seat has this role; empty for any.
         opponents: Who plays the other seats: see :data:`Opponents` and
             :func:`turngym.envs.multiagent.make_player`.
         retries: How often a seat is asked again after an invalid answer, before its default action is taken.
         invalid_penalty: What each invalid answer costs.
         max_turns: Answers after which an unfinished episode is truncated.
-        split: Share of the games to draw from.
+        split: Share of the games to sample from.
         env_id: The registered id.
         render_mode: ``"ansi"`` or None.
         options: Options of the game.
@@ -103,7 +103,7 @@ class SeatEnv(TextEnv[str]):
 
     @property
     def table(self) -> Table:
-        """The table at which the game is played, to look at; secrets included."""
+        """The table at which the game is played, hidden information included."""
         return self._hosted.table
 
     @property
@@ -124,7 +124,7 @@ class SeatEnv(TextEnv[str]):
     # The other seats.
 
     def _names(self, seat: int) -> list[str]:
-        """Return the player of every seat while ``seat`` is ours, which has none."""
+        """Return the player of every other seat."""
         others = [name for number, name in enumerate(self.game.seats) if number != seat]
         given = self._opponents
         if isinstance(given, str):
@@ -216,7 +216,7 @@ class SeatEnv(TextEnv[str]):
         return "\n".join([*self.view.lines, self.view.observation.rpartition("\n")[2]])
 
     def expert_action(self) -> str:
-        """Return what the game's first own player would answer here; it knows no more than the seat.
+        """Return the answer of the game's reference player, which knows no more than the seat.
 
         Raises:
             ConfigError: The game has no player of its own.
@@ -228,7 +228,7 @@ class SeatEnv(TextEnv[str]):
         return player.act(self.view)
 
     def resample_hidden(self) -> bool:
-        """Replace what the seat cannot know by something else that fits all it has read."""
+        """Resample what the seat cannot know so that it still fits everything the seat has read."""
         is_last_try = self.view.retry >= self.table.retries
         if not self._running or is_last_try:  # there the next text lets the others act, who know what is hidden
             return False

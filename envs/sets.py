@@ -1,4 +1,4 @@
-"""Environments whose tasks are drawn from a generator, or are those of a set: an item for each episode."""
+"""Environments whose tasks are generated, or taken from a data set: one item per episode."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ItemT = TypeVar("ItemT")
 
 
 class SetEnv(TextEnv[str], Generic[ItemT]):
-    """What environments share whose tasks are items of a set, or generated.
+    """Base of environments whose tasks are items of a set, or generated.
 
-    Subclasses set ``items``, and say how one is generated and what its canonical text is.
+    Subclasses set ``items``, and define how an item is generated and its canonical text.
     """
 
     old_hooks: ClassVar[Mapping[str, str]] = {"_drawn": "generate_item", "_text_of": "item_text"}

@@ -1,4 +1,4 @@
-"""Options of objects: remembered as they were given, and what a file that somebody else wrote may ask for.
+"""Options of objects: recorded as given, and checked when they come from untrusted files.
 
 Submissions, recordings and tournaments name environments, games and wrappers with options, which are made again to
 replay episodes. A class whose objects a file may ask for sets ``file_options``; nothing else is made.
@@ -41,13 +41,14 @@ def worded(*options: str, **patterns: str) -> Mapping[str, re.Pattern[str]]:
 
 
 class Declared:
-    """Base of what files can ask for; refused until it declares its options."""
+    """Base of classes that files can name; rejected until it declares its options."""
 
     __slots__ = ()
 
     file_options: ClassVar[Mapping[str, re.Pattern[str]] | None] = None
     """Option -> the texts, also in lists, that a file may give it. Numbers and truth values are allowed wherever the
-    signature has them, and every option may have its default. None: no file may ask for this at all."""
+    signature has them, and every option may have its default. None: no file may ask for this at all.
+    """
 
     @classmethod
     def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
@@ -103,7 +104,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 class Configured(Declared):
-    """Records its options before anything else happens, and names the nearest one where an option is unknown.
+    """Records its options before construction, and suggests the nearest name for an unknown option.
 
     >>> class Door(Configured):
     ...     def __init__(self, width: int, colour: str = "green") -> None: ...

@@ -1,4 +1,4 @@
-"""Exact states of environments as JSON: taken, and restored whole or not at all."""
+"""Exact states of environments as JSON, restored atomically."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_TOLD = 300
 
 
 class SnapshotEnv(RenamedHooks, Configured, gymnasium.Env[ObsT, str], ABC):
-    """What :class:`turngym.envs.core.TextEnv` keeps of an episode, and how it is saved and restored."""
+    """The episode state of :class:`turngym.envs.core.TextEnv`, and how it is saved and restored."""
 
     __slots__ = (  # with more than 30 others in its dict, an instance would not share keys: slow in large vectors
         "_action_is_valid",
@@ -87,7 +87,7 @@ class SnapshotEnv(RenamedHooks, Configured, gymnasium.Env[ObsT, str], ABC):
 
         Raises:
             ConfigError: The bytes are no snapshot, a damaged one, or one of another environment or other options. The
-                episode stands as it did before then.
+                current episode is then unchanged.
         """
         content = self._read_snapshot(snapshot)
         before = None if self._observation is None else json.loads(self.snapshot())
@@ -98,7 +98,7 @@ class SnapshotEnv(RenamedHooks, Configured, gymnasium.Env[ObsT, str], ABC):
             restored = json.loads(self.snapshot())
             require_same_content({**restored, "state": None}, {**content, "state": None})  # states may be put in order
             return found
-        except Exception as error:  # the boundary: whatever a damaged state leads to, it is refused
+        except Exception as error:  # the boundary: any error from a damaged state rejects it
             self._np_random = generator
             self._go_back(before, fresh)
             if isinstance(error, ConfigError):
@@ -108,7 +108,7 @@ class SnapshotEnv(RenamedHooks, Configured, gymnasium.Env[ObsT, str], ABC):
             ) from error
 
     def _go_back(self, before: dict[str, Any] | None, fresh: Mapping[str, Any]) -> None:
-        """Stand again as before a snapshot that was refused; without an episode if there was none."""
+        """Return to the state before a rejected snapshot; without an episode if there was none."""
         self._running, self._observation = False, None
         if before is not None:
             self._adopt(before)
@@ -154,12 +154,11 @@ class SnapshotEnv(RenamedHooks, Configured, gymnasium.Env[ObsT, str], ABC):
 def require_same_content(restored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Raise unless a state that was restored would be saved as it was given.
 
-    A damaged value is often taken up silently: one that is cut off, rounded, or of another type. Then it comes out
-    differently again.
+    Damaged values (truncated, rounded, or of another type) are often accepted silently, but are saved differently.
 
     Args:
-        restored: What a snapshot holds that was taken right after the restoring.
-        given: What the snapshot holds that was restored.
+        restored: Content of a snapshot taken right after restoring.
+        given: Content of the snapshot that was restored.
 
     Raises:
         ValueError: They differ; the message names the parts.

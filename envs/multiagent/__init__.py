@@ -1,8 +1,8 @@
-"""Games between several seats: rules apart from the table that runs them, and the views that every framework knows.
+"""Multi-agent games: rules, the table that runs them, and views for PettingZoo, Gymnasium and vectors.
 
-Everything is imported on first use, so that the tables of games can be listed without importing any of it.
+Everything is imported on first use, so that games can be listed without importing them.
 
-A game of your own is one class; the methods that it must have are all here, and :class:`Game` says what each promises:
+A custom game is one class. The example has all required methods; :class:`Game` documents each of them:
 
 >>> from turngym.envs.multiagent import Game, InvalidAction, TableAEC, TableVector
 >>> class Stones(Game):

@@ -1,4 +1,4 @@
-"""What passes between a table and those who answer: questions, what became of answers, and counts of them."""
+"""What a table and its players exchange: requests, results of answers, and counts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 @dataclass(slots=True)
 class Counts:
-    """What one seat did in one game.
+    """Counts of one seat's answers in one game.
 
     Args:
         answers: Texts that it gave.
         unreadable: Those in which no action was found.
         illegal: Those whose action was not allowed.
-        defaults: Actions that were taken for it, after too many tries or too long a wait.
+        defaults: Default actions taken for it, after too many attempts or a timeout.
     """
 
     answers: int = 0
@@ -24,13 +24,13 @@ class Counts:
 
 
 class Answer(NamedTuple):
-    """What became of an answer.
+    """The result of an answer.
 
     Args:
         action: The canonical action that will be taken, None if the seat is asked again.
         is_valid: Whether the text was a legal action; False where ``action`` is the default one.
         reason: Why it was not.
-        rewards: Of every seat, what this answer brought; zeros until the answers are complete.
+        rewards: Reward of every seat for this answer; zeros until all answers are in.
     """
 
     action: str | None
@@ -41,10 +41,9 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SeatRequest:
-    """One question to one seat, as a batch for a model holds it.
+    """One request to one seat, as part of a batch for a model.
 
-    The numbers of request and table are for whoever runs the tables, who sees the questions to all seats anyway; a
-    player is shown the rest.
+    The numbers of request and table are for the caller, who sees the requests to all seats; a player is shown the rest.
 
     Args:
         request_id: Valid for one answer.
@@ -52,14 +51,14 @@ class SeatRequest:
         episode: How many games the table has begun before this one.
         seat: Number of the seat.
         role: The seat's own role.
-        policy: Name of the policy that is to answer.
+        policy: Name of the policy that answers.
         phase: What is being decided.
-        turn: How many questions the seat has been asked before in this game.
-        observation: What it reads now: new lines, what was wrong with its last answer, the question.
+        turn: Number of the seat's earlier requests in this game.
+        observation: What it reads now: new lines, the error in its last answer, the question.
         new_lines: The new lines alone.
         legal_actions: The legal actions, empty where any text will do.
-        retry: How many of its answers to this question were invalid.
-        error: What was wrong with the last of them.
+        retry: Number of its invalid answers to this request.
+        error: Error message of the last of them.
         instructions: Rules and answer format, for the system prompt.
         anchor: Canonical text of what the seat can know.
     """

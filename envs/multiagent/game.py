@@ -1,10 +1,9 @@
-"""The rules of a game between seats: a state that changes only by complete sets of actions, without input or output.
+"""The rules of a multi-agent game: a state that changes only by complete sets of actions, without input or output.
 
-A :class:`Game` knows who is asked, what is legal, what an answer means and who may read which line. It does not know
-who answers, in which order answers arrive, or how often somebody may try: that is the business of
-:class:`turngym.envs.multiagent.table.Table`, which is the only one that calls a game. So every view of a game
-(PettingZoo, Gymnasium, vectors) shows the same transcript. A whole small game is in the documentation of
-:mod:`turngym.envs.multiagent`.
+A :class:`Game` decides which seats act, what is legal, what an answer means and which seats read which line. Who
+answers, in which order answers arrive, and how many attempts are allowed is up to
+:class:`turngym.envs.multiagent.table.Table`, the only caller of a game. So every view of a game (PettingZoo, Gymnasium,
+vectors) shows the same transcript. A whole small game is in the documentation of :mod:`turngym.envs.multiagent`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Line(NamedTuple):
 
 
 class InvalidAction(Exception):
-    """An answer that is no legal action: the seat is asked again, or its default action is taken.
+    """An answer that is not a legal action: the seat is asked again, or its default action is taken.
 
     Args:
         reason: One short sentence for the player, without any hidden fact.
@@ -49,7 +48,7 @@ class InvalidAction(Exception):
 class Game(Configured, ABC):
     """Rules without input or output. All randomness comes from the generator that ``begin`` is given.
 
-    Actions are canonical texts, such as ``"kill player_4"``; ``read`` makes one of whatever a player wrote. What a seat
+    Actions are canonical texts, such as ``"kill player_4"``; ``read`` parses any text of a player into one. What a seat
     knows is exactly the lines that :meth:`tell` addressed to it: a view is never computed from the hidden state.
 
     Args:
@@ -70,7 +69,7 @@ class Game(Configured, ABC):
     longest_action: ClassVar[int] = LONGEST_ACTION
     """Characters of an answer that are read; a longer one is an unreadable answer."""
     finite_instances: int | None = None
-    """How many different beginnings there are, where that is too few for splits."""
+    """Number of initial states, where that is too few for splits."""
 
     def __init__(self, num_seats: int) -> None:
         if not getattr(self, "name", ""):
@@ -85,10 +84,10 @@ class Game(Configured, ABC):
         """Lines that the table has not fetched yet."""
 
     def tell(self, to: Sequence[int], text: str) -> None:
-        """Address a line to seats. The one way in which anything becomes known to anybody."""
+        """Send a line to seats: the only way in which a seat learns anything."""
         self.news.append(Line(tuple(to), text))
 
-    # The rules, given by the subclass.
+    # The rules, implemented by the subclass.
 
     @abstractmethod
     def instructions(self, seat: int) -> str:
@@ -96,18 +95,18 @@ class Game(Configured, ABC):
 
     @abstractmethod
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
-        """Set up a new game, forgetting the last one, and tell everybody what they know at first.
+        """Set up a new game, discarding the last one, and tell every seat its initial information.
 
         Args:
-            generator: The game's own generator; keep it, if later events are drawn too.
-            options: Fixed facts instead of drawn ones, such as ``{"roles": [...]}``; an unknown key is a ConfigError.
+            generator: The game's own generator; keep it if later events are random too.
+            options: Fixed facts instead of random ones, such as ``{"roles": [...]}``; an unknown key is a ConfigError.
         """
 
     @abstractmethod
     def asked(self) -> tuple[int, ...]:
         """Return the seats that decide now, in the order in which they are asked; empty when the game is over.
 
-        Several seats decide simultaneously: nobody sees another's answer before :meth:`commit`.
+        Several seats decide simultaneously: no seat sees another's answer before :meth:`commit`.
         """
 
     @abstractmethod
@@ -118,7 +117,7 @@ class Game(Configured, ABC):
     def legal_actions(self, seat: int) -> tuple[str, ...]:
         """Return the canonical texts of the legal actions of a seat that is asked; empty where any text will do.
 
-        Computed from what the seat knows alone. Where free text is allowed beside fixed actions, the fixed ones.
+        Computed only from what the seat knows. Where free text is also allowed, the list holds the fixed actions.
         """
 
     @abstractmethod
@@ -126,7 +125,7 @@ class Game(Configured, ABC):
         """Return the canonical action that a player's text means; a canonical action means itself.
 
         Raises:
-            InvalidAction: There is none, or it is not legal. Any text at all may come.
+            InvalidAction: There is none, or it is not legal. The text may be anything.
         """
 
     @abstractmethod
@@ -158,9 +157,9 @@ class Game(Configured, ABC):
 
     @abstractmethod
     def load(self, state: JSONValue) -> None:
-        """Bring back what :meth:`state` returned; comes after a :meth:`begin`, whose generator stays the game's own."""
+        """Restore what :meth:`state` returned; called after :meth:`begin`, whose generator remains the game's own."""
 
-    # Where a game has more to say.
+    # Optional methods.
 
     def role(self, seat: int) -> str:
         """Return the role of a seat, hidden from others where the rules say so; empty where there are none."""
@@ -187,7 +186,7 @@ class Game(Configured, ABC):
         return {}
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
-        """Replace what a seat cannot know by something else that fits all it has read.
+        """Resample what a seat cannot know so that it still fits everything the seat has read.
 
         Returns:
             Whether anything changed; False where nothing is hidden. Tests use this to find leaks.

@@ -1,4 +1,4 @@
-"""A table at which some seats are played by players of our own; the others wait for answers from outside.
+"""A table at which some seats have built-in players; the others wait for external answers.
 
 The seed of a game fixes everything: ``begin`` derives the generator of the rules and that of every player from it. So
 a seed names the same game in every view.
@@ -19,7 +19,7 @@ from turngym.types import JSONValue
 
 
 class PlayerError(TurngymError, RuntimeError):
-    """A player of our own raised, or gave no text.
+    """A built-in player raised, or did not return text.
 
     Args:
         seat: Where it sat.
@@ -57,7 +57,7 @@ class HostedTable:
     """Plays the seats that have a player, so that a table only ever waits for answers from outside.
 
     Args:
-        table: The table; nobody else may use it.
+        table: The table; it must not be used elsewhere.
     """
 
     def __init__(self, table: Table) -> None:
@@ -75,7 +75,7 @@ class HostedTable:
         self.rewards = [0.0] * self.table.game.num_seats
 
     def seat(self, players: Sequence[Player | None], seed: int) -> None:
-        """Let players sit down at a game that has begun.
+        """Assign players to a game that has begun.
 
         Args:
             players: Player per seat; None where answers come from outside.
@@ -96,7 +96,7 @@ class HostedTable:
             raise PlayerError(seat, self._raised(seat, player, error)) from error
 
     def play_on(self) -> None:
-        """Let the players answer until the game is over or waits for answers from outside.
+        """Let the players answer until the game is over or waits for external answers.
 
         Raises:
             PlayerError: One of them raised, or gave no text.
@@ -128,17 +128,17 @@ class HostedTable:
         return f"the player {player.name!r} at {game.seats[seat]} of {game.name} raised {error!r}."
 
     def answer(self, seat: int, text: str) -> Answer:
-        """Take a text and count what everybody earned by it."""
+        """Take a text and add up every seat's rewards for it."""
         self._forget_rewards(seat)
         return self._count(self.table.answer(seat, text))
 
     def expire(self, seat: int) -> Answer:
-        """Take the default action of a seat and count what everybody earned by it."""
+        """Take the default action of a seat and add up every seat's rewards for it."""
         self._forget_rewards(seat)
         return self._count(self.table.expire(seat))
 
     def _forget_rewards(self, seat: int) -> None:
-        """Begin to count anew, but let the first answer keep what came before it: so rewards add up to returns."""
+        """Reset the sums, except before the first answer, so that rewards add up to returns."""
         counts = self.table.counts[seat]
         if counts.answers or counts.defaults:
             self.rewards[seat] = 0.0
@@ -167,7 +167,7 @@ class HostedTable:
 
         Raises:
             ConfigError: The state belongs to another game or to other players; nothing has changed then.
-            PlayerError: A player cannot take up what it remembered; the table is restored then, the players are not.
+            PlayerError: A player cannot restore its memory; the table is then restored, the players are not.
         """
         seated = state["players"]
         found = [None if player is None else player.name for player in players]

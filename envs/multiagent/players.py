@@ -1,4 +1,4 @@
-"""What sits at a seat without a model: players that see a view of the game and answer with text."""
+"""Players without a model: they see a view of the game and answer with text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLAYERS: Registry[type[Player]] = Registry("player", "turngym.envs.multiagent")
 
 
 class Player(ABC):
-    """Answers for one seat. It may use nothing but its view, its generator and its own memory of this game."""
+    """Answers for one seat. It may use only its view, its generator and its own memory of this game."""
 
     name: ClassVar[str] = ""
     """What records call it; the name of the class unless given."""
@@ -38,7 +38,7 @@ class Player(ABC):
 
         Args:
             view: What the seat may know; the same object in every turn.
-            generator: All randomness of the player. Whoever called saves its state.
+            generator: All randomness of the player. The caller saves its state.
         """
 
     @abstractmethod
@@ -72,7 +72,7 @@ class RandomPlayer(Player):
 
 @PLAYERS.register("first_legal")
 class FirstLegalPlayer(Player):
-    """Plays the first legal action; says one fixed sentence where any text will do. Without chance, for tests."""
+    """Plays the first legal action; says one fixed sentence where any text will do. Deterministic, for tests."""
 
     name = "first_legal"
 
@@ -91,7 +91,7 @@ def make_player(name: str, game: Game) -> Player:
     Args:
         name: A name of ``game.players``, of :data:`PLAYERS`, or ``"module:Class"`` or ``"path/to/file.py:Class"`` for
             a player of your own.
-        game: What it is to play.
+        game: The game to play.
 
     Raises:
         UnknownName: There is no such player.

@@ -1,4 +1,4 @@
-"""What a vector of tables hands out: one record per answer, one per game."""
+"""The records of a vector of tables: one per answer, one per game."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Status: TypeAlias = Literal["ok", "agent_error", "env_error"]
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """One answer from outside and what came of it until the seat was asked again, or until the end of the game.
+    """One external answer and its results until the seat was asked again, or until the end of the game.
 
     Args:
         request: The question.
@@ -29,7 +29,7 @@ class StepRecord:
         reason: Why it was not.
         reward: What the seat earned by it and since.
         terminated: Whether the game ended before the seat was asked again.
-        truncated: Whether a fault ended the game; such a record belongs in no statistics.
+        truncated: Whether a fault ended the game; exclude such records from statistics.
         info: The seat's info table when it was asked again, or at the end.
         parent_step: Number of the turn that this one is a part of, for calls within a call; None for the others.
     """
@@ -48,7 +48,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRecord:
-    """One game, with all that is needed to play it again and to count it.
+    """One game, with everything needed to replay and evaluate it.
 
     Args:
         table: Number of the table.
@@ -68,8 +68,8 @@ class EpisodeRecord:
         actions: Every action with its seat, in order; with the seed, enough to play the game again.
         transcript_sha256: Hash of :func:`transcript_text`; empty where the game broke.
         status: How it ended.
-        fault: What broke, empty if nothing did.
-        fault_seat: The seat whose player broke, -1 if none did.
+        fault: What failed, empty if nothing did.
+        fault_seat: The seat whose player failed, -1 if none did.
     """
 
     table: int
@@ -94,7 +94,7 @@ class EpisodeRecord:
 
 
 def ruleset_hash(game: Game) -> str:
-    """Return a hash of what the rules are: the game's name and all its options.
+    """Return a hash of the rules: the game's name and all its options.
 
     Two games with equal hashes can be compared.
     """
@@ -145,7 +145,7 @@ def episode_record(
 
 
 def faulted_record(table: Table, ruleset: str, status: Status, fault: str) -> EpisodeRecord:
-    """Return the record of a game that broke; the rules are not asked for anything."""
+    """Return the record of a game that failed; no method of the rules is called."""
     game = table.game
     nobody = ("",) * game.num_seats
     return EpisodeRecord(

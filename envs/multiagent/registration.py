@@ -1,4 +1,4 @@
-"""Every game between seats by its id: made from tables of plain literals, so that listing imports no game."""
+"""The registry of multi-agent games: built from plain literals, so that listing imports no game."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def make_game(game_id: str, **options: Any) -> Game:
 
 
 def game_refusal(game_id: Any, options: Mapping[str, Any]) -> str:
-    """Return why a file that somebody else wrote may not ask for a game; empty if it may.
+    """Return why an untrusted file may not use a game; empty if it may.
 
     >>> game_refusal("turngym/ConnectFour-v0", {"rows": 5}), game_refusal("os:path", {})
     ('', "the game 'os:path' is not registered here")

@@ -1,4 +1,4 @@
-"""The questions that a vector of tables has handed out and that wait for an answer."""
+"""The open requests of a vector of tables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from turngym.envs.multiagent.table import SeatRequest
 
 
 class Receipt(NamedTuple):
-    """What became of a submitted answer.
+    """The result of a submitted answer.
 
     Args:
         request_id: As submitted.
-        is_taken: Whether it was an answer to an open question; if not, it had no effect.
+        is_taken: Whether the request was open; if not, the answer had no effect.
         is_valid: Whether the text was a legal action.
         reason: Why it was not taken or not valid.
     """
@@ -26,7 +26,7 @@ class Receipt(NamedTuple):
 
 
 class RequestBook:
-    """Gives out ids, each good for one answer."""
+    """Issues request ids, each valid for one answer."""
 
     def __init__(self) -> None:
         self._requests: dict[int, SeatRequest] = {}

@@ -1,4 +1,4 @@
-"""Who plays at which seat: names of policies that answer from outside, and players of our own."""
+"""Who plays at which seat: names of external policies, and built-in players."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ SeatPolicy: TypeAlias = Callable[[int, int, str], "str | Player"]
 """From table, seat and role to the name of a policy or to a player; called once per seat and game."""
 
 PlayerMaker: TypeAlias = "str | Callable[[Game], Player]"
-"""A name for :func:`turngym.envs.multiagent.players.make_player`, or what makes a player of a game."""
+"""A name for :func:`turngym.envs.multiagent.players.make_player`, or a factory of players."""
 
 
 class Seating:
-    """Finds the player of each seat, and keeps players that are known by name from game to game.
+    """Finds the player of each seat, and reuses named players between games.
 
     Args:
         seat_policy: See :data:`SeatPolicy`; a text stands for one policy at all seats.
-        scripted: Policies that are players of our own: name of the policy -> player. Other names answer from outside.
+        scripted: Policies with built-in players: name of the policy -> player. Other names are external.
 
     Raises:
         ConfigError: The seating is neither a text nor callable.
@@ -42,7 +42,7 @@ class Seating:
         """Identity of each player in a game -> table."""
 
     def at(self, game: Game, table: int, roles: tuple[str, ...]) -> tuple[list[str], list[Player | None]]:
-        """Return the policy of each seat, and its player where it is one of our own.
+        """Return the policy of each seat, and its player where it is built in.
 
         Raises:
             ConfigError: ``seat_policy`` gave neither a name nor a player, or one player for two seats.
@@ -67,7 +67,7 @@ class Seating:
         return policies, players
 
     def _engage(self, player: Player | None, table: int, seat: int) -> None:
-        """Note that a player is in a game: it remembers one game only, and so cannot be in two places."""
+        """Record that a player is in a game: it remembers one game only, and so cannot play two."""
         if player is None:
             return
         key = id(player)

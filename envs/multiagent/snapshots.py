@@ -35,7 +35,7 @@ def _plain(value: Any) -> JSONValue:
 
 
 def generator_of(state: JSONValue, generator: np.random.Generator) -> np.random.Generator:
-    """Return a generator in a state of :func:`generator_state`: the given one, if it is of the same kind, else another.
+    """Return a generator in a state of :func:`generator_state`: the given one if of the same kind.
 
     Raises:
         ValueError: The state is none, or of a kind of generator that numpy does not have.

@@ -1,4 +1,4 @@
-"""One game being played: who is still to answer, what each seat has read, retries, default actions, counts.
+"""One running game: open answers, what each seat has read, retries, default actions, counts.
 
 Every view of a game drives a :class:`Table` and nothing else, so all of them show the same transcript.
 """
@@ -36,7 +36,7 @@ def are_rewards(rewards: object, num_seats: int) -> bool:
 
 
 class Table:
-    """Plays one game after the other. The order in which simultaneous answers arrive changes nothing.
+    """Plays one game after another. The order in which simultaneous answers arrive does not matter.
 
     Args:
         game: The rules; the table owns this object.
@@ -56,10 +56,10 @@ class Table:
             raise ConfigError(f"invalid_penalty must be at least 0 and finite, got {invalid_penalty!r}.")
         self.game, self.retries, self.invalid_penalty = game, retries, invalid_penalty
         self.generator = self.own_generator = np.random.default_rng(0)
-        """All randomness of the game; ``own_generator`` is for whoever begins games by seeds."""
+        """All randomness of the game; ``own_generator`` is for callers that begin games by seeds."""
         self.views = tuple(SeatView(self, seat) for seat in game.everyone)
         self.no_rewards = (0.0,) * game.num_seats
-        """What answers that bring nothing are rewarded with: always this object."""
+        """The rewards of answers that earn nothing: always this object."""
         self._clear()
 
     def _clear(self) -> None:
@@ -71,7 +71,7 @@ class Table:
         """The sum of each seat's rewards."""
         self.counts = [Counts() for _ in self.game.seats]
         self.pending: tuple[int, ...] = ()
-        """The seats that are still to answer, in the order in which the game asks them."""
+        """The seats that still have to answer, in the order in which the game asks them."""
         self._asked: tuple[int, ...] = ()
         self._taken: dict[int, str] = {}
         self.is_over = False
@@ -82,7 +82,7 @@ class Table:
         """Begin a game.
 
         Args:
-            generator: All randomness of the game; nobody else may draw from it meanwhile.
+            generator: All randomness of the game; it must not be used elsewhere meanwhile.
             options: What the game's ``begin`` knows.
         """
         self.generator = generator
@@ -144,7 +144,7 @@ class Table:
         return Answer(action, False, "No answer in time.", self._take(seat, action, self.no_rewards))
 
     def _take(self, seat: int, action: str, rewards: tuple[float, ...]) -> tuple[float, ...]:
-        """Note an action; when all are there, let the game go on. Returns the rewards, those given included."""
+        """Record an action, and advance the game when all are there. Returns all rewards, including those given."""
         view = self.views[seat]
         if view._retry:
             view._retry, view._why_again = 0, ""
@@ -172,7 +172,7 @@ class Table:
         self.returns = [total + float(reward) for total, reward in zip(self.returns, rewards, strict=True)]
 
     def _go_on(self) -> None:
-        """Hand out the news and find out who is asked next."""
+        """Deliver new lines and find out who is asked next."""
         news = self.game.news
         self.log.extend(news)
         news.clear()
@@ -193,9 +193,9 @@ class Table:
         }
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
-        """Replace what a seat cannot know, as :meth:`Game.swap_hidden` does, and go on from there.
+        """Resample what a seat cannot know, as :meth:`Game.swap_hidden` does, and continue from there.
 
-        Where others have answered already, only what leaves them asked, and their answers legal, can replace it.
+        Seats that have already answered must remain asked, and their answers legal.
 
         Returns:
             Whether anything changed.
@@ -257,7 +257,7 @@ class Table:
             require_same_content(json.loads(self.snapshot()), content)
             self._require_readable()
             self._try_to_go_on(content)
-        except Exception as error:  # the boundary: whatever a damaged state leads to, it is refused
+        except Exception as error:  # the boundary: any error from a damaged state rejects it
             self.generator = generator
             if before is None:
                 self._clear()
@@ -269,7 +269,7 @@ class Table:
             ) from error
 
     def _try_to_go_on(self, content: Mapping[str, Any]) -> None:
-        """Let everybody who is asked answer, and bring the snapshot back: a state that has no next one is no state."""
+        """Play one answer of every seat that is asked, then restore: a state without a successor is invalid."""
         for choice in (0, -1):
             for seat in self.pending:
                 if seat in self.pending:

@@ -1,4 +1,4 @@
-"""One table of a vector: its games one after the other, its open questions, its records, its faults."""
+"""One table of a vector: its games one after another, its open requests, records and faults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _OpenStep:
 
 
 class TableSlot:
-    """Plays the games of one table. What the rules or a player raise ends the game at this table and nothing else.
+    """Plays the games of one table. An exception in the rules or a player ends only the game at this table.
 
     Args:
         index: Number of the table.
@@ -46,9 +46,9 @@ class TableSlot:
         self.episode, self.is_playing = -1, False
         self.options: Mapping[str, Any] | None = None
         self.steps: list[StepRecord] = []
-        """Finished answers that nobody has fetched yet."""
+        """Finished answers that have not been fetched yet."""
         self.episodes: list[EpisodeRecord] = []
-        """Finished games that nobody has fetched yet."""
+        """Finished games that have not been fetched yet."""
         self._first_seed = self.seed = 0
         self._forget()
 
@@ -99,7 +99,7 @@ class TableSlot:
         except Exception as error:  # the boundary to the rules
             self._fail("env_error", repr(error))
             return
-        self.is_playing = False  # while the seating, which is not ours, may raise
+        self.is_playing = False  # the seating is user code and may raise
         self.policies, players = self._seating.at(game, self.index, self.roles)
         self.is_playing = True
         try:
@@ -110,7 +110,7 @@ class TableSlot:
         self.play_on()
 
     def play_on(self) -> None:
-        """Let the players of our own answer, then ask the others or note the end of the game."""
+        """Let the built-in players answer, then ask the others or record the end of the game."""
         if not self.is_playing:
             return
         try:
@@ -125,7 +125,7 @@ class TableSlot:
             self._fail("env_error", repr(error))
 
     def take(self, request: SeatRequest, text: str | None) -> tuple[bool, str]:
-        """Take an answer from outside; None if it did not come in time. :meth:`play_on` comes next.
+        """Take an external answer; None if it did not come in time. Call :meth:`play_on` next.
 
         Returns:
             Whether it was valid, and why not.
@@ -143,7 +143,7 @@ class TableSlot:
         return answer.is_valid, answer.reason
 
     def _ask(self) -> None:
-        """Hand out a question for every seat that is to answer and has none."""
+        """Issue a request for every seat that has to answer and has none."""
         for seat in sorted(self.hosted.table.pending):
             if seat in self._asked:
                 continue
@@ -159,7 +159,7 @@ class TableSlot:
             )
 
     def _close(self, seat: int, *, terminated: bool = False, fault: str | None = None) -> None:
-        """Make a record of an answer whose reward is complete."""
+        """Record an answer whose reward is complete."""
         step = self._open.pop(seat)
         info: Mapping[str, Any] = (
             self.hosted.table.info(seat, action_is_valid=step.is_valid)
@@ -199,7 +199,7 @@ class TableSlot:
         self._seating.release(self.index)
 
     def _fail(self, status: Status, fault: str, seat: int = -1) -> None:
-        """End a game that broke."""
+        """End a game that failed."""
         for open_seat in sorted(self._open):
             self._close(open_seat, fault=fault)
         self.episodes.append(
@@ -239,7 +239,7 @@ class TableSlot:
 
         Raises:
             ConfigError: The state belongs to another game or seating; nothing has changed then.
-            PlayerError: A player cannot take up what it remembered; there is no game then.
+            PlayerError: A player cannot restore its memory; there is then no game.
         """
         roles, policies, turns = tuple(state["roles"]), list(state["policies"]), list(state["turns"])
         numbers = state["episode"], state["seed"], state["first_seed"]

@@ -1,4 +1,4 @@
-"""Many tables at once: one batch of questions for whatever model plays, from every seat of every game.
+"""Many tables at once: one batch of requests for the model, from every seat of every game.
 
     vector = TableVector("turngym/Werewolf-v0", 1000, seat_policy)
     vector.reset(seed=0)
@@ -7,8 +7,8 @@
         vector.submit([(request.request_id, text) for request, text in ...])   # any subset, in any order
         for record in vector.drain(): ...
 
-The game at a table is a function of the seed, the number of the table and the number of the episode: neither how many
-tables there are nor in which order or batches answers arrive changes a byte of it.
+The game at a table is a function of the seed, the number of the table and the number of the episode: it depends neither
+on the number of tables nor on the order or batches in which answers arrive.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class TableVector:
     """Steps many tables of one game.
 
     Args:
-        game: An id for :func:`turngym.envs.multiagent.make_game`, or what makes the rules.
+        game: An id for :func:`turngym.envs.multiagent.make_game`, or a factory of the rules.
         num_tables: How many tables, at least 1.
         seat_policy: From table, seat and role to the name of a policy or to a :class:`Player`, called at the beginning
             of every game; a text stands for one policy at all seats.
-        scripted: Policies that are players of our own, answered inside: name of the policy -> name of a player, or
-            what makes one. Policies with other names are asked through :meth:`pending`.
+        scripted: Policies with built-in players, answered internally: name of the policy -> name of a player, or a
+            factory. Policies with other names are asked through :meth:`pending`.
         retries: How often a seat is asked again after an invalid answer, before its default action is taken.
         invalid_penalty: What each invalid answer costs the seat that gave it.
         auto_reset: Whether a table begins its next game in the next :meth:`pending`.
@@ -78,7 +78,7 @@ class TableVector:
             table = Table(rules, retries=retries, invalid_penalty=invalid_penalty)
             self._slots.append(TableSlot(index, table, seating, self._book, ruleset_hash(rules)))
         self.tables: tuple[Table, ...] = tuple(slot.hosted.table for slot in self._slots)
-        """The tables, to look at; answers go through :meth:`submit` alone."""
+        """The tables, read-only; submit answers with :meth:`submit`."""
         self._to_begin: set[int] = set()
         self._touched: set[int] = set()
         self._counts = {"taken": 0, "invalid": 0, "expired": 0, "rejected": 0}
@@ -102,7 +102,7 @@ class TableVector:
 
         Args:
             seed: One number from which the seed of every table follows, or the seed of each table's first game. Tables
-                with equal seeds begin the same game. None draws from the operating system.
+                with equal seeds begin the same game. None uses entropy from the operating system.
             options: What the game's ``begin`` knows, for all tables or one mapping per table.
 
         Raises:
@@ -126,7 +126,7 @@ class TableVector:
         self._to_begin = set(range(self.num_tables))
 
     def abandon(self) -> None:
-        """Drop every game and every record and begin none, such as after an interrupt; :meth:`begin` comes next."""
+        """Drop all games and records without beginning new ones, as after an interrupt; call :meth:`begin` next."""
         for slot in self._slots:
             slot.reset(0, None)
         self._episodes.clear()
@@ -134,11 +134,11 @@ class TableVector:
         self._to_begin.clear()
 
     def drop(self, table: int) -> None:
-        """Drop the game that is being played at a table, without a record; :meth:`begin` comes next."""
+        """Drop the game at a table, without a record; call :meth:`begin` next."""
         self._slot(table).reset(0, None)
 
     def begin(self, table: int, seed: int, options: Mapping[str, Any] | None = None) -> None:
-        """Begin a given game at one table, at once; what was being played there is dropped without a record.
+        """Begin a given game at one table immediately; the current game there is dropped without a record.
 
         Args:
             table: Number of the table.
@@ -157,14 +157,14 @@ class TableVector:
     def pending(self, policy: str | None = None, limit: int | None = None) -> list[SeatRequest]:
         """Return the open questions in the order of tables and seats, after beginning the games that are due.
 
-        Questions stay open until they are answered: asked again, the same ones come back.
+        Requests stay open until they are answered: calling this again returns the same ones.
 
         Args:
             policy: Only those for this policy.
-            limit: Not more than this many.
+            limit: Maximum number of requests.
 
         Raises:
-            ConfigError: The options of the game or the seating are wrong; the games that are left begin next time.
+            ConfigError: The options of the game or the seating are wrong; the remaining games begin next time.
         """
         if limit is not None and limit < 0:
             raise ConfigError(f"limit of pending() must be at least 0, got {limit}.")
@@ -215,7 +215,7 @@ class TableVector:
         return Receipt(request_id, True, is_valid, reason)
 
     def _go_on(self) -> None:
-        """Let the tables that got an answer play on, always in the same order."""
+        """Advance the tables that got an answer, always in the same order."""
         touched, self._touched = sorted(self._touched), set()
         for index in touched:
             self._slots[index].play_on()
@@ -232,7 +232,7 @@ class TableVector:
             self._to_begin.add(slot.index)
 
     def drain(self) -> list[StepRecord]:
-        """Return the answers whose reward is complete, in the order of tables, and forget them."""
+        """Return and remove the answers whose reward is complete, in the order of tables."""
         found: list[StepRecord] = []
         for slot in self._slots:
             if slot.steps:
@@ -241,7 +241,7 @@ class TableVector:
         return found
 
     def drain_episodes(self) -> list[EpisodeRecord]:
-        """Return the games that have ended, in the order of tables and episodes, and forget them."""
+        """Return and remove the games that have ended, in the order of tables and episodes."""
         found, self._episodes = self._episodes, []
         found.sort(key=lambda record: (record.table, record.episode))
         return found
@@ -263,11 +263,11 @@ class TableVector:
         return to_bytes(slot.state())
 
     def restore(self, table: int, snapshot: bytes) -> None:
-        """Bring a saved game back, at this or another table; its open questions get new ids.
+        """Restore a saved game, at this or another table; its open requests get new ids.
 
         Raises:
             ConfigError: The bytes are no snapshot, or one of another game or seating; nothing has changed then.
-            PlayerError: A player cannot take up what it remembered; there is no game at the table then.
+            PlayerError: A player cannot restore its memory; there is then no game at the table.
         """
         slot = self._slot(table)
         before = None if slot.episode < 0 else slot.state()

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class SeatView:
-    """What one seat may know: nothing here depends on a line that was addressed to others, and nothing can be set.
+    """What one seat may know, read-only: nothing here depends on lines addressed to others.
 
     Args:
         table: The table at which the seat is.
@@ -22,7 +22,7 @@ class SeatView:
         self._table, self._seat, self._name = table, seat, table.game.seats[seat]
         self._lines: list[str] = []
         self._seen = 0
-        """How much of the table's log has been looked through for :attr:`lines`; done when somebody asks."""
+        """How much of the table's log has been read for :attr:`lines`, lazily."""
         self._read_up_to = 0
         """How long the table's log was at the seat's last answer."""
         self._retry = 0
@@ -55,12 +55,12 @@ class SeatView:
 
     @property
     def why_again(self) -> str:
-        """What was wrong with the last of them; empty if nothing was."""
+        """Error message of the last of them; empty if there is none."""
         return self._why_again
 
     @property
     def lines(self) -> list[str]:
-        """Every line that the seat has been told in this game; a list of the caller's own."""
+        """Every line that the seat has been told in this game; a new list."""
         if self._seen < len(self._table.log):
             self._lines += self._told(self._seen)
             self._seen = len(self._table.log)
@@ -73,7 +73,7 @@ class SeatView:
 
     @property
     def is_asked(self) -> bool:
-        """Whether the seat is to answer now."""
+        """Whether the seat has to answer now."""
         return self._seat in self._table.pending
 
     @property
@@ -108,7 +108,7 @@ class SeatView:
 
     @property
     def observation(self) -> str:
-        """The lines since the seat's last answer, what was wrong with that answer, and the question to it."""
+        """The lines since the seat's last answer, the error in that answer, and the question."""
         parts = self.new_lines
         if self._why_again:
             parts = [*parts, self._why_again]

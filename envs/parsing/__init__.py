@@ -1,1 +1,1 @@
-"""Reading of what a model wrote: calls, JSON, marked passages."""
+"""Parsing of model output: calls, JSON, delimited passages."""

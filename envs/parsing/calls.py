@@ -1,4 +1,4 @@
-"""How agents write calls of tools in a text, and how foreign text is shown to them.
+"""How agents write tool calls in a text, and how untrusted text is shown to them.
 
 Two forms: ``tags`` (``<search>words</search>``, thoughts before it) and ``json`` (``{"tool": ..., "query": "words"}``).
 Each environment has a :class:`Calls` that says which tools there are.
@@ -28,8 +28,8 @@ class Call(NamedTuple):
 
     Args:
         tool: Which tool it calls, empty where the text is no call.
-        content: What it tells the tool.
-        problem: Why it is no call.
+        content: The argument of the call.
+        problem: Why it is not a call.
     """
 
     tool: str
@@ -42,7 +42,7 @@ class Calls:
 
     Args:
         fields: Tool -> name of its one argument in JSON.
-        wanted: Form -> what to write, in words.
+        wanted: Form -> description of the syntax.
 
     >>> calls = Calls({"search": "query"}, {"tags": "write <search>words</search>", "json": ""})
     >>> calls.read("<think>who?</think><search> red wine </search>", "tags").content

@@ -1,4 +1,4 @@
-"""JSON in what a model wrote: the first object in a text that may hold anything."""
+"""JSON in model output: the first object in an arbitrary text."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 MOST_TRIES = 256
-"""Beginnings that are tried: a text of nothing but nested beginnings would take seconds otherwise."""
+"""Maximum number of starting braces to try; otherwise a text of nested braces would take seconds."""
 MOST_READINGS = 8
-"""How often a text may be read in all, where every beginning is broken only far behind it."""
+"""Limit on repeated reading, where every start fails only much later in the text."""
 _DECODER = json.JSONDecoder()
 
 

@@ -1,4 +1,4 @@
-"""Delimited parts of a text, found in time linear in its length, whatever a model repeats.
+"""Delimited parts of a text, found in linear time for any model output.
 
 A regular expression with a lazy middle (``<tag>(.*?)</tag>``) looks from every opening to the end of the text again:
 100 kB of openings that nothing closes took it most of a minute. These look once.

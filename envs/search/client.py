@@ -1,7 +1,8 @@
 """Searching on a server: Search-R1's protocol, ``POST /retrieve``.
 
-A server that does not answer is tried again a few times. If it stays away or talks nonsense, the search raises, so that
-the episode counts as faulted: the agent has done nothing wrong, and must not learn from searches that found nothing.
+A server that does not answer is retried a few times. If it stays unavailable or sends invalid answers, the search
+raises, so that the episode counts as faulted: the agent is not at fault, and must not learn from searches that found
+nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class SearchClient(Retriever):
 
     @property
     def version(self) -> str:
-        """What the server says of its corpus."""
+        """The server's version of its corpus."""
         return str(self._call("GET", "/health", None).get("version", ""))
 
     def search(self, queries: Sequence[str], top_k: int) -> list[list[Hit]]:
@@ -113,7 +114,7 @@ class SearchClient(Retriever):
 
 
 def connect(url: str) -> Retriever:
-    """Return what searches at an address: Search-R1's protocol, or Qdrant's with ``qdrant+`` before the address.
+    """Return a client for an address: Search-R1's protocol, or Qdrant's with the prefix ``qdrant+``.
 
     Raises:
         ConfigError: It is no address.
@@ -124,7 +125,7 @@ def connect(url: str) -> Retriever:
     """
     if not url.startswith("qdrant+"):
         return SearchClient(url)
-    from turngym.envs.search.engines.qdrant import QdrantRetriever  # only those who want it need what it imports
+    from turngym.envs.search.engines.qdrant import QdrantRetriever  # imported lazily: its dependencies are optional
 
     return QdrantRetriever(url.removeprefix("qdrant+"))
 

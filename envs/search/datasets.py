@@ -4,10 +4,10 @@ A folder holds a set as JSON lines: ``NAME.train.jsonl``, ``NAME.dev.jsonl``, ``
 line has ``id``, ``question`` and ``answers``; where known ``supporting_ids`` (passages that hold the answer),
 ``decomposition`` (sub-questions, ``#1`` standing for the first answer), else ``evidence_triples`` or
 ``supporting_titles``, and ``choices`` with ``answer_letter``.
-Passages lie beside them in ``corpus_NAME.jsonl``; which of them a set searches is an option.
+Passages are in ``corpus_NAME.jsonl`` in the same folder; an option selects the corpus.
 
-With ``hf:`` before it, a name is that of a data set that Hugging Face's ``datasets`` reads (:mod:`.hub`), with the same
-columns. Answers may also stand in ``golden_answers`` or ``answer``: a text, a list, SQuAD's or TriviaQA's form.
+A name with the prefix ``hf:`` is a data set for Hugging Face's ``datasets`` (:mod:`.hub`), with the same columns.
+Answers may also stand in ``golden_answers`` or ``answer``: a text, a list, SQuAD's or TriviaQA's form.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _questions(rows: Iterable[Mapping[str, Any]], place: str) -> tuple[Question,
 
 
 def _answers(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the accepted answers, in whichever of the usual forms they stand."""
+    """Return the accepted answers, in any of the usual forms."""
     known = [raw[key] for key in ("answers", "golden_answers", "answer") if raw.get(key) is not None]
     if not known:
         raise KeyError("answers")
@@ -81,7 +81,7 @@ def _choices(raw: Any) -> tuple[str, ...]:
 
 
 def _looked_up(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what to search for where no sub-questions are known: things with what is asked of them, or titles."""
+    """Return search queries where no sub-questions are known: entities with relations, or titles."""
     triples = [f"{thing} {relation}" for thing, relation, _ in raw.get("evidence_triples") or ()]
     return tuple(dict.fromkeys(triples or map(str, raw.get("supporting_titles") or ())))
 

@@ -36,14 +36,14 @@ _LONGEST = 1000
 class SearchQA(SetEnv[Question]):
     """A question, a corpus and a few turns to find the answer.
 
-    The episode terminates with an answer, right or wrong, and is truncated at ``max_turns``; in the last turn a search
-    finds nothing. The reward of an answer is exact match or F1; success is an exact match after SQuAD's normalisation
+    The episode terminates with an answer, right or wrong, and is truncated at ``max_turns``; a search in the last turn
+    returns nothing. The reward of an answer is exact match or F1; success is an exact match after SQuAD's normalisation
     (for multiple choice: the right letter or the text of the right option). The score is the F1.
 
     Args:
         dataset: ``"procedural"``, the name of a set in ``folder``, or what Hugging Face's ``datasets`` reads: ``hf:``
             and a folder or a name of the hub, as in ``hf:hotpotqa/hotpot_qa#distractor``.
-        folder: Where sets and corpora lie (see :mod:`turngym.envs.search.datasets`).
+        folder: Folder of sets and corpora (see :mod:`turngym.envs.search.datasets`).
         corpus: Which corpus of the folder is searched, or ``hf:`` and a data set of passages.
         kind: Kind of procedural questions, such as ``"2 hops"``, or ``"mixed"``.
         size: Things in the generated world, 100 to 20,000; as many documents.
@@ -59,7 +59,7 @@ class SearchQA(SetEnv[Question]):
         step_reward: Weight of information gain less redundancy of each search (StepSearch: 0.6); 0 for none.
         efficiency: Whether a right answer is worth less after more searches (OTC).
         max_turns: Turns after which the episode is truncated.
-        split: Share of the questions to draw from; a set has its own files.
+        split: Share of the questions to sample from; a set has its own files.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 
@@ -179,7 +179,7 @@ class SearchQA(SetEnv[Question]):
 
     @property
     def _pays_steps(self) -> bool:
-        """Whether searches are rewarded: never where nobody knows which passages hold the answer (StepSearch)."""
+        """Whether searches are rewarded: not where the passages with the answer are unknown (StepSearch)."""
         return bool(self._options[4] and self._question.gold)
 
     def _warning(self) -> str:
@@ -198,7 +198,7 @@ class SearchQA(SetEnv[Question]):
         return worth * tool_efficiency(len(self._searches), self.max_turns - 1) if is_efficient else worth
 
     def progress(self) -> float:
-        return float(self._success == 1)  # nobody knows how far the way still is
+        return float(self._success == 1)  # the remaining distance is unknown
 
     def score(self) -> float:
         if self._answer is None:

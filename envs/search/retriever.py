@@ -57,7 +57,7 @@ class LocalRetriever(Retriever):
 
     Args:
         documents: The corpus.
-        argument: What stands after the colon of the engine's name.
+        argument: The part of the engine's name after the colon.
     """
 
     argument: ClassVar[str] = ""
@@ -92,7 +92,7 @@ def make_retriever(documents: Sequence[Document], engine: str = "auto") -> Local
     Args:
         documents: The corpus.
         engine: ``"tantivy"``, ``"bm25s"``, ``"fts5"``, or ``"auto"`` for the first of them that is installed;
-            ``"dense"`` (MiniLM) or ``"hybrid"`` (both fused), with a model of one's own as in ``"hybrid:FOLDER"``;
+            ``"dense"`` (MiniLM) or ``"hybrid"`` (both fused), optionally with a local model, as in ``"hybrid:FOLDER"``;
             ``"qdrant:URL"`` for a database of vectors.
 
     Raises:

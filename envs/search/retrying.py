@@ -1,4 +1,4 @@
-"""Requests to search servers, sent again where they fail."""
+"""Requests to search servers, with retries."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class SearchUnavailable(TurngymError, RuntimeError):
 
 
 def tried(once: Callable[[], T], retries: int, url: str, passing: tuple[type[Exception], ...]) -> T:
-    """Return what a request returns, sent again after a while where it fails.
+    """Return the result of a request, retrying with delays.
 
     Args:
         once: Sends it.
         retries: How often it is sent again.
-        url: Whom it is sent to, for the message.
-        passing: Errors that may pass.
+        url: Its address, for the message.
+        passing: Transient errors.
 
     Raises:
-        SearchUnavailable: Every try failed.
+        SearchUnavailable: Every attempt failed.
     """
     problem = ""
     for attempt in range(retries + 1):

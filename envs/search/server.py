@@ -80,7 +80,7 @@ class SearchServer(ThreadingHTTPServer):
         return f"http://{self.server_address[0]!s}:{self.server_address[1]}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own, or refuse it where there are as many as there may be."""
+        """Serve a connection in a thread of its own, or reject it at the connection limit."""
         if not self._places.acquire(blocking=False):
             request.settimeout(1.0)
             with contextlib.suppress(OSError):
@@ -101,7 +101,7 @@ class SearchServer(ThreadingHTTPServer):
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Let a client go that has closed its connection or takes too long; anything else is a fault to be seen."""
+        """Ignore clients that have closed their connection or take too long; report anything else."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -147,7 +147,7 @@ def _as_json(hit: Hit, has_score: bool) -> dict[str, Any]:
 
 
 class _Until(io.RawIOBase):
-    """What a socket receives until some time; a client that sends byte by byte cannot draw it out."""
+    """Reads from a socket until a deadline, even if a client sends byte by byte."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection, self.end = connection, 0.0

@@ -1,4 +1,4 @@
-"""A generated world of people, places, works and events, told in documents: nobody can know it without reading."""
+"""A generated world of people, places, works and events, described in documents: it cannot be known in advance."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class World:
-    """Things by name, and the documents that tell their facts, one for each thing.
+    """Things by name, and the documents with their facts, one for each thing.
 
     Args:
         seed: Which world.
@@ -85,7 +85,7 @@ def _places(seed: int, size: int) -> Mapping[str, int]:
 
 @lru_cache(maxsize=8)
 def make_world(size: int, seed: int) -> World:
-    """Return a world; made once in a process.
+    """Return a world, cached per process.
 
     Args:
         size: Number of things, and so of documents.
@@ -165,7 +165,7 @@ def _give_facts(generator: np.random.Generator, thing: Thing, groups: Mapping[st
 
 
 def _tell(generator: np.random.Generator, thing: Thing) -> str:
-    """Return the text of a document: every fact in a sentence of varied wording, in a varied order."""
+    """Return the text of a document: one sentence per fact, with random wording and order."""
     sentences = []
     for name, fact in thing.facts.items():
         choices = words.RELATIONS[name].sentences

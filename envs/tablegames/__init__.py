@@ -1,4 +1,4 @@
-"""Games between two seats, written from their rules: id -> where it is, its options, one sentence."""
+"""Two-player games: id -> entry point, options, summary."""
 
 from turngym.envs.registration import Spec
 

@@ -199,12 +199,12 @@ class TicTacToe(TwoSeats):
         return {"board": self.board, "earned": list(self._earned), "is_over": self._is_over}
 
     def load(self, state: JSONValue) -> None:
-        """Take over what ``state`` returned."""
+        """Restore what ``state`` returned."""
         self.board, self._earned, self._is_over = state["board"], list(state["earned"]), state["is_over"]
 
 
 class PerfectPlayer(Player):
-    """Never loses, and wins as soon as it can; picks among equally good moves by chance."""
+    """Never loses, and wins as soon as it can; picks randomly among equally good moves."""
 
     name = "minimax"
 

@@ -1,4 +1,4 @@
-"""Native text games, written from their rules."""
+"""Native text games."""
 
 from turngym.envs.registration import Spec
 

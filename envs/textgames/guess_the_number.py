@@ -39,18 +39,17 @@ def guesses(low: int, high: int) -> dict[str, int]:
 class GuessTheNumber(TextEnv[str]):
     """A hidden number, every number of the range equally likely.
 
-    The episode terminates with the right guess, which is the only success, and is truncated at ``max_turns``. A guess
-    of the range that earlier answers have ruled out is legal and a wasted turn. The anchor is the interval that the
-    answers have left.
+    The episode terminates with the correct guess, which is the only success, and is truncated at ``max_turns``. A guess
+    in the range that earlier answers have ruled out is legal, but wastes a turn. The anchor is the remaining interval.
 
     Args:
         low: Smallest possible number, at least 0.
         high: Largest possible number, more than ``low`` and at most 1,000,000.
-        view: ``"answer"`` for higher or lower alone, ``"interval"`` for the interval that is left.
+        view: ``"answer"`` for only higher or lower, ``"interval"`` for the remaining interval.
         step_reward: Reward of every turn.
-        solve_reward: Reward for the right guess.
+        solve_reward: Reward for the correct guess.
         max_turns: Turns after which the episode is truncated, enough for bisection.
-        split: Accepted as everywhere; every split draws from the whole range.
+        split: Accepted for consistency; every split samples from the whole range.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 

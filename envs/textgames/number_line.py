@@ -1,4 +1,4 @@
-"""Number Line: walk along the whole numbers, one step up or down a turn, from where you stand to a target."""
+"""Number Line: walk along the integers, one step up or down per turn, to a target."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ class NumberLine(PictureEnv):
     """A start and another number as the target, every such pair equally likely.
 
     The episode terminates at the target, which is the only success, and is truncated at ``max_turns``. A step off the
-    line is answered with the same position: it is a wasted turn, and no legal action.
+    line is not legal; it wastes a turn and leaves the position unchanged.
 
     Args:
         highest: Last number of the line, which begins at 0; 1 to 1,000.
         step_reward: Reward of every turn.
-        away_reward: Added in a turn that leaves you farther from the target, or where you were.
+        away_reward: Added in a turn that does not bring the player closer to the target.
         solve_reward: Reward for reaching the target.
         max_turns: Turns after which the episode is truncated, at least ``highest``.
-        split: Accepted as everywhere; every split draws from all pairs.
+        split: Accepted for consistency; every split samples from all pairs.
         env_id: Registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         image: Whether the observation is a dict of the text and a picture of the line.

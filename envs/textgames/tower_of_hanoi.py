@@ -1,6 +1,6 @@
-"""Tower of Hanoi: bring a tower of discs to the last of three pegs.
+"""Tower of Hanoi: move a tower of discs to the last of three pegs.
 
-A move takes the top disc of one peg to another peg. A disc never lies on a smaller one. The tower is done when every
+A move takes the top disc of one peg to another. A disc never lies on a smaller one. The tower is done when every
 disc lies on peg C.
 """
 
@@ -115,7 +115,7 @@ class TowerOfHanoi(TextEnv[str]):
     r"""Discs on three pegs, to be brought to the last one.
 
     The episode terminates when all discs lie on peg C, which is the only success, and is truncated at ``max_turns``.
-    A move against the rules changes nothing and is answered with the rule that it breaks.
+    An illegal move changes nothing and is answered with the rule that it breaks.
 
     Args:
         discs: Number of discs, 2 to 8.
@@ -123,8 +123,8 @@ class TowerOfHanoi(TextEnv[str]):
         step_reward: Reward of every turn.
         solve_reward: Reward for the finished tower.
         max_turns: Turns after which the episode is truncated, at least ``2**discs - 1``; None for twice that.
-        split: Accepted as everywhere; every split draws from all placements, because a solution from one placement
-            passes through others.
+        split: Accepted for consistency; every split samples from all placements, because a solution from one passes
+            through others.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 

@@ -1,4 +1,4 @@
-"""Adapters of text worlds that others wrote."""
+"""Adapters for third-party text worlds."""
 
 from turngym.envs.registration import Spec
 

@@ -1,4 +1,4 @@
-"""Java processes that environments share: started late, capped in memory, used again, never left behind."""
+"""Java processes shared by environments: started lazily, capped in memory, reused, always cleaned up."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ class JavaProcess:
 
         self.feature = feature
         self.lock = threading.RLock()
-        """For those whose objects share something in there, and must take turns."""
+        """Lock for objects that share state in the process."""
         self.shared: dict[str, Any] = {}
-        """What those keep here, for the holder of the lock."""
+        """Shared data, for the holder of the lock."""
         command = [find_java(feature), f"-Xmx{heap_megabytes}m", *_OPTIONS, *options]
         command += ["-classpath", os.pathsep.join((find_jar_path(), str(jar)))]
         command += ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]
@@ -133,7 +133,7 @@ class JavaProcess:
         self._end = weakref.finalize(self, _end, self._process, gateways, os.getpid())
         self._gateways = gateways
         self._began: dict[object, float] = {}
-        # What Java prints goes to nowhere, so that nobody has to drain a pipe.
+        # Java's output is discarded, so that no pipe has to be drained.
         self.run(lambda java: java.jvm.java.lang.System.setOut(java.jvm.java.io.PrintStream(os.devnull)))
         self._process.stdout.close()
 
@@ -238,7 +238,7 @@ class JavaObject:
         return self.process.run(lambda java: read(java, getattr(self.entry, method)(*arguments)))
 
     def close(self) -> None:
-        """Let go of the object, and give back the seat in the process."""
+        """Release the object and its place in the process."""
         with contextlib.suppress(JavaGone):
             if self.is_alive():
                 self.process.run(lambda java: java.detach(self.entry))
@@ -300,7 +300,7 @@ def java_pools() -> tuple[EnginePool[JavaProcess], ...]:
 
 
 def close_java() -> None:
-    """End all Java processes of this process; environments that still use one find it gone."""
+    """End all Java processes of this process; environments that still use one get :class:`JavaGone`."""
     pools = java_pools()
     with _guard:
         _pools.clear()

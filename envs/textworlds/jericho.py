@@ -1,7 +1,6 @@
-"""Interactive fiction: any story file of the Z-machine that you have, through jericho (Hausknecht et al. 2020).
+"""Interactive fiction: any Z-machine story file, through jericho (Hausknecht et al. 2020).
 
-Source: arXiv 1909.05398. No story comes with turngym. The interpreter's random numbers are fixed, so a story is one
-task.
+Source: arXiv 1909.05398. turngym includes no story. The interpreter's random numbers are fixed, so a story is one task.
 """
 
 from __future__ import annotations
@@ -48,15 +47,14 @@ class Jericho(TextEnv[str]):
     """A story file in play.
 
     The reward of a turn is the change of the story's points; the score is the points, the progress their share of the
-    maximum. Jericho reads points, victory and end from the memory of the stories that it knows. In others they are read
-    from the texts: what the story answers to ``score``, and the line between asterisks that ends it. The anchor is what
-    looking and the inventory would say. There is no list of legal actions. Commands about the program, such as
-    ``save``, are not passed on.
+    maximum. For stories that it knows, jericho reads points, victory and end from memory. For others they are parsed
+    from the text: the answer to ``score``, and the final line between asterisks. The anchor is the output of ``look``
+    and ``inventory``. Legal actions are not listed. Commands about the program, such as ``save``, are not passed on.
 
     Args:
         story: The story file; empty for the environment variable ``JERICHO_STORY``.
         max_turns: Turns after which the episode is truncated.
-        split: The one story belongs to every split.
+        split: Accepted for consistency; the story belongs to every split.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 

@@ -25,7 +25,7 @@ _RENDER_MODES = ("human", "ansi")
 
 
 class Zoo:
-    """What both views have in common: one table, its spaces, its seeds, its picture.
+    """Base of both views: one table, its spaces, seeds and rendering.
 
     Args:
         game: The rules.
@@ -88,7 +88,7 @@ class Zoo:
 
     @property
     def active_agents(self) -> tuple[str, ...]:
-        """The agents that are asked now, in the order of the game."""
+        """The agents that have to answer now, in the order of the game."""
         return tuple([self.game.seats[seat] for seat in self.table.pending])
 
     def picture(self) -> str | None:
@@ -99,7 +99,7 @@ class Zoo:
         if self.render_mode == "ansi":
             return "\n".join(lines)
         for line in lines[self._printed :]:
-            print(line.encode("utf8", "backslashreplace").decode())  # a seat may write what no terminal can show
+            print(line.encode("utf8", "backslashreplace").decode())  # the terminal may not be able to encode it
         self._printed = len(lines)
         return None
 
@@ -130,7 +130,7 @@ class Zoo:
 
         Args:
             snapshot: The bytes.
-            more: Names of the tables of rewards that it must hold too.
+            more: Names of further reward tables that it must contain.
 
         Raises:
             ConfigError: The bytes are no snapshot, or one of another game or other options.

@@ -46,7 +46,7 @@ def find_model(folder: str) -> Path:
 
 
 class Encoder:
-    """Turns texts into vectors of length 1; calls of several threads at once are worked off in batches.
+    """Turns texts into vectors of length 1; concurrent calls are batched.
 
     The vector of a text is the mean of its tokens' last hidden states, or the state of the first token where the
     model's own description says so. What else sits around it in a batch may change the last digits.
@@ -99,10 +99,10 @@ class Encoder:
         with self._door:
             self._waiting.append(wish)
         with self._turn:
-            if wish.found is None:  # else somebody who had the turn before has taken it along
+            if wish.found is None:  # else an earlier thread has processed it
                 with self._door:
                     batch, self._waiting = self._waiting, []
-                self._grant(batch if wish in batch else [wish])  # it is not there if that somebody has failed
+                self._grant(batch if wish in batch else [wish])  # missing if that thread failed
         assert wish.found is not None
         return wish.found
 

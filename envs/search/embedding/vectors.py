@@ -1,4 +1,4 @@
-"""The vectors of a corpus, worked out once and kept in the cache: processes on one machine share their memory."""
+"""The vectors of a corpus, computed once and cached: processes on one machine share their memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def corpus_vectors(documents: Sequence[Document], encoder: Encoder) -> Vectors:
 
     Args:
         documents: The corpus.
-        encoder: What makes vectors.
+        encoder: The encoder.
     """
     path = cache_folder("search") / f"{content_hash(documents)}-{encoder.version()}.npy"
     kept = _kept(path, (len(documents), encoder.width))
@@ -39,7 +39,7 @@ def _kept(path: Path, shape: tuple[int, int]) -> Vectors | None:
 
 
 def _keep(path: Path, vectors: Vectors) -> None:
-    """Write the vectors; without a cache they are worked out again the next time."""
+    """Write the vectors; without a cache they are recomputed the next time."""
     content = io.BytesIO()
     np.save(content, vectors, allow_pickle=False)
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Qdrant, a database of vectors: for corpora that outgrow a machine, whose passages lie there and not here."""
+"""Qdrant, a vector database: for corpora that do not fit on one machine."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _COLLECTION = "turngym"
 class QdrantRetriever(Retriever):
     """Searches a collection of a Qdrant server by meaning.
 
-    The key of a guarded server is read from ``QDRANT_API_KEY``. A server that does not answer is tried again a few
-    times; if it stays away, the search raises, so that the episode counts as faulted.
+    The key of a guarded server is read from ``QDRANT_API_KEY``. A server that does not answer is retried a few times;
+    if it stays unavailable, the search raises, so that the episode counts as faulted.
 
     Args:
         address: ``http://HOST:6333/COLLECTION``, with ``?model=FOLDER`` for another model than MiniLM; or ``:memory:``.

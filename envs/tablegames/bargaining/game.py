@@ -1,4 +1,4 @@
-"""Bargaining by alternating offers: two seats divide a pie, and the longer they take the less it is worth to them.
+"""Bargaining by alternating offers: two seats divide a pie that loses value with every round.
 
 The payoffs, the measures and the ranges of the options are those of GLEE (arXiv 2410.05254), where the seats are called
 Alice and Bob: seat 0 proposes in odd rounds and seat 1 in even ones.
@@ -30,16 +30,16 @@ class Bargaining(TwoSeats):
     """Divide a pie by offers and answers; +gain for both at an agreement, nothing without one.
 
     The gain of a seat is its share of the pie times its discount to the power of the rounds gone by, in [0, 1]; it is
-    its reward and its score. The seat with the larger gain has won. Seats are told the last round only if it is the
-    twentieth or an earlier one.
+    its reward and its score. The seat with the larger gain has won. Seats know the last round only if it is the
+    twentieth or earlier.
 
     Args:
-        pie: What is divided, from 1 to a billion.
+        pie: Size of the pie, from 1 to a billion.
         step: Shares are multiples of it, and it divides the pie.
-        max_rounds: Rounds after which there is nothing left, from 1 to 1000.
-        discounts: The values from which each seat's discount is drawn, each in [0, 1].
+        max_rounds: Rounds after which the game ends without an agreement, from 1 to 1000.
+        discounts: The values from which each seat's discount is sampled, each in [0, 1].
         complete_information: Whether a seat knows the other's discount.
-        messages_allowed: Whether a seat may say something with an offer and with an answer.
+        messages_allowed: Whether a seat may send a message with an offer or an answer.
 
     Raises:
         ConfigError: An option is out of its range.
@@ -244,7 +244,7 @@ class Bargaining(TwoSeats):
         }
 
     def load(self, state: JSONValue) -> None:
-        """Take over what ``state`` returned."""
+        """Restore what ``state`` returned."""
         self.discounts = (state["discounts"][0], state["discounts"][1])
         self.round, self._keep, self._agreed = state["round"], state["keep"], state["agreed"]
         self._earned, self._is_over = list(state["earned"]), state["is_over"]

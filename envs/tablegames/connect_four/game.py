@@ -179,13 +179,13 @@ class ConnectFour(TwoSeats):
         return {"moves": list(self.moves), "earned": list(self._earned), "is_over": self._is_over}
 
     def load(self, state: JSONValue) -> None:
-        """Take over what ``state`` returned."""
+        """Restore what ``state`` returned."""
         self._play(state["moves"])
         self._earned, self._is_over = list(state["earned"]), state["is_over"]
 
 
 class SmallConnectFour(ConnectFour):
-    """Connect Four on a board of at most 20 cells, which a perfect player can look through to the end.
+    """Connect Four on a board of at most 20 cells, which a perfect player can search completely.
 
     Args:
         rows: Height, from 2 to 10.
@@ -223,7 +223,7 @@ def seen(anchor: str) -> tuple[Grid, Position]:
 
 
 class MinimaxPlayer(Player):
-    """Looks a fixed number of moves ahead, and picks among equally good columns by chance.
+    """Looks a fixed number of moves ahead, and picks randomly among equally good columns.
 
     Args:
         depth: Moves that it looks ahead, at least 1; the same number takes the same answer on every machine.

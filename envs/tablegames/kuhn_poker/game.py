@@ -188,7 +188,7 @@ class KuhnPoker(TwoSeats):
         }
 
     def load(self, state: JSONValue) -> None:
-        """Take over what ``state`` returned."""
+        """Restore what ``state`` returned."""
         self._deals = [(first, second) for first, second in state["deals"]]
         self._hand, self._history = state["hand"], tuple(state["history"])
         self._showdowns, self._earned = state["showdowns"], list(state["earned"])

@@ -30,7 +30,7 @@ class PolicyPlayer(Player):
         self._random = generator.random
 
     def act(self, view: SeatView) -> str:
-        """Draw an action at the information set."""
+        """Sample an action at the information set."""
         chances = self.policy[view.anchor.partition(";")[0]]
         left = self._random() * sum(chances.values())
         for action, chance in chances.items():
@@ -41,7 +41,7 @@ class PolicyPlayer(Player):
 
 
 class EquilibriumPlayer(PolicyPlayer):
-    """Cannot be exploited: in the mean it wins at least the game's value from anybody.
+    """Cannot be exploited: on average it wins at least the game's value against any opponent.
 
     Args:
         alpha: The probability with which the first seat bets the jack, in [0, 1/3].

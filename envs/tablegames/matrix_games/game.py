@@ -1,4 +1,4 @@
-"""Matrix games played for several rounds: both seats choose at once, with talk before each choice if wanted."""
+"""Repeated matrix games: both seats choose simultaneously, optionally after talking."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _PLAYERS = "turngym.envs.tablegames.matrix_games.players"
 
 
 class MatrixGame(TwoSeats):
-    """A table of payoffs, played for a number of rounds that both seats know.
+    """A payoff matrix, played for a number of rounds that both seats know.
 
-    Rewards are the payoffs of every round, the score is their mean. The seat with the larger sum has won, as
-    tournaments need it; how well a seat or both together did is in the score and in the metrics. The first of the
-    game's players never gets less than the other seat, or plays the equilibrium. The anchor is the list of all choices
-    so far, one's own first, and what was said in this round.
+    Rewards are the payoffs of every round, the score is their mean. The seat with the larger sum has won, for
+    tournaments; the score and the metrics measure how well a seat or both together did. The game's reference player
+    never gets less than the other seat, or plays the equilibrium. The anchor is the list of all choices so far, the
+    seat's own first, and what was said in this round.
 
     Args:
         rounds: Rounds of a game, from 1 to 1000.
-        talk: How often both seats say something to each other before each choice, from 0 to 10.
+        talk: Number of messages that each seat sends before each choice, from 0 to 10.
 
     Raises:
         ConfigError: An option is out of its range.
@@ -117,7 +117,7 @@ class MatrixGame(TwoSeats):
         return SILENT if self.phase() == "talk" else self.actions[0]
 
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
-        """Let both hear what was said, or pay for both choices."""
+        """Deliver both messages, or pay for both choices."""
         if self.phase() == "talk":
             said = actions[0].removeprefix(_SAY), actions[1].removeprefix(_SAY)
             self._said.append((actions[0], actions[1]))
@@ -138,7 +138,7 @@ class MatrixGame(TwoSeats):
         return float(paid[0]), float(paid[1])
 
     def anchor(self, seat: int) -> str:
-        """Return all choices, one's own first, and what was said in this round."""
+        """Return all choices, the seat's own first, and what was said in this round."""
         pairs = [f"{pair[seat]}/{pair[1 - seat]}" for pair in self.history]
         lines = [f"you are {self.seats[seat]}: {' '.join(pairs) or 'no choices'}"]
         lines += [f"you {pair[seat]}; other {pair[1 - seat]}" for pair in self._said]
@@ -171,7 +171,7 @@ class MatrixGame(TwoSeats):
         }
 
     def load(self, state: JSONValue) -> None:
-        """Take over what ``state`` returned."""
+        """Restore what ``state`` returned."""
         self.history = [(one, other) for one, other in state["history"]]
         self._said = [(one, other) for one, other in state["said"]]
         self._earned, self._is_over = list(state["earned"]), state["is_over"]
@@ -204,7 +204,7 @@ class StagHunt(MatrixGame):
 
 
 class Chicken(MatrixGame):
-    """Who goes straight alone gets most; if both do, both get least."""
+    """Going straight alone pays most; if both do, both get least."""
 
     name = "chicken"
     payoffs = matrix_rules.CHICKEN

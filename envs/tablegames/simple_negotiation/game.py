@@ -1,7 +1,7 @@
 """Simple negotiation: two seats trade goods that are not worth the same to both.
 
-The rules are those of SPIRAL's game (arXiv 2506.24119) and of TextArena's, with three decisions of our own: a turn
-holds one action, an offer lapses unless it is accepted at once, and nobody learns what the other has or values.
+The rules are those of SPIRAL's game (arXiv 2506.24119) and of TextArena's, with three differences: a turn has one
+action, an offer lapses unless it is accepted immediately, and no seat sees the other's goods or values.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _SMALL = 3
 
 
 class SimpleNegotiation(TwoSeats):
-    """Trade goods by offers; who has gained more in the worth of its goods has won.
+    """Trade goods by offers; the seat whose goods have gained more in value has won.
 
-    The score of a seat is its gain relative to the worth of its first goods, so that refusing every trade is safe but
-    no success. ``legal_actions`` lists offers of one good for another of up to three each; all others are legal too.
+    The score of a seat is its gain relative to the value of its initial goods, so refusing every trade is safe but is
+    not a success. ``legal_actions`` lists offers of one good for another of up to three each; all others are legal too.
 
     Args:
-        goods: ``"two"`` for wood and gold with SPIRAL's values, ``"five"`` for TextArena's goods with drawn values.
+        goods: ``"two"`` for wood and gold with SPIRAL's values, ``"five"`` for TextArena's goods with random values.
         turns: Turns of both seats together, from 1 to 200.
-        talk: Whether what a seat writes beside its action is read by the other.
+        talk: Whether the other seat reads what a seat writes besides its action.
         reward: ``"win"`` pays +1 and -1 at the end, 0 for a draw; ``"gain"`` pays the score.
 
     Raises:
@@ -263,7 +263,7 @@ class SimpleNegotiation(TwoSeats):
         }
 
     def load(self, state: JSONValue) -> None:
-        """Take over what ``state`` returned."""
+        """Restore what ``state`` returned."""
         self.first = tuple(tuple(row) for row in state["first"])
         self.values = tuple(tuple(row) for row in state["values"])
         self._traded, self._shown = list(state["traded"]), [list(row) for row in state["shown"]]

@@ -1,7 +1,7 @@
-"""What all bandits share: arms with names, a horizon, rewards that are fixed at the reset, regret as the score.
+"""Base of all bandits: arms with names, a horizon, rewards that are fixed at the reset, regret as the score.
 
 Regret is expected regret: the sum over the pulls of the best arm's mean less the pulled arm's mean. The rewards of
-every turn and arm follow from a key that is drawn at the reset, so all members of a group meet the same rewards.
+every turn and arm are derived from a key sampled at the reset, so all members of a group get the same rewards.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Bandit(TextEnv[str]):
         horizon: Pulls of an episode; the episode terminates after the last one.
         view: ``"history"`` shows each reward, ``"summary"`` also a table of counts and means, ``"guide"`` also the
             bonus and the value that UCB gives each arm.
-        on_invalid: What follows on an action that names no arm: ``"ask_again"`` pulls nothing, ``"replace"`` pulls a
-            random arm in its place, drawn at the reset. Either way the action is invalid.
+        on_invalid: Handling of an action that names no arm: ``"ask_again"`` pulls nothing, ``"replace"`` pulls a random
+            arm, sampled at the reset. Either way the action is invalid.
         expert: The reference player of ``expert_action``.
         players: The reference players that there are.
         success_share: The episode is a success if its regret is at most this share of what random play expects.

@@ -1,8 +1,8 @@
-"""A contextual bandit: recommend a book to each reader who comes, and learn from the ratings which book suits whom.
+"""A contextual bandit: recommend a book to each reader, and learn from the ratings which books suit which readers.
 
-Readers, books and ratings are described in :mod:`turngym.envs.textgames.bandit.readers`. It stands in for the film
-recommendations of BanditBench (Nie et al. 2024, arXiv 2410.06238), with 10 arms and 200 pulls or 30 arms and 1,000,
-and needs no data set.
+Readers, books and ratings are described in :mod:`turngym.envs.textgames.bandit.readers`. It replaces the film
+recommendations of BanditBench (Nie et al. 2024, arXiv 2410.06238), with 10 arms and 200 pulls or 30 arms and 1,000
+pulls, and needs no data set.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class ContextualBandit(Bandit):
     """A new reader every turn; which book is best depends on the reader.
 
     Terminates, succeeds and is scored like :class:`turngym.envs.textgames.bandit.BernoulliBandit`; the best book of a
-    turn is the best for its reader. Readers of one split never come in another. Titles say nothing of a book: the
-    themes are drawn from the seed. The anchor holds the books, the reader and what is known, the ratings as a hash.
+    turn is the best for its reader. The splits have different readers. Titles carry no information: the themes are
+    sampled from the seed. The anchor holds the books, the reader and what is known, with the ratings as a hash.
 
     Args:
         arms: How many books there are, 2 to 30.
@@ -53,12 +53,12 @@ class ContextualBandit(Bandit):
         horizon: Readers of an episode, at least ``arms``.
         view: ``"history"`` shows each rating, ``"summary"`` also a table of counts and means, ``"guide"`` also the
             estimate for the reader and the bonus that LinUCB gives each book.
-        on_invalid: What follows on an action that names no book: ``"ask_again"`` or ``"replace"``.
+        on_invalid: Handling of an action that names no book: ``"ask_again"`` or ``"replace"``.
         expert: Reference player of ``expert_action``: ``"ucb"`` for LinUCB, ``"greedy"`` for LinUCB without bonus.
         success_share: Largest share of the regret of random play that is a success, 0 to 1.
         max_turns: Turns after which the episode is truncated; None for twice the horizon, or the horizon if
             invalid actions are replaced.
-        split: Share of the instances, and of the readers, to draw from.
+        split: Share of the instances, and of the readers, to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 

@@ -1,8 +1,8 @@
 """Multi-armed bandits: choose among arms whose rewards you learn only by choosing them.
 
 Bernoulli: one arm pays 1 with probability 1/2 + gap/2, the others with 1/2 - gap/2, else 0. Gaussian: the means of the
-arms are drawn from a normal distribution around 0, and the rewards from one around the mean. Which arm is which is
-drawn from the seed. The settings of BanditBench (Nie et al. 2024, arXiv 2410.06238) are 5 arms, gap 0.5 and 300 pulls
+arms are drawn from a normal distribution around 0, and the rewards from one around the mean. The order of the arms is
+sampled from the seed. The settings of BanditBench (Nie et al. 2024, arXiv 2410.06238) are 5 arms, gap 0.5 and 300 pulls
 ("easy"), and 20 arms, gap 0.2 and 1,000 pulls ("hard"); the Gaussian ones have a spread of 1 and 3.
 """
 
@@ -125,10 +125,9 @@ class BernoulliBandit(ArmedBandit):
 
     The episode terminates after ``horizon`` pulls. It is a success if the expected regret is at most
     ``success_share`` of what uniform random play expects. The score is 1 less regret over the regret that random play
-    expects after as many pulls: 1 for the best arm throughout, 0 for random play, below 0 for worse; the regret itself
-    is the property ``regret``, what was pulled ``pulls`` and ``rewards``, and
-    :mod:`turngym.envs.textgames.bandit.metrics` measures the rest. The anchor is the count and the mean of each arm.
-    Progress is unknown until the end.
+    expects after as many pulls: 1 for the best arm throughout, 0 for random play, below 0 for worse; the properties
+    ``regret``, ``pulls`` and ``rewards`` hold the details, and :mod:`turngym.envs.textgames.bandit.metrics` has further
+    measures. The anchor is the count and the mean of each arm. Progress is unknown until the end.
 
     Args:
         arms: How many arms there are, 2 to 20.
@@ -137,8 +136,8 @@ class BernoulliBandit(ArmedBandit):
         scenario: What the arms are: ``"buttons"``, ``"adverts"``, ``"videos"`` or ``"clothes"``.
         view: ``"history"`` shows each reward, ``"summary"`` also a table of counts and means, ``"guide"`` also the
             bonus and the value that UCB gives each arm.
-        on_invalid: What follows on an action that names no arm: ``"ask_again"`` pulls nothing, ``"replace"`` pulls a
-            random arm in its place, drawn at the reset, as BanditBench does. Either way the action is invalid.
+        on_invalid: Handling of an action that names no arm: ``"ask_again"`` pulls nothing, ``"replace"`` pulls a random
+            arm, sampled at the reset, as BanditBench does. Either way the action is invalid.
         expert: Reference player of ``expert_action``: ``"ucb"``, ``"thompson"`` or ``"greedy"``.
         success_share: Largest share of the regret of random play that is a success, 0 to 1.
         max_turns: Turns after which the episode is truncated; None for twice the horizon, or the horizon if

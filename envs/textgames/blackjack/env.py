@@ -52,21 +52,21 @@ class Blackjack(PictureEnv):
     """One game against the dealer.
 
     The episode terminates when the player stands or exceeds 21, and is truncated at ``max_turns``. Success is a win.
-    Deals are drawn so that some number of hits wins, unless ``winnable`` is off; the best play does not find it always,
-    because it knows neither the dealer's hidden card nor the coming ones. Dealing only such games changes the chances
-    of all plays by the same factor, so the play that wins most often is the same as with all games. Deals that no play
-    can tell apart are one instance. Progress is unknown until the end.
+    Deals are sampled so that some number of hits wins, unless ``winnable`` is off; optimal play does not always find
+    it, because it knows neither the dealer's hidden card nor the next ones. Dealing only such games changes the winning
+    probabilities of all strategies by the same factor, so the optimal strategy is unchanged. Deals that no strategy can
+    distinguish are one instance. Progress is unknown until the end.
 
     Args:
-        deck: ``"endless"`` if every card is drawn from a full deck, ``"single"`` for one deck of 52 cards.
-        winnable: Whether only games are dealt that some play wins.
+        deck: ``"endless"`` if every card is sampled from a full deck, ``"single"`` for one deck of 52 cards.
+        winnable: Whether only winnable games are dealt.
         step_reward: Reward of every turn.
         win_reward: Reward for a win.
-        natural_reward: Reward for a win with a natural, in place of ``win_reward``.
+        natural_reward: Reward for a win with a natural, instead of ``win_reward``.
         draw_reward: Reward for a draw.
         loss_reward: Reward for a loss.
         max_turns: Turns after which the episode is truncated.
-        split: Share of the deals to draw from.
+        split: Share of the deals to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         image: Whether the observation is a dict of the text and a picture of the cards.

@@ -1,4 +1,4 @@
-"""Points: build a formula of the cards that are dealt, each used once, whose value is the target.
+"""Points: build a formula from the dealt cards, each used once, whose value is the target.
 
 With two cards, the target 12 and only + and * this is EZ Points; with four cards and the target 24, the 24 game. The
 formula is built token by token, or given as a whole. Formulas are read and evaluated in
@@ -53,9 +53,9 @@ class EZPoints(PictureEnv):
     number that is not in the hand, is invalid and changes nothing. The episode terminates with ``=``: success if the
     formula has the value of the target. At most ``cards - 1`` brackets may be opened.
 
-    With ``entry="formula"`` an action is a whole formula. The episode terminates with a right one; a wrong one is
-    answered with its value. In both modes the episode is truncated at ``max_turns``. Progress is the share of the
-    cards that have been used, with the ``=`` counted as one more, and 1 only for a success.
+    With ``entry="formula"`` an action is a whole formula. The episode terminates with a correct one; a wrong one is
+    answered with its value. In both modes the episode is truncated at ``max_turns``. Progress is the share of the cards
+    that have been used, with the ``=`` counted as one more, and 1 only for a success.
 
     Args:
         cards: Cards of a hand, 2 to 4.
@@ -64,9 +64,9 @@ class EZPoints(PictureEnv):
         faces: ``"ten"`` if J, Q and K count 10, ``"rank"`` if they count 11, 12 and 13.
         entry: ``"token"`` or ``"formula"``.
         step_reward: Reward of every turn.
-        solve_reward: Reward for the right formula.
+        solve_reward: Reward for a correct formula.
         max_turns: Turns after which the episode is truncated; by token, at least the length of the longest formula.
-        split: Share of the hands to draw from, if there are four cards; else every split draws from all deals.
+        split: Share of the hands to sample from, if there are four cards; otherwise every split uses all deals.
         env_id: Registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         image: Whether the observation is a dict of the text and a picture of the cards and the formula.

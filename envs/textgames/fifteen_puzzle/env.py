@@ -1,9 +1,9 @@
-"""Fifteen Puzzle: slide the tiles of a square board into order; with three a side it is the eight puzzle.
+"""Fifteen Puzzle: slide the tiles of a square board into order; with three tiles a side it is the eight puzzle.
 
 The rules are in :mod:`turngym.envs.textgames.fifteen_puzzle.rules`, the solver in
 :mod:`turngym.envs.textgames.fifteen_puzzle.solver`. The episode ends when the board is solved. Rewards: ``step_reward``
-(0) every turn, ``nearer_reward`` (0) for every cell that the tiles have come nearer to their places, taken back when
-they move away, and ``solve_reward`` (1) for the solved board.
+(0) every turn, ``nearer_reward`` (0) for every cell that the tiles move closer to their places, subtracted when they
+move away, and ``solve_reward`` (1) for the solved board.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class FifteenPuzzle(PictureEnv):
     """A random board that can be solved within the turn limit.
 
     The episode terminates when the board is solved, which is the only success, and is truncated at ``max_turns``. A
-    move towards which no tile can slide is understood and changes nothing. Progress is the share of the tiles' total
-    distance from their places that has gone since the start.
+    move for which no tile can slide is understood and changes nothing. Progress is the share of the tiles' initial
+    total distance from their places that has been removed.
 
-    The expert takes a shortest way where that is quick to find, always with three tiles a side, else it works row by
-    row, with about 80 moves (at most 130 seen) for four a side and 180 for five.
+    The expert plays a shortest solution where that is quick to find, always with three tiles a side; otherwise it works
+    row by row, with about 80 moves (at most 130 seen) for four a side and 180 for five.
 
     Args:
         size: Tiles along one side, 2 to 5.
@@ -74,7 +74,7 @@ class FifteenPuzzle(PictureEnv):
         nearer_reward: Reward for each cell of distance won; its negative for each cell lost.
         solve_reward: Reward for solving the board.
         max_turns: Turns after which the episode is truncated.
-        split: Share of the boards to draw from.
+        split: Share of the boards to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         image: Whether the observation is a dict of the text and a picture of the board, 32 pixels a tile.

@@ -1,7 +1,7 @@
-"""Frozen Lake: walk over the ice from where you stand to the goal without falling into a hole.
+"""Frozen Lake: walk over the ice to the goal without falling into a hole.
 
-The rules are in :mod:`turngym.envs.textgames.frozen_lake.rules`. The episode ends in a hole or at the goal. The first
-cell, the goal and the holes are random; a way to the goal always exists.
+The rules are in :mod:`turngym.envs.textgames.frozen_lake.rules`. The episode ends in a hole or at the goal. The start,
+the goal and the holes are random; a path to the goal always exists.
 """
 
 from __future__ import annotations
@@ -63,19 +63,19 @@ class FrozenLake(PictureEnv):
     """A random lake whose goal can be reached within the turn limit.
 
     The episode terminates at the goal (success) or in a hole (no success) and is truncated at ``max_turns``. On firm
-    ice the legal actions are the moves that stay on the lake; on slippery ice all four, because a move against the
-    edge still may slip along it.
+    ice the legal actions are the moves that stay on the lake; on slippery ice all four, because a move against the edge
+    may still slip along it.
 
     Args:
         size: Cells along one side, 3 to 10.
-        hole_share: Share of the cells, first cell and goal left out, that are holes, 0 to 0.5.
+        hole_share: Share of holes among the cells other than start and goal, 0 to 0.5.
         slippery: Whether a move may slip to either side.
         view: ``"grid"`` for lines of symbols, ``"coordinates"`` for one line of words and numbers.
         step_reward: Reward of every turn.
         goal_reward: Reward for reaching the goal.
         hole_reward: Reward for falling into a hole.
         max_turns: Turns after which the episode is truncated.
-        split: Share of the lakes to draw from.
+        split: Share of the lakes to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         image: Whether the observation is a dict of the text and a picture of the lake, 16 pixels a cell.

@@ -73,12 +73,12 @@ class Game2048(PictureEnv):
     """A board that starts with two tiles and gets one more each turn.
 
     The episode terminates when a tile of ``target`` is made, which is the only success, or when no move changes the
-    board, and is truncated at ``max_turns``. A move that changes nothing is understood and brings no new tile. The new
-    tiles are fixed by a key drawn at reset: the same moves always meet the same tiles. The score is the sum of the
+    board, and is truncated at ``max_turns``. A move that changes nothing is understood and adds no new tile. The new
+    tiles are fixed by a key sampled at reset: the same moves always give the same tiles. The score is the sum of the
     values of all tiles made by merging. Progress is the exponent of the largest tile over that of the target.
 
-    The keys are not checked one by one: the reference player, which knows nothing of the tiles to come, reaches the
-    targets of the registered ids in at least 95 of 100 episodes.
+    Instances are not checked individually: the reference player, which does not know future tiles, reaches the targets
+    of the registered ids in at least 95 of 100 episodes.
 
     Args:
         size: Cells along one side, 3 to 6.
@@ -88,7 +88,7 @@ class Game2048(PictureEnv):
         target_reward: Reward for making the target.
         stuck_reward: Reward when no move changes the board.
         max_turns: Turns after which the episode is truncated, at least half of ``target``.
-        split: Share of the keys to draw from.
+        split: Share of the keys to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         image: Whether the observation is a dict of the text and a picture of the board, 32 pixels a cell.

@@ -22,21 +22,21 @@ Answer with one letter, or with the whole word."""
 
 
 class Hangman(TextEnv[str]):
-    r"""A hidden word out of the list, every word of the split equally likely.
+    r"""A hidden word from the list, every word of the split equally likely.
 
     The episode terminates when all letters are found or the word is guessed (success), or with the last life (no
-    success), and is truncated at ``max_turns``. Guessing again what was guessed before, and text that is neither a
-    letter nor a word of the right length, is answered and costs a turn but no life. A whole word need not be in the
-    list; the legal actions are the letters alone.
+    success), and is truncated at ``max_turns``. Repeated guesses, and text that is neither a letter nor a word of the
+    right length, are answered and cost a turn but no life. A whole word need not be in the list; the legal actions list
+    only letters.
 
     Args:
-        shortest: Letters of the shortest words, 3 to 10.
-        longest: Letters of the longest words, ``shortest`` to 10.
+        shortest: Minimum length of the words, 3 to 10.
+        longest: Maximum length of the words, ``shortest`` to 10.
         lives: How many wrong guesses end the episode, 1 to 26.
         step_reward: Reward of every turn.
         solve_reward: Reward for finding the word.
         max_turns: Turns after which the episode is truncated.
-        split: Share of the words to draw from; words of 3 letters are too few for splits.
+        split: Share of the words to sample from; words of 3 letters are too few for splits.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 

@@ -45,10 +45,10 @@ _MOST_ROWS = 12
 class Mastermind(PictureEnv):
     r"""A hidden code, every code of the split equally likely.
 
-    The episode terminates with the right code, which is the only success, and is truncated at ``max_turns``. A code
-    that earlier pegs have ruled out is legal and a wasted turn. Text that is no code is answered and costs a turn. The
-    legal actions are listed where there are 100 or fewer. The anchor holds the guesses with their pegs in rising order,
-    so the order of guessing plays no part.
+    The episode terminates with the correct code, which is the only success, and is truncated at ``max_turns``. A code
+    that earlier pegs have ruled out is legal, but wastes a turn. Text that is not a code is answered and costs a turn.
+    The legal actions are listed where there are 100 or fewer. The anchor holds the guesses with their pegs in ascending
+    order, so it does not depend on the order of guessing.
 
     Args:
         length: Digits of the code, 2 to 5.
@@ -56,9 +56,9 @@ class Mastermind(PictureEnv):
         repeats: Whether a digit may occur twice, in the code and in guesses.
         view: ``"row"`` for the pegs of the last guess, ``"board"`` for all guesses.
         step_reward: Reward of every turn.
-        solve_reward: Reward for the right code.
+        solve_reward: Reward for the correct code.
         max_turns: Turns after which the episode is truncated.
-        split: Share of the codes to draw from; with fewer than 500 codes every split draws from all.
+        split: Share of the codes to sample from; with fewer than 500 codes every split uses all.
         env_id: Registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         image: Whether the observation holds a picture of the last guesses, 12 at most.

@@ -1,4 +1,4 @@
-"""Maze: walk from where you stand to the goal, with the whole map in sight or only what is near.
+"""Maze: walk to the goal, seeing the whole map or only the cells nearby.
 
 The mazes come from :mod:`turngym.envs.textgames.maze.rules`. The episode ends at the goal. Rewards: ``step_reward``
 (0) every turn and ``goal_reward`` (1) at the goal.
@@ -51,27 +51,26 @@ class Maze(PictureEnv):
     """A random maze whose goal can be reached within the turn limit.
 
     The episode terminates at the goal, which is the only success, and is truncated at ``max_turns``. A move against a
-    wall is understood and changes nothing; the legal actions are the moves that go somewhere.
+    wall is understood and changes nothing; the legal actions are the moves that are not blocked.
 
-    Where only a part is seen, the goal is hidden until it comes into view. Then the anchor is the map of everything
-    seen so far, progress is half the share of the rooms seen, and from the goal's first sight on one half plus half of
-    how near it is, with unseen doors taken for open. The expert goes to the nearest place next to something unseen.
+    With a partial view, the goal is hidden until it comes into view. The anchor is then the map of everything seen so
+    far. Progress is half the share of the rooms seen; once the goal has been seen, it is one half plus half of its
+    proximity, with unseen doors taken as open. The expert goes to the nearest cell next to an unseen one.
 
     Args:
         size: Cells along one side, outer walls included, odd, 7 to 41.
-        loops: Share of the walls between rooms, beyond those that a maze with one way only needs open, that are open
-            too, 0 to 1.
+        loops: Share of the remaining walls between rooms that are opened beyond a perfect maze, 0 to 1.
         view: ``"map"`` for the whole maze, ``"seen"`` for a map of what has been seen, ``"near"`` for what is near.
         radius: Cells seen in each direction, 1 to 10, unless the view is ``"map"``.
         min_moves: Fewest moves from the first cell to the goal, 1 to ``size``.
         step_reward: Reward of every turn.
         goal_reward: Reward for reaching the goal.
         max_turns: Turns after which the episode is truncated.
-        split: Share of the mazes to draw from.
+        split: Share of the mazes to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
-        image: Whether the observation is a dict of the text and a picture of the map as far as it is known, 16 pixels
-            a cell.
+        image: Whether the observation is a dict of the text and a picture of the known part of the map, 16 pixels a
+            cell.
 
     Raises:
         ConfigError: An option is out of its range.

@@ -1,9 +1,9 @@
 """Minesweeper: open every cell that holds no mine.
 
-The rules and the deductions are in :mod:`turngym.envs.textgames.minesweeper.rules`. A first cell with no mine near it
-is open from the start, and from there the whole board can be opened by deduction, without a guess. The episode ends
-with the last safe cell or with a mine. Rewards: ``step_reward`` (0) every turn, ``open_reward`` (0) times the share of
-the safe cells that the turn opened, ``solve_reward`` (1) for the last safe cell, ``mine_reward`` (0) for a mine.
+The rules and the deductions are in :mod:`turngym.envs.textgames.minesweeper.rules`. A cell with no mine next to it is
+open at the start, and from there the whole board can be opened by deduction, without guessing. The episode ends with
+the last safe cell or with a mine. Rewards: ``step_reward`` (0) every turn, ``open_reward`` (0) times the share of the
+safe cells that the turn opened, ``solve_reward`` (1) for the last safe cell, ``mine_reward`` (0) for a mine.
 """
 
 from __future__ import annotations
@@ -37,13 +37,12 @@ _DRAWS = 10_000
 
 
 class Minesweeper(PictureEnv):
-    """A random board that deduction alone can open, from the first cell that is open at the start.
+    """A random board that can be solved by deduction alone.
 
     The episode terminates when the last safe cell is open, which is the only success, or when a mine is opened, and is
-    truncated at ``max_turns``. To open a cell that is open or carries a flag, or to flag an open cell, is not legal
-    and changes nothing. Progress is the share of the safe cells, those open at the start left out, that are open.
-
-    The expert opens the first cell that its deductions call safe, whatever the flags say.
+    truncated at ``max_turns``. Opening a cell that is open or flagged, or flagging an open cell, is not legal and
+    changes nothing. Progress is the share of open cells among the safe cells that were closed at the start. The expert
+    opens the first cell that it deduces to be safe, ignoring flags.
 
     Args:
         rows: Rows of the board, 5 to 20.
@@ -54,7 +53,7 @@ class Minesweeper(PictureEnv):
         solve_reward: Reward for opening the last safe cell.
         mine_reward: Reward for opening a mine.
         max_turns: Turns after which the episode is truncated, enough to open every safe cell one by one.
-        split: Share of the boards to draw from.
+        split: Share of the boards to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         image: Whether the observation is a dict of the text and a picture of the board, 16 pixels a cell.

@@ -1,8 +1,8 @@
 """Sokoban: push every box in a walled room onto a goal.
 
 The rules are in :mod:`turngym.envs.textgames.sokoban.rules`, the random rooms in
-:mod:`turngym.envs.textgames.sokoban.rooms`. Rewards follow the classical scheme: -0.1 a turn, 1 for a box that comes
-onto a goal, -1 for one that leaves it, 10 for the solved room.
+:mod:`turngym.envs.textgames.sokoban.rooms`. Rewards follow the classical scheme: -0.1 a turn, 1 for a box pushed onto a
+goal, -1 for one pushed off, 10 for the solved room.
 """
 
 from __future__ import annotations
@@ -64,23 +64,23 @@ def _tiles() -> drawing.Picture:
 
 
 class Sokoban(PictureEnv):
-    """A random room of boxes and goals, always solvable within the turn limit.
+    """A random room with boxes and goals, always solvable within the turn limit.
 
-    The episode terminates when every box stands on a goal; that is the only success. It never terminates on a dead
-    end, so an unsolved room is truncated at ``max_turns``. A move against a wall or a blocked box is understood and
-    changes nothing.
+    The episode terminates when every box stands on a goal; that is the only success. Dead ends do not terminate it, so
+    an unsolved room is truncated at ``max_turns``. A move against a wall or a blocked box is understood and changes
+    nothing.
 
     Args:
         size: Cells along one side, outer walls included, 5 to 12.
         boxes: Number of boxes, 1 to 5.
-        min_moves: Fewest moves of the solution that a drawn room has, at least 1.
-        max_moves: Most moves of that solution, at most ``max_turns``; None for half of ``max_turns``.
+        min_moves: Minimum length of a room's solution, at least 1.
+        max_moves: Maximum length of that solution, at most ``max_turns``; None for half of ``max_turns``.
         view: ``"grid"`` for lines of symbols, ``"coordinates"`` for one line of words and numbers.
         step_reward: Reward of every turn.
-        box_reward: Reward for a box that comes onto a goal; its negative for a box that leaves one.
+        box_reward: Reward for pushing a box onto a goal; its negative for pushing one off.
         solve_reward: Reward for solving the room.
         max_turns: Turns after which the episode is truncated.
-        split: Share of the rooms to draw from.
+        split: Share of the rooms to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         image: Whether the observation is a dict of the text and a picture of the room, 16 pixels a cell.

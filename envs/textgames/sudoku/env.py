@@ -1,7 +1,7 @@
 """Sudoku: fill a grid so that every row, every column and every box holds every value once.
 
-The rules and the making of puzzles are in :mod:`turngym.envs.textgames.sudoku.rules`. Every puzzle has one solution and
-can be solved without guessing.
+The rules and the puzzle generator are in :mod:`turngym.envs.textgames.sudoku.rules`. Every puzzle has a unique solution
+and can be solved without guessing.
 """
 
 from __future__ import annotations
@@ -80,23 +80,23 @@ def moves(size: int) -> Moves:
 
 
 class Sudoku(PictureEnv):
-    r"""A random puzzle with one solution, which two simple rules find without guessing.
+    r"""A random puzzle with a unique solution, which two simple rules find without guessing.
 
     The episode terminates when the grid is full (success), and, with ``wrong="keep"``, as soon as no value fits some
     empty cell (no success); it is truncated at ``max_turns``. Legal actions are the values that break no visible rule,
-    also where they are not part of the solution. Nothing is hidden: the clues determine the solution. So progress may
-    count only cells that were filled rightly.
+    even if they are not part of the solution. Nothing is hidden, because the clues determine the solution, so progress
+    counts only correctly filled cells.
 
     Args:
         size: Cells along one side: 4, 6 or 9.
         clues: Filled cells of the puzzle; at least 5, 13, 32 by size. None for 8, 18, 45.
-        wrong: What happens to a value that breaks no visible rule but is not part of the solution: ``"keep"`` puts it
-            in, and nothing can be taken back; ``"refuse"`` answers that it is wrong.
+        wrong: Handling of a value that breaks no visible rule but is not part of the solution: ``"keep"`` enters it,
+            and nothing can be undone; ``"refuse"`` answers that it is wrong.
         step_reward: Reward of every turn.
-        fill_reward: Reward for filling all cells rightly, in equal parts for each of them.
+        fill_reward: Total reward for filling all cells correctly, in equal parts for each of them.
         solve_reward: Reward for the full grid.
         max_turns: Turns after which the episode is truncated, at least one for each empty cell; None for twice that.
-        split: Share of the puzzles to draw from.
+        split: Share of the puzzles to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         image: Whether the observation holds a picture of the grid.

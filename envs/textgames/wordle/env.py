@@ -42,12 +42,12 @@ _MOST_ROWS = 10
 
 
 class Wordle(PictureEnv):
-    r"""A hidden word out of the list, every word of the split equally likely.
+    r"""A hidden word from the list, every word of the split equally likely.
 
-    The episode terminates with the right word, which is the only success, and is truncated at ``max_turns``. A word
-    that earlier marks have ruled out is legal and a wasted turn, unless ``strict``. Text that is no allowed guess is
-    answered and costs a turn. There is no list of legal actions: it would hold the whole list of words. The anchor
-    holds the guesses with their marks in alphabetical order, so the order of guessing plays no part.
+    The episode terminates with the correct word, which is the only success, and is truncated at ``max_turns``. A word
+    that earlier marks have ruled out is legal, but wastes a turn, unless ``strict``. Text that is not an allowed guess
+    is answered and costs a turn. Legal actions are not listed: they would be the whole word list. The anchor holds the
+    guesses with their marks in alphabetical order, so it does not depend on the order of guessing.
 
     Args:
         length: Letters of the word, 3 to 8; with 3 there are too few words for splits.
@@ -55,9 +55,9 @@ class Wordle(PictureEnv):
         strict: Whether a guess that does not fit all marks so far is refused.
         view: ``"row"`` for the marks of the last guess, ``"board"`` for all guesses and the letters known so far.
         step_reward: Reward of every turn.
-        solve_reward: Reward for the right word.
+        solve_reward: Reward for the correct word.
         max_turns: Turns after which the episode is truncated.
-        split: Share of the words to draw from.
+        split: Share of the words to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"``, ``"rgb_array"`` or None.
         image: Whether the observation holds a picture of the last guesses, 10 at most.

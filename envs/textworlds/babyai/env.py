@@ -1,6 +1,6 @@
 """BabyAI (Chevalier-Boisvert et al. 2019, arXiv 1810.08272) in words: missions in rooms that the agent sees in part.
 
-Levels, missions, rules, rewards and the bot are those of the package minigrid; the words are ours.
+Levels, missions, rules, rewards and the bot are those of the package minigrid; the texts are turngym's.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ To go to a thing is to stand right before it, facing it. You have {turns} turns.
 class BabyAI(TextEnv[str]):
     """A mission of one of BabyAI's levels.
 
-    The view is the package's 7 by 7 cells. Success pays what BabyAI pays: 1, less 0.9 times the share of the turn limit
-    that was used. The progress is the share of the mission's parts that have been carried out in their order. The
-    anchor holds the mission, where the agent stands as seen from its start, and every thing where it was last seen.
+    The view is the package's 7 by 7 cells. The reward for success is BabyAI's: 1, less 0.9 times the used share of the
+    turn limit. The progress is the share of the mission's parts that have been carried out in their order. The anchor
+    holds the mission, where the agent stands as seen from its start, and every thing where it was last seen.
 
     Args:
         level: Any of BabyAI's levels in minigrid, such as ``"GoToLocal"``, ``"PutNextLocal"`` or ``"BossLevel"``.
         max_turns: Turns after which the episode is truncated; None for the level's own limit, the highest where it
             differs from mission to mission.
-        split: Share of the missions to draw from.
+        split: Share of the missions to sample from.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 

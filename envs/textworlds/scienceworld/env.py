@@ -1,9 +1,8 @@
 """ScienceWorld (Wang et al. 2022, arXiv 2203.07540): thirty tasks of school science in a simulated house.
 
-The package scienceworld brings the simulator, the variations of each task with their splits, the score, the list of
+The package scienceworld provides the simulator, the variations of each task with their splits, the score, the list of
 valid actions and a gold path. This adapter keeps its rules and numbers: the reward of a turn is the change of the
-package's score in percent, divided by 100. A task that was failed for good has the score -100; some begin with a few
-points.
+package's score in percent, divided by 100. A failed task has the score -100; some tasks begin with a few points.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class ScienceWorld(TextEnv[str]):
 
     Args:
         kind: One of the thirty tasks, as in :data:`~turngym.envs.textworlds.scienceworld.tasks.VARIATIONS`, or
-            ``"mixed"``, which draws among them with equal chances.
+            ``"mixed"``, which samples them uniformly.
         simplifications: What the package makes easier: ``"easy"`` for all that suits the task, as the papers have it,
             or names such as ``"teleportAction,openDoors"``; empty for nothing.
         variations: How many variations of each task the split has, from its first on; 0 for all.
@@ -156,7 +155,7 @@ class ScienceWorld(TextEnv[str]):
         )
 
     def _follow(self, action: str) -> Reply:
-        """Take an action and keep the books; what is not understood changes nothing."""
+        """Take an action and update the records; what is not understood changes nothing."""
         if self._game is None:
             raise JavaGone(f"{self.env_id} was closed in mid-episode: call reset() first.")
         self._reply = self._game.step(action)
