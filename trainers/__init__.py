@@ -1,6 +1,6 @@
 """Turn tables, algorithms, the learner and the training loop.
 
-A training loop of one's own takes ``build`` and ``prepare``; the README shows one.
+Custom training loops use ``build`` and ``prepare``; the README shows one.
 """
 
 from typing import TYPE_CHECKING

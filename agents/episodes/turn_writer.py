@@ -21,7 +21,7 @@ class TurnWriter:
 
     >>> from turngym.agents.trajectory import EpisodeSpec
     >>> writer = TurnWriter(Trajectory(EpisodeSpec(0, seed=7)))
-    >>> writer.decided(Request(0, 0, 0, "a door", {"anchor": "room 1"}, ""), Decision("open"))
+    >>> turn = writer.decided(Request(0, 0, 0, "a door", {"anchor": "room 1"}, ""), Decision("open"))
     >>> writer.earned(1.0, {"action_is_valid": True})
     >>> writer.end("outside", {"success": 1, "score": 1.0}, terminated=True)
     >>> writer.trajectory.turns[0].action, writer.trajectory.reward_sum, writer.trajectory.success

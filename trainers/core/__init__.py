@@ -1,1 +1,1 @@
-"""What algorithms read and say: turn tables, columns, credit, inputs and outputs of losses."""
+"""The data that algorithms exchange: turn tables, columns, credit, inputs and outputs of losses."""

@@ -1,6 +1,6 @@
-"""What an algorithm is: declared needs, a pure credit assignment, a pure loss, and optional parts with quiet defaults.
+"""The algorithm interface: declared needs, pure credit assignment, pure loss, and optional hooks.
 
-The trainer reads what an algorithm declares and never asks which one it is.
+The trainer reads what an algorithm declares and never checks its name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ConfigT = TypeVar("ConfigT")
 
 Normalisation: TypeAlias = Literal["token", "turn", "turn_sum", "trajectory", "trajectory_sum", "nested", "group"]
-"""Over what a loss is averaged.
+"""What a loss is averaged over.
 
 ``token``: every sampled token of the batch weighs the same. ``turn``: every turn weighs the same, its tokens share it.
 ``turn_sum``: token terms are summed inside a turn, then averaged over turns. ``trajectory``: every trajectory weighs
@@ -41,7 +41,7 @@ new episode for each :class:`~turngym.agents.trajectory.Branch`, in that order: 
 
 
 class Need(enum.Enum):
-    """What an algorithm asks the trainer to compute."""
+    """What an algorithm requires the trainer to compute."""
 
     VALUES = "values"
     REFERENCE_LOGPROBS = "reference_logprobs"
@@ -55,13 +55,13 @@ class Need(enum.Enum):
 
 @dataclass(frozen=True)
 class Credit:
-    """The outcome of credit assignment, over sampled tokens in table order.
+    """The result of credit assignment, over sampled tokens in table order.
 
     Args:
         advantages: Advantage of each token.
         returns: Critic's target at each token, nan where the critic is not trained; None without a critic.
-        metrics: Numbers worth logging, such as how many groups had shrunk to one member.
-        columns: Name -> what the loss needs to know of each token beside these: numbers or texts.
+        metrics: Numbers to log, such as how many groups had shrunk to one member.
+        columns: Name -> further numbers or texts of each token that the loss needs.
         state: What ``update_state`` needs once the batch has been trained on.
     """
 
@@ -81,7 +81,7 @@ class LossInputs:
         old_logprobs: The same under the policy that sampled.
         advantages: Advantage of each sampled token, 0 elsewhere.
         action_mask: True on tokens that the policy sampled.
-        turn_ids: Row of the turn table that a sampled token belongs to, -1 elsewhere.
+        turn_ids: Turn that a sampled token belongs to, as its index in the turn table; -1 elsewhere.
         weights: Normalisation -> weight of each token; zero outside of the action mask. Computed once for the batch,
             so that sums over micro-batches do not depend on how the batch was cut.
         entropy: Entropy of the next-token distribution at each sampled token; carries gradients.
@@ -89,7 +89,7 @@ class LossInputs:
         values: Critic before each sampled token; carries gradients.
         old_values: The same at the time of credit assignment.
         returns: Critic's target; nan where the critic is not trained.
-        columns: Those of the credit, in the precision that it gave them; 0, or no text, where nothing was sampled.
+        columns: Those of the credit, in their own precision; 0, or no text, where nothing was sampled.
     """
 
     logprobs: Float[Tensor, "batch token"]
@@ -106,7 +106,7 @@ class LossInputs:
     columns: Mapping[str, TokenColumn] = field(default_factory=dict)
 
     def numbers(self, name: str) -> Tensor:
-        """Return a column of numbers that the credit gave.
+        """Return a column of numbers of the credit.
 
         Raises:
             ConfigError: There is none.
@@ -117,7 +117,7 @@ class LossInputs:
         return column
 
     def texts(self, name: str) -> Texts:
-        """Return a column of texts that the credit gave.
+        """Return a column of texts of the credit.
 
         Raises:
             ConfigError: There is none.
@@ -146,7 +146,7 @@ class LossOutput:
     Args:
         terms: Name -> term; their sum is minimised.
         metrics: Name -> term that is only logged.
-        probes: Name -> term whose gradient is computed apart and handed to ``transform_gradients``.
+        probes: Name -> term whose gradient is computed separately and passed to ``transform_gradients``.
     """
 
     terms: Mapping[str, Term]
@@ -163,7 +163,7 @@ class Gradients(NamedTuple):
 
     Args:
         values: The gradient to apply to each parameter of the policy.
-        metrics: Numbers worth logging about how they came about, logged as ``train/NAME``.
+        metrics: Numbers to log about them, as ``train/NAME``.
     """
 
     values: Sequence[Tensor]
@@ -224,20 +224,20 @@ class Algorithm(ABC, Generic[ConfigT]):
         return False
 
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:
-        """Note how far training is."""
+        """Called at the start of each iteration."""
 
     def observe(self, metrics: Mapping[str, float]) -> None:
-        """Take in the metrics of a finished iteration."""
+        """Called with the metrics of a finished iteration."""
 
     def update_state(self, trajectories: Sequence[Trajectory], credit: Credit) -> None:
-        """Move the state on after the last update with a batch, given its trajectories and their credit."""
+        """Update the state after the last update with a batch, given its trajectories and their credit."""
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint must hold, as a value that JSON can hold."""
+        """Return the state for a checkpoint, as JSON-compatible data."""
         return {}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Bring back what ``state`` returned."""
+        """Restore what ``state`` returned."""
 
     def modules(self) -> Mapping[str, nn.Module]:
         """Return extra networks that are trained and checkpointed with the policy."""
@@ -259,7 +259,7 @@ class Algorithm(ABC, Generic[ConfigT]):
 
 
 def _former_name(credit: Callable[[Any, TurnTable], Credit]) -> Callable[[Any, TurnTable], Credit]:
-    """Return what ``advantages`` is in a class that defines ``credit``, so that ``super().advantages`` finds it."""
+    """Return ``advantages`` for a class that defines ``credit``, so that ``super().advantages`` finds it."""
 
     def advantages(self: Any, table: TurnTable) -> Credit:
         """Assign credit, under the former name of :meth:`Algorithm.credit`."""

@@ -22,11 +22,11 @@ NO_COLUMNS: Mapping[Scope, Mapping[str, TableColumn]] = {"token": {}, "turn": {}
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts laid out like a tensor: equal ones are held once, however many tokens have them.
+    """Texts laid out like a tensor; equal texts are stored once.
 
     Args:
         values: The distinct texts.
-        index: Which of them stands where, -1 where none does.
+        index: Index of the text at each place, -1 for none.
 
     >>> Texts.of(["a", "b", "a"]).at(torch.tensor([True, False, True]))
     ['a', 'a']
@@ -65,7 +65,7 @@ def lay_out(column: Tensor, index: Tensor, fill: float = 0.0) -> Tensor:
     Args:
         column: The numbers; the first dimension is that of the tokens.
         index: Token of each place, -1 where there is none.
-        fill: What stands there.
+        fill: Value of places without a token.
     """
     shape = (*index.shape, *column.shape[1:])
     if not len(column):
@@ -85,7 +85,7 @@ def lay_out_column(column: TokenColumn, index: Tensor, device: torch.device | st
 
 
 def check_token_columns(columns: Mapping[str, TokenColumn], num_tokens: int) -> None:
-    """Refuse columns of a credit that are not over the sampled tokens.
+    """Raise if a column of a credit does not have one entry for each sampled token.
 
     Raises:
         ConfigError: One is not.
@@ -110,7 +110,7 @@ def table_columns(
         num_tokens: Sampled tokens of each turn.
 
     Raises:
-        ConfigError: A name stands for numbers here and for texts there, or for as many numbers as there are no tokens.
+        ConfigError: A column mixes numbers and texts, or has another number of entries than tokens.
     """
     of_turns = [name for name in _names(turns) if not _is_over_tokens(turns, name)]
     of_tokens = [name for name in _names(turns) if _is_over_tokens(turns, name)]
@@ -152,7 +152,7 @@ def _over_tokens(name: str, turns: Sequence[Mapping[str, Any]], num_tokens: Sequ
     return torch.tensor(found, dtype=torch.float64)
 
 
-# What ``collect`` hands on.
+# Counts from ``collect``.
 
 _COLLECTED = "collected/"
 

@@ -1,4 +1,4 @@
-"""Episodes whose next prompt did not fit: what training does with them, and how many there were."""
+"""Handling and counting episodes whose next prompt did not fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def did_not_fit(trajectory: Trajectory) -> bool:
 
 
 def require_turns(trajectories: Sequence[Trajectory]) -> None:
-    """Refuse to go on where no episode had room for its first prompt: no further one would.
+    """Raise if no episode had room for its first prompt, because no later one would.
 
     Raises:
         ConfigError: There are episodes, and in none of them the first prompt fits.
@@ -37,12 +37,12 @@ def kept(trajectories: Sequence[Trajectory], on_context: OnContext) -> list[Traj
 
 
 def masked(table: TurnTable, trajectories: Sequence[Trajectory], on_context: OnContext) -> TurnTable:
-    """Return the table with the episodes marked that stay out of the loss.
+    """Return the table with the episodes that are excluded from the loss marked.
 
     Args:
         table: The table of the trajectories.
         trajectories: What :func:`kept` returned.
-        on_context: What is done with episodes whose next prompt did not fit.
+        on_context: How to handle episodes whose next prompt did not fit.
     """
     if on_context != "mask":
         return table

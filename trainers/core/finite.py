@@ -1,4 +1,4 @@
-"""Guards against numbers that are not finite: each tells what was seen first, and in which episode and turn."""
+"""Guards against non-finite numbers: each reports the first one, with its episode and turn."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from turngym.trainers.core.turn_table import TurnTable
 BadReward: TypeAlias = Literal["stop", "drop"]
 _SHOWN = 200
 _REFUSED = re.compile(r"exception: NotFinite: got (.*), which is not finite$")
-"""The fault of a slot whose environment gave such a reward."""
+"""Matches the fault of a slot whose environment gave such a reward."""
 
 
 def place_of(trajectory: Trajectory, turn: int) -> dict[str, Any]:
-    """Return the facts about a turn that a person needs to look for what went wrong there."""
+    """Return the facts about a turn that help to debug it."""
     record = trajectory.turns[turn]
     return {
         "env": trajectory.env_id,
@@ -39,7 +39,7 @@ def place_of(trajectory: Trajectory, turn: int) -> dict[str, Any]:
 
 
 def place_of_row(kept: Sequence[Trajectory], row: int) -> dict[str, Any]:
-    """Return the facts about a row of the turn table that was made of these trajectories."""
+    """Return the facts about a turn of the turn table of these trajectories."""
     for trajectory in kept:
         if row < len(trajectory.turns):
             return place_of(trajectory, row)
@@ -65,11 +65,11 @@ def _bad_reward(trajectory: Trajectory) -> tuple[int, str] | None:
 
 
 def screen_rewards(trajectories: Sequence[Trajectory], bad_reward: BadReward) -> int:
-    """Look for rewards that are not finite, right after the episodes were played.
+    """Check for non-finite rewards right after the episodes were played.
 
     Args:
-        trajectories: Episodes; those with another fault are passed over.
-        bad_reward: ``drop`` makes an episode with such a reward a faulted one, which enters nothing and is counted.
+        trajectories: Episodes; those with another fault are skipped.
+        bad_reward: ``drop`` marks an episode with such a reward as faulted, so that it is counted but not used.
 
     Returns:
         How many episodes were dropped.
@@ -95,7 +95,7 @@ def screen_rewards(trajectories: Sequence[Trajectory], bad_reward: BadReward) ->
 
 
 def check_advantages(advantages: Tensor, table: TurnTable, kept: Sequence[Trajectory]) -> None:
-    """Refuse advantages that are not finite.
+    """Raise if an advantage is not finite.
 
     Raises:
         DivergenceError: One is not; it names the turn.
@@ -114,7 +114,7 @@ def check_advantages(advantages: Tensor, table: TurnTable, kept: Sequence[Trajec
 
 
 def bad_loss(output: LossOutput, inputs: LossInputs) -> DivergenceError:
-    """Return the error about a loss that is not finite, with the term and the row of the turn that it came from."""
+    """Return the error about a loss that is not finite, with its term and turn."""
     where: dict[str, Any] = {}
     for name, term in output.terms.items():
         weighed = (inputs.weights[term.over] * term.values).detach()
@@ -135,7 +135,7 @@ def bad_loss(output: LossOutput, inputs: LossInputs) -> DivergenceError:
 
 
 def located(error: DivergenceError, kept: Sequence[Trajectory]) -> DivergenceError:
-    """Return the error with the facts about its row of the turn table, where it names one."""
+    """Return the error with the facts about its turn, if it names one."""
     row = error.where.pop("row", None)
     if isinstance(row, int):
         error.where = {**place_of_row(kept, row), **error.where}
@@ -153,7 +153,7 @@ def first_bad(named: Mapping[str, Tensor]) -> str:
 
 
 def check_weights(modules: Mapping[str, nn.Module]) -> None:
-    """Refuse trained weights that are not finite.
+    """Raise if a trained weight is not finite.
 
     Args:
         modules: Name -> network.

@@ -17,7 +17,7 @@ class FlatTurn(NamedTuple):
         position: Place of the turn in its episode.
         trajectory: The episode.
         turn: The turn.
-        first_token: How many tokens were sampled in earlier turns of the batch.
+        first_token: Number of tokens sampled in earlier turns of the batch.
     """
 
     episode: int
@@ -38,7 +38,7 @@ def flatten(trajectories: Sequence[Trajectory]) -> list[FlatTurn]:
 
 
 def check_tokens(turns: Sequence[FlatTurn]) -> None:
-    """Refuse turns whose sampled tokens cannot be trained on.
+    """Raise for turns whose sampled tokens cannot be trained on.
 
     Raises:
         ConfigError: A turn has another number of log-probabilities than of sampled tokens, or tokens and no prompt.

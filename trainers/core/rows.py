@@ -1,7 +1,7 @@
-"""Training rows: token sequences with the positions that are scored, and the batch made of them.
+"""Training sequences: tokens with the positions whose log-probabilities are needed, and the batch made of them.
 
-One rule makes rows: if the next prompt starts with the previous prompt plus completion, the turns share a row; else a
-new row begins. What the loss needs is compact: one column for each scored position, not one for each token.
+If the next prompt starts with the previous prompt plus completion, the turns share a sequence; otherwise a new one
+begins. Loss inputs are compact: one column for each position that is read, not one for each token.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One position of a row whose output is used.
+    """One position of a sequence whose output is used.
 
     Args:
-        position: Index into the row's ids; the network's output there predicts the next token.
+        position: Index into the sequence's ids; the network's output there predicts the next token.
         target: The sampled token that follows; -1 where only the critic reads.
         token: Index of that token among the table's sampled tokens; -1 where only the critic reads.
         turn: Row of the turn table; -1 at the prompt after the last turn.
@@ -40,14 +40,14 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One token sequence and the positions that are read."""
+    """One training sequence and the positions that are read."""
 
     ids: tuple[int, ...]
     reads: tuple[Read, ...]
 
 
 class _RowWriter:
-    """Builds the rows of one episode after another."""
+    """Builds the sequences of one episode after another."""
 
     def __init__(self, merge: bool) -> None:
         self.merge = merge
@@ -56,13 +56,13 @@ class _RowWriter:
         self._reads: list[Read] = []
 
     def flush(self) -> None:
-        """End the current row."""
+        """End the current sequence."""
         if self._reads:
             self.rows.append(Row(self._ids, tuple(self._reads)))
         self._ids, self._reads = (), []
 
     def add(self, prompt: tuple[int, ...], completion: tuple[int, ...], token: int, turn: int, episode: int) -> None:
-        """Add one turn, or the prompt after the last turn, to the current or a new row."""
+        """Add one turn, or the prompt after the last turn, to the current or a new sequence."""
         if not (self.merge and self._ids and prompt[: len(self._ids)] == self._ids):
             self.flush()
         start = len(prompt)
@@ -74,18 +74,18 @@ class _RowWriter:
 
 
 def build_rows(trajectories: Sequence[Trajectory], with_final_prompts: bool, merge: bool = True) -> list[Row]:
-    """Return the training rows of trajectories that are in a turn table, in table order.
+    """Return the training sequences of trajectories that are in a turn table, in table order.
 
     Args:
         trajectories: Usable trajectories, the same as in the table.
         with_final_prompts: Whether the critic reads the prompt after the last turn of truncated episodes.
-        merge: False gives every turn a row of its own; the loss and its gradient stay the same.
+        merge: False gives every turn its own sequence; the loss and its gradient stay the same.
     """
     return rows_of(flatten(trajectories), with_final_prompts, merge)
 
 
 def rows_of(turns: Sequence[FlatTurn], with_final_prompts: bool, merge: bool = True) -> list[Row]:
-    """Return the training rows of trajectories, given their turns from ``flatten``."""
+    """Return the training sequences of trajectories, given their turns from ``flatten``."""
     writer = _RowWriter(merge)
     for number, (episode, position, trajectory, turn, first_token) in enumerate(turns):
         if turn.prompt_ids:
@@ -99,12 +99,12 @@ def rows_of(turns: Sequence[FlatTurn], with_final_prompts: bool, merge: bool = T
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of one iteration, distinct sequences apart from the rows that repeat them.
+    """The training sequences of one iteration, with duplicates stored once.
 
     Args:
         sequences: Distinct token sequences with their read positions.
         sequence_of: The sequence of each row.
-        token: Index of the sampled token that a column scores, -1 elsewhere, ``[row, column]``.
+        token: Index of the sampled token of a column, -1 elsewhere, ``[row, column]``.
         turn: Row of the turn table, -1 elsewhere, ``[row, column]``.
         episode: Episode of each column, -1 in padding, ``[row, column]``.
     """
@@ -117,7 +117,7 @@ class Batch:
 
     @property
     def action_mask(self) -> Bool[Tensor, "row column"]:
-        """True where a column scores a sampled token."""
+        """True where a column has a sampled token."""
         return self.token >= 0
 
     def gather(self, flat: Tensor, rows: Tensor, fill: float = 0.0) -> Tensor:
@@ -126,7 +126,7 @@ class Batch:
 
 
 def build_batch(rows: Sequence[Row]) -> Batch:
-    """Find the distinct sequences among rows and lay the columns out."""
+    """Find the distinct sequences and lay the columns out."""
     sequences: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     distinct: list[Row] = []
     sequence_of = []

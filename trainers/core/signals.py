@@ -10,7 +10,7 @@ from types import FrameType
 
 @contextmanager
 def stop_signals(request: Callable[[], None]) -> Iterator[None]:
-    """Turn the first interrupt (Ctrl-C) or termination, as job schedulers send it, into a call; a second is for good.
+    """Turn the first SIGINT (Ctrl-C) or SIGTERM into a call; a second one takes effect immediately.
 
     Args:
         request: Called at the first signal, in the main thread.
@@ -33,7 +33,7 @@ def stop_signals(request: Callable[[], None]) -> Iterator[None]:
         previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in previous:
             signal.signal(number, handle)
-    except ValueError:  # not in the main thread: interrupts are not ours
+    except ValueError:  # signal handlers need the main thread
         yield
         return
     try:

@@ -1,4 +1,4 @@
-"""Trajectories as values that JSON can hold, exact in everything that training reads."""
+"""Trajectories as JSON-compatible data, exact in everything that training reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FORMER = {
     "greedy_return": "greedy_return",
     "sampled_value": "sampled_value",
 }
-"""Fields of files that were written before there were columns -> the column that took their place."""
+"""Fields of files from before columns existed -> the column that replaced them."""
 
 
 def _plain(record: Any) -> dict[str, Any]:
@@ -47,10 +47,10 @@ def _made(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
-    """Return a trajectory without what it cost, what a model wrote beside it, and saved states.
+    """Return a trajectory without usage, notes and snapshots.
 
     Raises:
-        ConfigError: It goes on from another episode, whose turns would be needed as well.
+        ConfigError: It branches off another episode, whose turns would be needed as well.
 
     >>> played = Trajectory(EpisodeSpec(0, 7), "X", turns=[Turn("", "", "go", completion_ids=(3,), logprobs=(-1.0,))])
     >>> trajectory_from_json(trajectory_to_json(played)) == played
@@ -66,7 +66,7 @@ def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def trajectory_from_json(content: Mapping[str, Any]) -> Trajectory:
-    """Return the trajectory that ``trajectory_to_json`` wrote, now or before there were columns."""
+    """Return the trajectory that ``trajectory_to_json`` wrote, in the current format or that from before columns."""
     values = _made(content)
     values["spec"] = EpisodeSpec(**content["spec"])
     values["turns"] = [Turn(**_made(turn)) for turn in content["turns"]]

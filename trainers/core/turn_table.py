@@ -1,4 +1,4 @@
-"""The turn table: one row a turn, the only thing that credit assignment reads."""
+"""The turn table: columns over turns, the only input of credit assignment."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TurnTable:
         anchor_text: The text of each turn's anchor state, for methods that compare how anchors are written.
         staleness: Iterations of training between the policy that sampled the turn and the one that samples now.
         earlier_reward: Rewards that each episode got before its first turn here.
-        masked: Turns that are in every statistic and not in the loss; empty where there are none.
+        masked: Turns that count in statistics but not in the loss; empty if there are none.
         episode_number: Number of each episode, unique in the iteration, by which columns may name it.
         columns: Scope -> name -> column, of what environments, agents and ``collect`` hand on; :meth:`numbers` and
             :meth:`texts` read one.
@@ -79,12 +79,12 @@ class TurnTable:
 
     @property
     def num_turns(self) -> int:
-        """How many turns the table holds."""
+        """Number of turns."""
         return len(self.episode)
 
     @property
     def num_episodes(self) -> int:
-        """How many episodes the table holds."""
+        """Number of episodes."""
         return int(self.episode[-1]) + 1 if self.num_turns else 0
 
     @property
@@ -135,7 +135,7 @@ class TurnTable:
         return torch.arange(longest)[None, :] < self.turns_per_episode[:, None]
 
     def pad(self, column: Tensor, fill: float = 0.0) -> Float[Tensor, "episode time"]:
-        """Lay a column over turns out as one row an episode."""
+        """Lay a column over turns out as ``[episode, turn]``."""
         mask = self.turn_mask()
         padded = torch.full(mask.shape, fill, dtype=column.dtype)
         padded[mask] = column
@@ -155,7 +155,7 @@ class TurnTable:
         return returns + self.earlier_reward.to(returns.dtype) if len(self.earlier_reward) else returns
 
     def invalid_penalties(self, penalty: float) -> Float[Tensor, "turn"]:
-        """Return what each turn's own action costs: ``penalty`` where it was invalid, else 0."""
+        """Return each turn's penalty: ``penalty`` if its action was invalid, else 0."""
         return penalty * (~self.is_valid).to(self.reward.dtype)
 
     def to_tokens(self, column: Tensor) -> Tensor:

@@ -26,8 +26,8 @@ class UpdateConfig:
         epochs: Passes over the batch of an iteration.
         minibatches: Updates a pass; distinct sequences are dealt out at random.
         max_micro_batch_tokens: Padded tokens that go through the network together; memory and speed, not maths.
-            0 chooses: 2048 on a CPU, whose caches larger ones overflow, else 16384.
-        on_context: What is done with an episode whose next prompt did not fit: ``train`` takes it like every truncated
+            0 means 2048 on a CPU, because of its caches, else 16384.
+        on_context: How to handle an episode whose next prompt did not fit: ``train`` uses it like every truncated
             episode, ``mask`` leaves it in the statistics of its group and out of the loss, ``drop`` leaves it out of
             both, so that its group shrinks.
     """

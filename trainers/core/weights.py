@@ -1,4 +1,4 @@
-"""Weights of the sampled tokens of a batch: what a loss is averaged over, decided before the batch is cut."""
+"""Weights of the sampled tokens of a batch: what a loss is averaged over, computed before the batch is split."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ NORMALISATIONS = ("token", "turn", "turn_sum", "trajectory", "trajectory_sum", "
 def loss_weights(table: TurnTable, normalisation: str) -> Float[Tensor, "token"]:
     """Return the weight of each sampled token of the table, in table order, float64.
 
-    Tokens of turns that are masked weigh nothing, and what is left is averaged as if they were not there. Turns without
-    a token, and episodes and groups without one, are not counted. All weights sum to 1, save those of
+    Tokens of masked turns have weight 0, and the others are averaged as if those were absent. Turns without
+    a token, and episodes and groups without one, are not counted. All weights sum to 1, except those of
     ``turn_sum`` and ``trajectory_sum``, which sum to the mean number of tokens of a turn and of a trajectory.
 
     Args:

@@ -1,4 +1,4 @@
-"""Numbers and counts in the words of a report."""
+"""Formatting numbers and counts for reports."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def with_interval(estimate: Estimate) -> str:
 
 
 def number(value: object) -> str:
-    """Return a number as a person would write it.
+    """Return a number in readable form.
 
     >>> number(12345), number(0.000123456), number(float("nan")), number("text")
     ('12,345', '0.0001235', 'not a number', 'text')

@@ -1,1 +1,1 @@
-"""From episodes to updates: scoring of sequences, prepared batches, the learner."""
+"""From episodes to updates: log-probabilities of sequences, prepared batches, the learner."""

@@ -31,8 +31,8 @@ class Learner:
         algorithm: What assigns credit and defines the loss.
         config: How weights are updated.
         temperature: The sampler's temperature.
-        seed: Seed of the run, for dealing out minibatches.
-        merge_rows: False gives every turn a row of its own.
+        seed: Seed of the run, for sampling minibatches.
+        merge_rows: False gives every turn its own sequence.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Learner:
         self.seed = seed
         self.merge_rows = merge_rows
         self.updates = 0
-        """Updates so far, those in which only the critic was trained included."""
+        """Updates so far, including those that trained only the critic."""
         self.policy_updates = 0
         """Updates of the policy so far, over which its step size warms up."""
         self.sampler: nn.Module | None = None
-        """A copy of the policy that samples in its place while it is held back; None where the policy itself does."""
+        """A frozen copy of the policy that samples instead of it; None if the policy itself samples."""
         self.advantages = torch.zeros(0)
         """Advantage of each sampled token of the last batch, in table order."""
         self._trains_policy = True
@@ -89,7 +89,7 @@ class Learner:
         return frozen.requires_grad_(False).eval()
 
     def hold_back_sampler(self) -> None:
-        """Let the weights of now sample until this is called again, whatever the updates between."""
+        """Freeze the current weights for sampling until the next call, regardless of updates."""
         if self.sampler is None:
             self.sampler = self._frozen_copy()
         self.sampler.load_state_dict(self.network.state_dict())
@@ -148,8 +148,8 @@ class Learner:
     def _one_update(self, batch: PreparedBatch, sequences: Sequence[int], scale: float) -> dict[str, float]:
         """Make one update on a minibatch.
 
-        Every sequence is in one of ``scale`` minibatches, drawn at random, so its terms times ``scale`` are an unbiased
-        estimate of the whole batch's, whatever they are normalised over and however many rows repeat it.
+        Every sequence is in one of ``scale`` random minibatches, so its terms times ``scale`` are an unbiased estimate
+        of the whole batch's, for any normalisation and number of duplicates.
         """
         self.optimizer.zero_grad(set_to_none=True)
         metrics: dict[str, float] = defaultdict(float)
@@ -164,7 +164,7 @@ class Learner:
     def _backward(
         self, output: LossOutput, inputs: LossInputs, metrics: dict[str, float], probes: dict[str, list[Tensor]]
     ) -> None:
-        """Add one micro-batch's gradients, those of the probes apart, and its metrics."""
+        """Add one micro-batch's gradients, separately for probes, and its metrics."""
         for name, term in output.probes.items():
             found = torch.autograd.grad(
                 term.total(inputs), self.policy_parameters, retain_graph=True, allow_unused=True

@@ -1,4 +1,4 @@
-"""What updates do to a policy, measured alike for every method: from the turn table and from what losses are given.
+"""Statistics of policy updates, computed the same way for every method from the turn table and the loss inputs.
 
 The names and how to read them are in METRICS.md.
 """
@@ -17,7 +17,7 @@ TURN_BUCKETS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, None))
 
 
 def bucket_name(first: int, last: int | None) -> str:
-    """Return what a bucket of turns is called in the metrics.
+    """Return the name of a bucket of turns in the metrics.
 
     >>> [bucket_name(*bucket) for bucket in ((1, 1), (3, 4), (33, None))]
     ['turn_1', 'turns_3_to_4', 'turns_from_33']
@@ -38,8 +38,8 @@ def _mean(values: Tensor) -> float:
 def table_metrics(table: TurnTable) -> dict[str, float]:
     """Return how stale the turns of a batch are, and how random the policy was at which turn.
 
-    The entropy is the sampler's mean surprisal, minus the log-probability of what it sampled: an unbiased estimate that
-    costs nothing. Only turns of the current policy enter it.
+    The entropy is the sampler's mean surprisal, minus the log-probability of what it sampled: an unbiased estimate at
+    no cost, over turns of the current policy only.
     """
     if not table.num_turns:
         return {}
@@ -83,7 +83,7 @@ class PolicyStatistics:
 
     @no_grad
     def add(self, inputs: LossInputs) -> None:
-        """Take in a micro-batch of the current update."""
+        """Add a micro-batch of the current update."""
         mask = inputs.action_mask
         if not bool(mask.any()):
             return
@@ -115,7 +115,7 @@ class PolicyStatistics:
         self._largest["ratio"] = max(self._largest["ratio"], float(ratio.max()))
 
     def end_update(self) -> None:
-        """Close the current update."""
+        """Finish the current update."""
         sums = self._sums
         found = {
             "policy/ess": effective_share(sums["ratio"], sums["squares"], sums["tokens"]),

@@ -1,4 +1,4 @@
-"""From episodes to what a loss reads: the seam between rollouts and anybody's optimiser."""
+"""From episodes to loss inputs: the interface between rollouts and any optimiser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from turngym.trainers.functional import loss_weights
 
 @dataclass(frozen=True)
 class Networks:
-    """What a batch is read with.
+    """The networks that a batch is evaluated with.
 
     Args:
         policy: The policy's network.
@@ -53,8 +53,8 @@ class PreparedBatch:
     Args:
         trajectories: The episodes that are trained on.
         table: Their turns.
-        credit: What the algorithm credits their sampled tokens with.
-        num_rows: Training rows: token sequences before equal ones are read once.
+        credit: The algorithm's credit of their sampled tokens.
+        num_rows: Number of training sequences before deduplication.
     """
 
     trajectories: list[Trajectory]
@@ -74,13 +74,13 @@ class PreparedBatch:
 
     @property
     def num_sequences(self) -> int:
-        """How many distinct token sequences there are, those that only a critic reads included."""
+        """Number of distinct token sequences, including those that only a critic reads."""
         return len(self._batch.sequences)
 
     def micro_batches(
         self, *, max_tokens: int = 0, sequences: Sequence[int] | None = None, scale: float = 1.0
     ) -> Iterator[LossInputs]:
-        """Read the policy on one micro-batch after another; the sum of their losses is the batch's loss.
+        """Yield the loss inputs of each micro-batch; the sum of their losses is the batch's loss.
 
         Args:
             max_tokens: Padded tokens that go through the network together; 0 takes what ``prepare`` was given.
@@ -136,19 +136,19 @@ def prepare(
 ) -> PreparedBatch:
     """Assign credit to episodes and lay them out for losses.
 
-    ``method.loss(inputs).total(inputs).backward()`` for each of its micro-batches adds up the gradients of the whole
-    batch, whatever the optimiser is. Episodes with a fault, and ones without a turn, are left out.
+    ``method.loss(inputs).total(inputs).backward()`` for each of its micro-batches accumulates the gradients of the
+    whole batch, for any optimiser. Episodes with a fault, and ones without a turn, are left out.
 
     Args:
         trajectories: Episodes that the policy played.
         policy: The policy.
         algorithm: The method.
-        temperature: The one that the episodes were sampled with.
+        temperature: The temperature that the episodes were sampled with.
         critic: For methods that need values; its parameters are trained by the same losses.
         reference: A frozen copy of a policy's network, for methods that need its log-probabilities.
-        on_context: What is done with episodes whose next prompt did not fit, see
+        on_context: How to handle episodes whose next prompt did not fit, see
             :class:`turngym.trainers.core.update_config.UpdateConfig`.
-        merge_rows: False gives every turn a row of its own; the loss and its gradient stay the same.
+        merge_rows: False gives every turn its own sequence; the loss and its gradient stay the same.
         max_tokens: Padded tokens that go through a network together; 0 takes 2048 on a CPU, else 16384.
 
     Raises:
@@ -182,7 +182,7 @@ def _require(algorithm: Algorithm[Any], need: Need, given: object, way_out: str)
 
 @no_grad
 def _map_reads(batch: Batch, read: Callable[[Sequence[Row]], Tensor], max_tokens: int) -> Tensor:
-    """Return what ``read`` says of every sequence, laid out as ``[row, column]``."""
+    """Return the output of ``read`` for every sequence, laid out as ``[row, column]``."""
     found = torch.zeros(batch.token.shape, dtype=torch.float64)
     for part in micro_batches(batch, range(len(batch.sequences)), max_tokens):
         values = read([batch.sequences[int(s)] for s in part.sequences]).double().cpu()
@@ -201,7 +201,7 @@ def with_values(batch: Batch, table: TurnTable, critic: Critic, max_tokens: int)
     first = table.first_tokens()
     turn_value[table.token_turn[first]] = token_value[first]
     final_value = torch.zeros(table.num_episodes, dtype=torch.float64)
-    final_value[table.episode[table.truncated]] = turn_value[table.truncated]  # where no prompt comes after it
+    final_value[table.episode[table.truncated]] = turn_value[table.truncated]  # if no prompt follows
     final = (batch.turn < 0) & (batch.episode >= 0)
     final_value[batch.episode[final]] = values[final]
     return table.with_values(turn_value, token_value, final_value)

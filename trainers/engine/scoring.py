@@ -1,4 +1,4 @@
-"""Reading networks at the scored positions: log-probabilities, entropies and values of distinct sequences."""
+"""Log-probabilities, entropies and values of distinct sequences, computed only at the positions that are needed."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def _as_float(x: Tensor) -> Tensor:
 class Critic(nn.Module):
     """A value network: the policy's transformer, copied, with one linear output that starts at 0.
 
-    Weights that are frozen in the policy are shared with it: beside low-rank adapters the critic has adapters of its
-    own on the same trunk. The output is in single precision at least, since an optimiser on 16-bit weights loses small
+    Weights that are frozen in the policy are shared with it: with low-rank adapters the critic has its own adapters on
+    the same trunk. The output is at least in single precision, since an optimiser on 16-bit weights loses small
     updates.
 
     Args:

@@ -1,4 +1,4 @@
-"""Copies of networks that hold their frozen weights once."""
+"""Copies of networks that share their frozen weights."""
 
 from __future__ import annotations
 
@@ -14,16 +14,13 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 def copy_sharing_frozen(module: ModuleT) -> ModuleT:
     """Return a deep copy whose frozen parameters are those of the original, not copies of them.
 
-    Of a network with low-rank adapters only the adapters are copied; of one that is trained as a whole, everything.
+    With low-rank adapters only the adapters are copied; with full training, everything.
     """
     return copy.deepcopy(module, {id(p): p for p in module.parameters() if not p.requires_grad})
 
 
 def distinct_tensors(modules: Sequence[tuple[str, nn.Module]]) -> dict[str, dict[str, Tensor]]:
-    """Return the tensors of each module under its name, every storage once: at the first module that holds it.
-
-    Formats that refuse tied weights can hold them.
-    """
+    """Return the tensors of each module by name, each storage only once, for file formats without tied weights."""
     seen: set[int] = set()
     found: dict[str, dict[str, Tensor]] = {}
     for name, module in modules:

@@ -1,4 +1,4 @@
-"""Averages of per-token losses over padded rows, as verl names them; the reference vectors are in these terms."""
+"""Averages of per-token losses over padded rows, with verl's names, which the reference vectors use."""
 
 from __future__ import annotations
 

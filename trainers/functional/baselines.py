@@ -1,4 +1,4 @@
-"""What an episode's return is compared with inside its group, other than the group's mean."""
+"""Baselines of an episode's return within its group, other than the group's mean."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def length_weighted_baselines(
     *,
     singleton: Singleton = "zero",
 ) -> Float[Tensor, "episode"]:
-    """Return for each episode the mean return of its group, an episode weighing as much as it has tokens (OPO).
+    """Return for each episode the mean return of its group, weighted by the episodes' numbers of tokens (OPO).
 
     Differences are taken from the smallest return, so that equal returns give exactly themselves. A group without any
     token gives its smallest return.

@@ -8,7 +8,7 @@ from turngym.lazy import Tensor
 
 
 def hinge_penalty(entropy: Tensor, reference: Tensor | float, *, low: float, high: float) -> Tensor:
-    """Return how far each entropy lies outside of ``[low * reference, high * reference]``; differentiable.
+    """Return how far each entropy is outside of ``[low * reference, high * reference]``; differentiable.
 
     >>> import torch
     >>> hinge_penalty(torch.tensor([0.2, 0.9, 2.0]), 0.8, low=0.5, high=1.5)
@@ -18,7 +18,7 @@ def hinge_penalty(entropy: Tensor, reference: Tensor | float, *, low: float, hig
 
 
 def indicator_penalty(entropy: Tensor, reference: Tensor | float, *, low: float, high: float) -> Tensor:
-    """Return 1 where the entropy lies outside of ``[low * reference, high * reference]`` and 0 inside.
+    """Return 1 where the entropy is outside of ``[low * reference, high * reference]`` and 0 inside.
 
     Its gradient is 0: it changes the loss that is logged and not the update.
     """

@@ -1,4 +1,4 @@
-"""Statistics inside groups: what an outcome is compared with when there is no critic."""
+"""Statistics within groups: baselines for methods without a critic."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def group_advantages(
     epsilon: float = 1e-6,
     singleton: Singleton = "zero",
 ) -> Float[Tensor, "item"]:
-    """Return each score minus its group's mean, divided by the group's standard deviation plus ``epsilon`` if asked.
+    """Return each score minus its group's mean, optionally divided by the group's standard deviation plus ``epsilon``.
 
     A group whose standard deviation does not exceed ``epsilon`` is centred and not scaled: an item outside of the
-    statistics would otherwise be divided by next to nothing.
+    statistics would otherwise be divided by almost 0.
 
     Args:
         scores: One number an item.

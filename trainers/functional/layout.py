@@ -1,4 +1,4 @@
-"""Between one entry a token and padded rows of tokens."""
+"""Conversion between one entry per token and padded rows of tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TokenRows:
-    """Where the tokens of a batch stand in padded rows.
+    """Positions of the tokens of a batch in padded rows.
 
     Args:
         mask: Entries of the padded rows that hold a token; in row-major order they are the tokens in their order.
@@ -29,7 +29,7 @@ class TokenRows:
         return cls(torch.arange(longest)[None, :] < lengths[:, None])
 
     def pad(self, column: Float[Tensor, "entry"]) -> Float[Tensor, "row token"]:
-        """Lay a column over tokens out in rows, 0 elsewhere."""
+        """Lay a column over tokens out in padded rows, 0 elsewhere."""
         return torch.zeros(self.mask.shape, dtype=column.dtype).masked_scatter(self.mask, column)
 
     def unpad(self, padded: Float[Tensor, "row token"]) -> Float[Tensor, "entry"]:

@@ -1,4 +1,4 @@
-"""Running mean and deviation of returns, so that a critic learns numbers of one size whatever the rewards are."""
+"""Running mean and deviation of returns, so that a critic's targets have the same scale for any rewards."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _SMALLEST_VARIANCE = 1e-2
 
 
 class Moments(NamedTuple):
-    """Exponential moving averages of a number and its square, and the weight that they have gathered.
+    """Exponential moving averages of a number and its square, and their accumulated weight.
 
-    With weight 0 nothing is known yet, and numbers stay as they are. The variance is at least 0.01, as in the released
+    With weight 0 numbers are not changed. The variance is at least 0.01, as in the released
     code of MAPPO.
     """
 
@@ -37,7 +37,7 @@ class Moments(NamedTuple):
         return math.sqrt(max(self.square_sum / self.weight - self.mean**2, _SMALLEST_VARIANCE))
 
     def updated(self, values: Float[Tensor, "item"], *, decay: float) -> Moments:
-        """Return the moments with one more batch of numbers taken in.
+        """Return the moments updated with a batch of numbers.
 
         >>> from torch import tensor
         >>> Moments().updated(tensor([1.0, 3.0]), decay=0.9).mean
@@ -54,7 +54,7 @@ class Moments(NamedTuple):
         )
 
     def normalise(self, values: Tensor) -> Tensor:
-        """Return the numbers with the mean taken away, over the deviation."""
+        """Return the numbers minus the mean, divided by the standard deviation."""
         return (values - self.mean) / self.std
 
     def restore(self, normalised: Tensor) -> Tensor:

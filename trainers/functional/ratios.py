@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 MAX_LOG_RATIO = 20.0
-"""A log-ratio is clamped to plus or minus this before it is exponentiated."""
+"""Bound of log-ratios before exponentiation."""
 
 
 def log_ratios(
@@ -57,7 +57,7 @@ def turn_lengths(turn_ids: Int[Tensor, "batch token"], dtype: torch.dtype) -> Fl
 def token_ratio(
     log_ratio: Float[Tensor, "batch token"], turn_ids: Int[Tensor, "batch token"]
 ) -> Float[Tensor, "batch token"]:
-    """Return the ratio of each token by itself."""
+    """Return the ratio of each token."""
     return exp_clamped(log_ratio)
 
 
@@ -100,7 +100,7 @@ def proximal_logprobs(
     """Return log-probabilities on the line from the sampler's to the current ones, as A-3PO approximates them.
 
     The current policy counts as one version ahead of the proximal one, so a token whose sampler was ``d`` versions
-    behind the proximal policy lies ``d / (d + 1)`` of the way. No gradient goes through the result.
+    behind the proximal policy is ``d / (d + 1)`` of the way. No gradient goes through the result.
 
     Args:
         logprobs: Log-probability of each token now.

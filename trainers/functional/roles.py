@@ -1,4 +1,4 @@
-"""Baselines of roles: what a return is compared with when the seats of a game do not have equal chances."""
+"""Baselines of roles, for games whose seats do not have equal chances."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def role_advantages(
         A = R - b[role]
         b[role] = decay * b[role] + (1 - decay) * R
 
-    The episodes are taken in order, and a baseline is used before it takes the episode's own return in, so it never
-    depends on the actions that it is subtracted for.
+    The episodes are taken in order, and a baseline is used before it is updated with the episode's own return, so it
+    never depends on the actions of that episode.
 
     Args:
         returns: Undiscounted return of each episode.

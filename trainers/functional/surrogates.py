@@ -1,4 +1,4 @@
-"""Policy losses that clip otherwise than PPO: CISPO, GMPO, SAPO, LUSPO; and the penalty of overlong completions."""
+"""Policy losses that clip differently from PPO: CISPO, GMPO, SAPO, LUSPO; and the penalty for overlong completions."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def sapo_loss(
     temperature_positive: float = 1.0,
     temperature_negative: float = 1.05,
 ) -> Float[Tensor, "batch token"]:
-    """Return the loss of SAPO (arXiv 2511.20347): a smooth gate takes the place of the clip.
+    """Return the loss of SAPO (arXiv 2511.20347): a smooth gate replaces the clip.
 
         L = -A * sigmoid(t * (ratio - 1)) * 4 / t        with t chosen by the sign of A
 
@@ -117,7 +117,7 @@ def luspo_surrogate(
 ) -> ClippedSurrogate:
     """Return the loss of LUSPO (arXiv 2602.05261) at each token: GSPO's of the whole turn times the turn's length.
 
-    Averaged over turns, every token then weighs the same whatever turn it is in.
+    Averaged over turns, every token then weighs the same.
 
     Args:
         log_ratio: Log-ratio of each token, 0 where nothing was sampled.

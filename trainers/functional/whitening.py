@@ -15,11 +15,11 @@ def whiten(
 ) -> Float[Tensor, "*shape"]:
     """Return the values with mean 0 and sample variance 1 over the mask, as verl does (ddof 1, 1e-8 under the root).
 
-    Fewer than two values under the mask have no variance and come back as they were.
+    Fewer than two values under the mask have no variance and are returned unchanged.
 
     Args:
         values: Any shape.
-        mask: Which entries count; None for all. The others are shifted and scaled along.
+        mask: Which entries count; None for all. The others are shifted and scaled by the same amounts.
         shift_mean: False keeps the mean.
     """
     weights = values.new_ones(values.shape) if mask is None else mask.to(values.dtype)

@@ -1,4 +1,4 @@
-"""What the plug-ins share: a task that fits into a row of a data set, and one episode played with completions."""
+"""Shared by the integrations: a task that fits into a row of a data set, and one episode played with completions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Message = dict[str, str]
 
 @dataclass(frozen=True)
 class Task:
-    """One episode that a row of a data set asks for: the environment and everything that fixes its start.
+    """One episode described by a row of a data set: the environment and everything that determines its start.
 
     Args:
         env_id: A registered id, of a text game or of a seat of a game.
@@ -54,7 +54,7 @@ class Task:
             raise ConfigError(f"the seed of a task must be 0 or more, got {self.seed}.")
 
     def row(self) -> dict[str, Any]:
-        """Return the task as columns of a data set: texts and a number, whatever the environment.
+        """Return the task as columns of a data set: texts and a number, for every environment.
 
         >>> Task("turngym/Sokoban-v0", 7, {"boxes": 1}).row()["settings"]
         '{"boxes": 1}'
@@ -75,16 +75,16 @@ class Task:
         settings: Mapping[str, Any] | None = None,
         wrappers: Sequence[str] = (),
     ) -> Task:
-        """Return the task of a row; further columns are left alone, and only ``seed`` has to be there.
+        """Return the task of a row; other columns are ignored, and only ``seed`` is required.
 
         Args:
             row: Columns as :meth:`row` gives them; the JSON texts may also be objects or missing.
             env_id: The environment of rows that name none.
-            settings: Options of the environment that the row's own come on top of.
+            settings: Default options of the environment, which the row's own override.
             wrappers: Wrappers of rows that name none.
 
         Raises:
-            ConfigError: The row has no seed, names no environment, or holds what cannot be read.
+            ConfigError: The row has no seed, names no environment, or has an invalid column.
         """
         try:
             seed = int(row["seed"])
@@ -108,7 +108,7 @@ _KINDS: Mapping[str, type] = {"settings": dict, "options": dict, "wrappers": lis
 
 
 def _refuse_imports(settings: Mapping[str, Any]) -> None:
-    """Refuse ``"module:Class"``, which games and players may be named by in code, but not in a data file."""
+    """Raise for ``"module:Class"``, which may name games and players in code, but not in a data file."""
     for name in ("game", "opponents"):
         given = settings.get(name)
         names = given.values() if isinstance(given, Mapping) else given if isinstance(given, list) else [given]
@@ -120,7 +120,7 @@ def _refuse_imports(settings: Mapping[str, Any]) -> None:
 
 
 def _read(value: Any, kind: type, name: str) -> Any:
-    """Return a column as what it stands for; empty where it is missing."""
+    """Return the parsed value of a column; empty if it is missing."""
     if value is None or value == "":
         return kind()
     try:
@@ -151,7 +151,7 @@ def task_rows(env_id: str, seeds: Iterable[int], prompt: str = "", **task: Any) 
 
 @dataclass
 class Result:
-    """How far an episode has come, in numbers that any framework can log.
+    """State of an episode so far, as numbers that any framework can log.
 
     Args:
         rewards: Reward of each turn.
@@ -173,7 +173,7 @@ class Result:
 
     @classmethod
     def of(cls, trajectory: Trajectory, info: Mapping[str, Any]) -> Result:
-        """Return how far a trajectory has come; before its end, the last info table says what it does not know."""
+        """Return the result of a trajectory so far; before its end, missing values come from the last info table."""
         is_over = trajectory.terminated or trajectory.truncated
         return cls(
             rewards=[turn.reward for turn in trajectory.turns],
@@ -187,7 +187,7 @@ class Result:
 
     @property
     def total(self) -> float | None:
-        """The undiscounted return; None for a faulted episode, which says nothing about the policy."""
+        """The undiscounted return; None for a faulted episode."""
         return None if self.fault else float(sum(self.rewards))
 
     def numbers(self) -> dict[str, float]:
@@ -205,7 +205,7 @@ class Result:
 
 
 class Episode:
-    """Plays one episode after another; the environment is kept as long as the tasks ask for the same one.
+    """Plays one episode after another; the environment is reused while tasks have the same one.
 
     Args:
         format: Name of the action format of the completions: ``tag``, ``boxed``, ``json`` or ``plain``.
@@ -235,12 +235,12 @@ class Episode:
 
     @property
     def result(self) -> Result:
-        """How far the episode has come."""
+        """The result of the episode so far."""
         return Result.of(self.trajectory, self._info)
 
     @property
     def is_over(self) -> bool:
-        """Whether the episode has ended, or none has begun."""
+        """Whether the episode has ended, or has not begun."""
         return not self._has_begun or self.trajectory.terminated or self.trajectory.truncated
 
     def begin(self, task: Task, before: Sequence[Message] = (), answer: str | None = None) -> list[Message]:
@@ -266,7 +266,7 @@ class Episode:
             self.trajectory.instance = str(env.get_wrapper_attr("instance_hash"))
             observation = self._take_in(seen, info)
         except (TurngymError, gymnasium.error.Error):
-            raise  # the row is wrong, and so would be the next one
+            raise  # the row is wrong, and later ones would be too
         except Exception as error:
             self._break(error)
         self._has_begun = True
@@ -289,7 +289,7 @@ class Episode:
 
         Args:
             completion: The text.
-            prompt_ids: Token ids of its prompt, for the trajectory, where they are known.
+            prompt_ids: Token ids of its prompt, for the trajectory, if known.
             completion_ids: Token ids exactly as sampled.
             logprobs: The sampler's log-probability of each of these.
 
@@ -313,16 +313,16 @@ class Episode:
         return observation
 
     def cut(self) -> None:
-        """Truncate the episode, because the framework has no room for a further turn."""
+        """Truncate the episode, because the framework has no room for another turn."""
         if not self.is_over:
             self._writer.end_without_room(self._request(), "the framework has no room for a further turn")
 
     def _request(self) -> Request:
-        """Return what the agent is shown now."""
+        """Return the agent's next request."""
         return Request(0, 0, self._writer.num_turns, self._seen, self._info, self.instructions)
 
     def close(self) -> None:
-        """Close the environment; harmless twice."""
+        """Close the environment; may be called twice."""
         env, self._env, self._made, self._has_begun = self._env, None, None, False
         if env is not None:
             env.close()
@@ -335,13 +335,13 @@ class Episode:
         return self._env
 
     def _take_in(self, seen: Any, info: Mapping[str, Any]) -> str:
-        """Note what was seen, and return it as it is shown."""
+        """Store an observation, and return it as it is shown."""
         self._seen, self._info = valid_text(str(seen["text"] if isinstance(seen, dict) else seen)), dict(info)
         shown = shown_text(self.prompt, self._seen, info)
         return without_control_tokens(valid_text(shown))  # the frameworks encode it
 
     def _break(self, error: Exception) -> None:
-        """Note a fault; the next episode gets an environment of its own."""
+        """Record a fault; the next episode gets a new environment."""
         fault = f"{type(error).__name__}: {error}"
         self._writer.end(self._seen, fault_info(fault, running=False), fault=fault)
         env, self._env = self._env, None

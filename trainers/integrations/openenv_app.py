@@ -1,8 +1,8 @@
 """A server that OpenEnv's clients (openenv 0.10) understand, for any environment of turngym; openenv is not needed.
 
 One process holds many sessions. A session is one WebSocket connection to ``/ws``, or a name of the client's choice in
-``POST /reset`` and ``POST /step``. Environments run in threads, never on the event loop: one that hangs holds up no
-other session and no answer of the server. Whatever breaks ends the episode of its own session and nothing else.
+``POST /reset`` and ``POST /step``. Environments run in threads, never on the event loop: one that hangs blocks neither
+other sessions nor the server. An error ends only the episode of its own session.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class OpenEnvApp:
 
     Args:
         make: Makes one environment; called once for each session, in a thread.
-        about: What is told about it.
+        about: Description that clients are given.
         limits: What is allowed.
         token: What clients have to send as ``Authorization: Bearer TOKEN``; empty for nothing. Without a token only
             requests to the loopback are answered, and none that a web page of another origin sends.
@@ -57,7 +57,7 @@ class OpenEnvApp:
     # Who may ask.
 
     def _refusal(self, scope: Scope) -> Answer | None:
-        """Return why a request is not answered, None if it is."""
+        """Return why a request is refused, None if it is accepted."""
         headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in scope["headers"]}
         found = denial(self._token, *[headers.get(name, "") for name in ("host", "origin", "authorization")])
         return None if found is None else Answer(*found)
@@ -130,7 +130,7 @@ class OpenEnvApp:
 
 
 async def _deny(scope: Scope, send: Send, answer: Answer) -> None:
-    """Refuse a WebSocket before it is one, with an HTTP answer where the server of ASGI can."""
+    """Refuse a WebSocket before it is accepted, with an HTTP answer if the ASGI server supports it."""
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": 1008})
         return

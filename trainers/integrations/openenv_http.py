@@ -1,4 +1,4 @@
-"""The HTTP side of a server for OpenEnv's clients: what it tells, and sessions by name for those without WebSockets."""
+"""The HTTP side of a server for OpenEnv's clients: metadata, and named sessions for clients without WebSockets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _REAP_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class About:
-    """What a server tells about its environment.
+    """A server's description of its environment.
 
     Args:
         name: Id of the environment.
@@ -67,7 +67,7 @@ class About:
 
 
 class Answer(Exception):
-    """An answer to a request that is no success.
+    """An HTTP error response.
 
     Args:
         status: Status of HTTP.
@@ -83,7 +83,7 @@ class HttpSide:
     """Answers requests that may be answered.
 
     Args:
-        about: What is told about the environment.
+        about: Description of the environment.
         sessions: All sessions.
     """
 
@@ -114,7 +114,7 @@ class HttpSide:
         return await (self._reset(body) if path == "/reset" else self._step(body))
 
     async def reap(self) -> None:
-        """End the named sessions that are idle, for ever; those of WebSockets look after themselves."""
+        """End idle named sessions in an endless loop; WebSocket sessions have their own timeouts."""
         idle = self._sessions.limits.idle_seconds
         while True:
             await asyncio.sleep(min(idle / 2, _REAP_SECONDS))

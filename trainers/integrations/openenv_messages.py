@@ -1,7 +1,8 @@
 """The messages of OpenEnv's protocol (openenv 0.10), written and read without that package.
 
 An action is ``{"message": text}``. An observation holds ``text``, a picture where there is one, and ``metadata``: the
-info of the environment, and both ``terminated`` and ``truncated``, which the protocol's own ``done`` cannot tell apart.
+info of the environment, and both ``terminated`` and ``truncated``, which the protocol's own ``done`` does not
+distinguish.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _ENDED = {"terminated": {"type": "boolean"}, "truncated": {"type": "boolean"}}
 
 
 class Refusal(Exception):
-    """What a client is told instead of an observation; its session goes on.
+    """Error sent to a client instead of an observation; its session continues.
 
     Args:
         code: Error code of the protocol, such as ``"VALIDATION_ERROR"``.
-        message: What was wrong, and the way out.
+        message: What was wrong, and how to fix it.
         **details: Further fields of the error message.
     """
 
@@ -48,7 +49,7 @@ class Refusal(Exception):
 
 
 def dump(content: JSONValue) -> str:
-    r"""Return JSON that any reader understands: ASCII alone, and None where a number is not finite.
+    r"""Return portable JSON: ASCII only, and None for numbers that are not finite.
 
     >>> dump({"progress": float("nan"), "text": "\ud800"})
     '{"progress":null,"text":"\\ud800"}'
@@ -116,7 +117,7 @@ def read_reset(data: Mapping[str, Any]) -> tuple[int | None, str | None, str | i
     """Return seed, name of the episode and task of a reset.
 
     Raises:
-        Refusal: One of them has the wrong type, or there is something else.
+        Refusal: One of them has the wrong type, or there are other keys.
 
     >>> read_reset({"seed": 7})
     (7, None, None)
@@ -145,7 +146,7 @@ def observation_data(
 
     Args:
         observation: Text, or a mapping with ``text`` and ``image``.
-        info: Info of the environment; only what every environment has is told.
+        info: Info of the environment; only the keys that every environment has are sent.
         reward: None after a reset.
         ended: Whether the episode was terminated, and whether it was truncated.
         more: Further metadata.
@@ -165,7 +166,7 @@ def observation_data(
     if not isinstance(observation, str) and "image" in observation:
         picture = base64.b64encode(png(observation["image"])).decode()
         seen["image"] = f"data:image/png;base64,{picture}"
-    seen["metadata"] = metadata  # twice: some clients look into the observation, some beside it
+    seen["metadata"] = metadata  # twice: clients differ in where they look for it
     return {"observation": seen, "reward": reward, "done": ended[0] or ended[1], "metadata": metadata}
 
 

@@ -26,7 +26,7 @@ _SETTINGS = {
     "ws": "websockets-sansio",
     "ws_max_size": LARGEST_MESSAGE,
     "ws_ping_interval": 60.0,
-    "ws_ping_timeout": 300.0,  # a client that computes for long does not answer, and is not gone
+    "ws_ping_timeout": 300.0,  # a client may be busy for long without being gone
     "ws_per_message_deflate": False,  # costs each session more memory than all the rest
     "backlog": 4096,
     "timeout_graceful_shutdown": 5,
@@ -48,11 +48,11 @@ def serve(
     limits: Limits | None = None,
     on_start: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve an environment until the process is told to end.
+    """Serve an environment until the process is terminated.
 
     Args:
         make: Makes one environment; called once for each session, in a thread.
-        name: What clients are told that they play.
+        name: Name of the environment for clients.
         host: Address to listen on.
         port: Port; 0 for any that is free.
         token: What clients have to send as ``Authorization: Bearer TOKEN``.
@@ -80,7 +80,7 @@ def serving(
     token: str = "",
     limits: Limits | None = None,
 ) -> Iterator[str]:
-    """Serve an environment in a thread while the block runs, and give the URL; arguments as those of :func:`serve`."""
+    """Serve an environment in a thread while the block runs, and yield the URL; arguments as those of :func:`serve`."""
     server, listener, url = _prepared(make, name, host, port, token, limits)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="turngym-server", daemon=True)
     with listener:
@@ -118,10 +118,10 @@ def _prepared(
 
 
 def about(make: Callable[[], Any], name: str) -> About:
-    """Make one environment, and return what a server tells about such environments.
+    """Make one environment, and return its description for clients.
 
     Raises:
-        ConfigError: It shows something else than text.
+        ConfigError: Its observations are not text.
     """
     env = make()
     try:
@@ -152,7 +152,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _require_files(sessions: int) -> None:
-    """Let the process open as many connections as there may be sessions.
+    """Raise the limit on open files to the number of sessions.
 
     Raises:
         TurngymError: The system does not allow that many.

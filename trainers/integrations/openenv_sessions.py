@@ -1,4 +1,4 @@
-"""Sessions of a server: each has an environment of its own, a seed of its own, and its own faults."""
+"""Sessions of a server: each has its own environment, seed and faults."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Limits:
 
     Args:
         max_sessions: Sessions at once.
-        idle_seconds: A session that says nothing for so long is ended.
+        idle_seconds: A session without messages for that long is ended.
         step_seconds: A step that takes longer is a fault of its session.
         reset_seconds: The same for a reset, which may include making the environment.
-        threads: Environments that may be at work at once; None for one for each session.
-        max_abandoned: Environments that hang and were given up: with as many, no other is made.
-        named_seconds: A named session that is idle for so long makes room for a new one where there is none left.
+        threads: Environments that may run at once; None for one for each session.
+        max_abandoned: Limit on hung environments: once reached, no further one is made.
+        named_seconds: A named session that is idle for that long may be replaced by a new one if all are in use.
         seed: Sessions that name no seed get one that follows from this; None for any seed.
 
     Raises:
@@ -61,12 +61,12 @@ class Limits:
 
     @property
     def max_named(self) -> int:
-        """Sessions that have a name instead of a WebSocket: half of the places, so that the others always find one."""
+        """Largest number of named sessions: half of all, so that WebSockets always find a free one."""
         return max(1, self.max_sessions // 2)
 
 
 class Session:
-    """One client's environment. Its methods return messages, and are called one after the other.
+    """One client's environment. Its methods return messages, and are called sequentially.
 
     Args:
         make: Makes the environment.
@@ -117,7 +117,7 @@ class Session:
         """Take a turn and return the data of the observation.
 
         Raises:
-            Refusal: The action has no text, no episode is under way, or the environment broke.
+            Refusal: The action has no text, there is no running episode, or the environment broke.
         """
         action = read_action(data)
         if self._env is None:
@@ -127,15 +127,15 @@ class Session:
         return observation_data(observation, info, float(reward), (bool(ended[0]), bool(ended[1])))
 
     def state(self) -> Body:
-        """Return the name of the episode and its turns so far; nothing that is hidden."""
+        """Return the name of the episode and its number of turns; nothing hidden."""
         return {"episode_id": self.episode_id, "step_count": self.turn}
 
     async def close(self) -> None:
-        """Close the environment; one that does not end is left behind."""
+        """Close the environment; one that hangs is abandoned."""
         env, self._env = self._env, None
         if env is None:
             return
-        with contextlib.suppress(Exception):  # a broken environment may fail to close, and nothing is lost by that
+        with contextlib.suppress(Exception):  # a broken environment may fail to close
             async with asyncio.timeout(_CLOSING_SECONDS):
                 await self._threads.run(env.close)
 
@@ -151,7 +151,7 @@ class Session:
             raise Refusal("FACTORY_ERROR", f"the environment could not be made: {_words(error)}") from error
 
     async def _call(self, name: str, seconds: float, *args: Any, **kwargs: Any) -> Any:
-        """Call the environment; what breaks it ends the episode, and the environment with it."""
+        """Call the environment; an error ends the episode and closes the environment."""
         env, limit = self._env, asyncio.timeout(seconds)
         try:
             async with limit:
@@ -171,7 +171,7 @@ class Session:
             raise Refusal("EXECUTION_ERROR", f"{fault}. The episode is over: send a reset.") from error
 
     def _leave(self) -> None:
-        """Leave an environment to its thread, which closes it as soon as its method comes to an end."""
+        """Leave an environment to its thread, which closes it when its method returns."""
         self._env = None
 
 
@@ -187,7 +187,7 @@ class Sessions:
         self.limits = limits
         self.threads = Threads(limits.threads or limits.max_sessions)
         self.opened = 0
-        """How many sessions there have been."""
+        """Number of sessions opened so far."""
         self._make = make
         self._open: set[Session] = set()
 
@@ -198,7 +198,7 @@ class Sessions:
         """Return a fresh session.
 
         Raises:
-            Refusal: There are as many as the server allows.
+            Refusal: The server's limit is reached.
         """
         most = self.limits.max_sessions
         if len(self._open) >= most:

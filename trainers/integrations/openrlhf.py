@@ -23,7 +23,7 @@ class TurngymInstance(AgentInstanceBase):  # type: ignore[misc]  # the package h
     """One episode. OpenRLHF makes an object for each sample, and appends the texts that it returns as they are.
 
     Args:
-        tokenizer: Its chat template stands around the texts.
+        tokenizer: Its chat template is put around the texts.
         format: Name of the action format: ``tag``, ``boxed``, ``json`` or ``plain``.
         legal_actions: Whether the legal actions are listed with each observation.
     """
@@ -66,7 +66,7 @@ class TurngymInstance(AgentInstanceBase):  # type: ignore[misc]  # the package h
         return str(self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
 
     def _between(self, observation: str) -> str:
-        """Return what stands between the end token of an answer and the next answer."""
+        """Return the text between the end token of an answer and the next answer."""
         said = [{"role": "user", "content": "-"}, {"role": "assistant", "content": _ANSWER}]
         text = self._rendered([*said, {"role": "user", "content": observation}])
         return text[text.index(_ANSWER) + len(_ANSWER) :].removeprefix(self.tokenizer.eos_token)
@@ -75,7 +75,7 @@ class TurngymInstance(AgentInstanceBase):  # type: ignore[misc]  # the package h
 class TurngymExecutor(MultiTurnAgentExecutor):  # type: ignore[misc]  # the package has no types
     """What the file behind ``--train.agent_func_path`` calls ``AgentExecutor``.
 
-    A file with other settings than the defaults makes a class of its own from it, with ``settings`` as the keyword
+    A file with other settings than the defaults subclasses it, with ``settings`` as the keyword
     arguments of :class:`TurngymInstance`.
     """
 

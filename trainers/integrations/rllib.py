@@ -23,7 +23,7 @@ from turngym.seeding import stream
 from turngym.wrappers import wrap
 
 PACKAGE = "ray"
-"""What is installed; RLlib is its part ``ray[rllib]``."""
+"""The distribution to install, ``ray[rllib]``."""
 SINGLE, GAME = "turngym", "turngym-game"
 """The names that are registered."""
 _VIEW = ("encoding", "features", "source")
@@ -59,10 +59,10 @@ def numeric_env(config: Mapping[str, Any]) -> NumericEnv:
 
 
 class NumericGame(MultiAgentEnv):  # type: ignore[misc]  # RLlib has no type information here
-    """A game between seats: only the agents that are asked get an observation, and at the end all of them.
+    """A game between seats: only the agents to act get an observation, and at the end all of them.
 
-    Rewards are told as they come, also to agents that are not asked. A number that stands for no legal action is passed
-    on as its text: the agent is asked again, as often as the table allows it, and then its default action is taken.
+    Rewards are reported as they occur, also for other agents. A number that is not a legal action is passed on as its
+    text: the agent may retry as often as the table allows, and then its default action is taken.
 
     Args:
         config: ``game_id``, an id of :data:`turngym.envs.multiagent.GAMES` or ``"module:Class"``; the options
@@ -94,13 +94,13 @@ class NumericGame(MultiAgentEnv):  # type: ignore[misc]  # RLlib has no type inf
         self.action_spaces = dict.fromkeys(self.possible_agents, answer)
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Answers, Answers]:
-        """Begin a game; return observation and info of the agents that are asked."""
+        """Begin a game; return observation and info of the agents to act."""
         observations, infos = self.table.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
         return self._shown(self.table.active_agents, observations, infos)
 
     def step(self, action_dict: Mapping[str, Any]) -> tuple[Answers, Answers, Answers, Answers, Answers]:
-        """Take the answers of the agents that were asked; return observations, rewards, ends, cuts and infos."""
+        """Take actions; return observations, rewards, terminations, truncations and infos."""
         legal = {agent: self.table.info(agent)["legal_actions"] for agent in action_dict}
         texts = {agent: self.menu.text(int(number), legal[agent]) for agent, number in action_dict.items()}
         observations, rewards, _, _, infos = self.table.step(texts)

@@ -17,7 +17,7 @@ from turngym.envs.own import find_spec
 from turngym.wrappers import wrap
 
 PACKAGE = "stable-baselines3"
-"""What is installed."""
+"""The distribution to install."""
 
 
 def numeric_env(
@@ -58,9 +58,9 @@ class PolicyAgent(Agent):
 
     Args:
         model: A trained model, or its policy.
-        view: How it sees what an agent may know; ``env.view`` of the environment that it was trained on.
-        menu: What its actions stand for; ``env.menu`` of that environment.
-        greedy: Whether it takes its best action instead of drawing one, which is then PyTorch's to draw.
+        view: Encodes observations; ``env.view`` of the environment that it was trained on.
+        menu: Maps its actions to texts; ``env.menu`` of that environment.
+        greedy: Whether it takes its best action instead of sampling one with PyTorch's generator.
     """
 
     def __init__(

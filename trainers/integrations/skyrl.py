@@ -46,7 +46,7 @@ class TurngymEnv(BaseTextEnv):  # type: ignore[misc]  # the package has no types
         return messages, self._facts()
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """Take one turn with a whole completion; the last observation of an episode goes to nobody.
+        """Take one turn with a whole completion; the last observation of an episode is dropped.
 
         Raises:
             EpisodeOver: The episode has ended.
@@ -66,11 +66,11 @@ class TurngymEnv(BaseTextEnv):  # type: ignore[misc]  # the package has no types
         return self.episode.result.numbers()
 
     def close(self) -> None:
-        """Close the environment; harmless twice."""
+        """Close the environment; may be called twice."""
         self.episode.close()
 
     def _facts(self) -> dict[str, Any]:
-        """Return how far the episode has come: SkyRL's ``done`` does not tell terminated from truncated."""
+        """Return the state of the episode: SkyRL's ``done`` does not distinguish terminated from truncated."""
         result = self.episode.result
         return {
             "env_id": self.task.env_id,
@@ -92,7 +92,7 @@ def skyrl_rows(env_id: str, seeds: range, **task: Any) -> list[dict[str, Any]]:
 
 
 def register() -> None:
-    """Add ``turngym`` to skyrl_gym's registry; doing it twice changes nothing. Importing this module has done it."""
+    """Add ``turngym`` to skyrl_gym's registry; idempotent, and done when this module is imported."""
     if NAME not in skyrl_gym.envs.registration.registry:
         skyrl_gym.register(NAME, entry_point=f"{__name__}:TurngymEnv")
 

@@ -1,4 +1,4 @@
-"""Threads that wait for blocking functions, so that an event loop need not."""
+"""Threads for blocking functions, so that they do not block an event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Broke(Exception):
-    """A function tried to end more than itself, as ``sys.exit()`` does."""
+    """A function tried to end its thread or process, as ``sys.exit()`` does."""
 
 
 class _Job:
@@ -25,9 +25,9 @@ class _Job:
 
 
 class Threads:
-    """Runs blocking functions in daemon threads, started when all others are at work.
+    """Runs blocking functions in daemon threads, started when all others are busy.
 
-    Unlike those of an executor, a thread that hangs is given up: another takes its place, and the process can end.
+    Unlike in an executor, a thread that hangs is abandoned: another replaces it, and the process can exit.
 
     Args:
         limit: How many functions run at once, at least 1.
@@ -41,7 +41,7 @@ class Threads:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.given_up = 0
-        """How many functions that nobody waits for any more still run."""
+        """Number of abandoned functions that still run."""
         self._ready = threading.Condition()
         self._jobs: deque[_Job] = deque()
         self._idle = self.count = 0
@@ -55,7 +55,7 @@ class Threads:
         Args:
             function: What to run.
             *args: Passed to it.
-            after_all: Called in its thread if it comes to an end although the caller was cancelled before.
+            after_all: Called in its thread if it finishes after the caller was cancelled.
             **kwargs: Passed to it.
 
         Raises:
@@ -72,7 +72,7 @@ class Threads:
             raise
 
     def close(self) -> None:
-        """Let every thread end that is not at work."""
+        """End every idle thread."""
         with self._ready:
             self._is_closed = True
             self._ready.notify_all()
@@ -87,7 +87,7 @@ class Threads:
             else:
                 job.is_given_up, job.after_all = True, after_all
                 self.given_up += 1
-                self.count -= 1  # another may take its place
+                self.count -= 1  # it may be replaced
 
     def _wake(self) -> None:
         if self._idle:
@@ -127,7 +127,7 @@ def _result(call: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         return call(), None
     except Exception as error:  # raised again where the caller waits
         return None, error
-    except BaseException as error:  # as SystemExit: it would end this thread, and nobody would learn of it
+    except BaseException as error:  # SystemExit would end this thread silently
         broke = Broke(f"{type(error).__name__}: {error}")
         broke.__cause__ = error
         return None, broke
@@ -144,5 +144,5 @@ def _tell(job: _Job, value: Any, error: BaseException | None) -> None:
 
     try:
         job.loop.call_soon_threadsafe(settle)
-    except RuntimeError:  # the loop is closed: nobody waits
+    except RuntimeError:  # the loop is closed
         return

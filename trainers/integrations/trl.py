@@ -80,7 +80,7 @@ def tool_environment(
     legal_actions: bool = False,
     **settings: Any,
 ) -> type[ToolEnvironment]:
-    """Return what ``environment_factory`` takes, for rows that hold a seed and nothing else.
+    """Return what ``environment_factory`` takes, for rows that have only a seed.
 
     Several of them go into one run as a dict; then each row names its own in the column ``environment``.
 
@@ -108,7 +108,7 @@ def rollout_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return rows whose prompts carry the task, because a rollout function is given prompts and nothing else.
 
     Args:
-        rows: What :func:`task_rows` returned, or rows of your own with the same columns.
+        rows: What :func:`task_rows` returned, or custom rows with the same columns.
 
     >>> rows = rollout_rows(task_rows("turngym/TowerOfHanoi-v0", [7]))
     >>> rows[0]["prompt"][0]["task"]["seed"]
@@ -126,11 +126,11 @@ Generate = Callable[[Any, Sequence[tuple[int, ...]], Sampling, int], "list[Compl
 
 
 class Rollout:
-    """A ``rollout_func``: plays the episodes of a batch side by side, one conversation of tokens for each.
+    """A ``rollout_func``: plays the episodes of a batch in parallel, one conversation of tokens for each.
 
-    The ids that are trained on are the sampled ones; ``env_mask`` is 0 on everything that the environment said. An
-    episode is cut, and so truncated, where a further turn might not fit into the trainer's ``max_completion_length``.
-    Beside the ids it returns ``episode_return`` (None after a fault) and the other numbers of
+    The ids that are trained on are the sampled ones; ``env_mask`` is 0 on the environment's tokens. An episode is
+    truncated if another turn might not fit into the trainer's ``max_completion_length``. Beside the ids it returns
+    ``episode_return`` (None after a fault) and the other numbers of
     :class:`~turngym.trainers.integrations.episode.Result` as columns that reward functions are given.
 
     Args:
@@ -180,7 +180,7 @@ class Rollout:
         return _columns(played, int(model.tokenizer.eos_token_id))
 
     def _check(self, trainer: Any) -> None:
-        """Refuse settings of the trainer that sampling would not follow."""
+        """Raise for settings of the trainer that sampling does not support."""
         if self.max_new_tokens > trainer.max_completion_length:
             raise ConfigError(
                 f"max_new_tokens={self.max_new_tokens} of one turn exceeds max_completion_length="
@@ -209,7 +209,7 @@ class Rollout:
 
 
 class _Conversation:
-    """One episode in the making: all of its tokens, and which of them were sampled."""
+    """One running episode: all of its tokens, and which of them were sampled."""
 
     def __init__(self, episode: Episode, task: Task) -> None:
         self.episode = episode
@@ -221,7 +221,7 @@ class _Conversation:
         self.logprobs: list[float] = []
 
     def ask(self, builder: PromptBuilder, room: int) -> bool:
-        """Append what was seen, unless the episode is over or there is no room for a further turn."""
+        """Append what was seen, unless the episode is over or there is no room for another turn."""
         if self.episode.is_over:
             return False
         ids = builder.prompt(Memory(ids=self.ids), self._seen, {}, self._system)
@@ -249,7 +249,7 @@ class _Conversation:
 
 
 def _columns(played: Sequence[_Conversation], filler: int) -> dict[str, list[Any]]:
-    """Return what TRL wants; a faulted episode has no token that counts, and at least one token."""
+    """Return what TRL wants; a faulted episode has at least one token, all of them masked."""
     found: dict[str, list[Any]] = {name: [] for name in ("prompt_ids", "completion_ids", "logprobs", "env_mask")}
     for each in played:
         result = each.episode.result
@@ -272,10 +272,10 @@ def _task_of(prompt: Any) -> Task:
 
 
 class _AppendOnly(PromptBuilder):
-    """Builds prompts whose earlier answers stay as they were sampled, whatever the template would make of them."""
+    """Builds prompts whose earlier answers stay as sampled, regardless of the template."""
 
     def _check_prefix_preserving(self) -> None:
-        """Accept every template: it is only asked for what stands between one answer and the next."""
+        """Accept every template: it is only used for the text between answers."""
 
 
 def return_reward(episode_return: Sequence[float | None], **columns: Any) -> list[float | None]:

@@ -47,7 +47,7 @@ class TurngymTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     wrappers: list[str] = Field(default_factory=list)
     """Specifications such as ``"history:k=4"``, the first innermost."""
     first_seed: int = 0
-    """Seed of the first task; the others count up."""
+    """Seed of the first task; the following ones count up."""
 
 
 class TurngymTaskset(vf.Taskset[TurngymTask, TurngymTasksetConfig]):  # type: ignore[misc]
@@ -73,7 +73,7 @@ class TurngymEnvConfig(vf.EnvConfig):  # type: ignore[misc]
     """Options of the environment, on the command line ``--env.NAME``."""
 
     player: vf.AgentConfig = vf.AgentConfig(runtime=SubprocessConfig())
-    """Who plays; this machine is where, since nothing but a conversation takes place."""
+    """Who plays; always on this machine, since an episode is only a conversation."""
     format: str = "tag"
     """Name of the action format of the completions: tag, boxed, json or plain."""
     legal_actions: bool = False
@@ -136,9 +136,9 @@ class TurngymHarnessConfig(vf.HarnessConfig):  # type: ignore[misc]
 
 
 class TurngymHarness(vf.Harness[TurngymHarnessConfig]):  # type: ignore[misc]
-    """A conversation and nothing else, in this process: no program is installed or started for an episode.
+    """A conversation in this process: no program is installed or started for an episode.
 
-    Every completion is asked of verifiers' own endpoint, so its traces hold what a program would have asked.
+    Every completion comes from verifiers' own endpoint, so its traces contain the same requests as those of a program.
     """
 
     APPENDS_SYSTEM_PROMPT = True
@@ -162,7 +162,7 @@ class TurngymHarness(vf.Harness[TurngymHarnessConfig]):  # type: ignore[misc]
         said = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt or []
         messages += [message if isinstance(message, dict) else message_to_wire(message) for message in said]
         try:
-            is_open = endpoint.startswith("http://")  # the loopback: reading certificates would take longest
+            is_open = endpoint.startswith("http://")  # the loopback: skip loading certificates
             async with httpx.AsyncClient(timeout=None, trust_env=False, verify=not is_open) as client:
                 answer = await client.post(
                     f"{endpoint.rstrip('/')}/chat/completions",

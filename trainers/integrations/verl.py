@@ -27,10 +27,10 @@ NAME = "turngym"
 class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has no types
     """Plays one episode for each row of a batch, as one append-only sequence of tokens.
 
-    verl makes an object for each episode. The response holds all answers, exactly as sampled (``response_mask`` 1),
-    and between them what the environment said (0). An episode is cut, and so truncated, where a further turn might
-    not fit into ``rollout.response_length``. After a fault no token counts, but verl still takes the reward, which is
-    0 then, into the group's mean; ``faulted`` in ``reward_extra_info`` says so.
+    verl makes an object for each episode. The response holds all answers, exactly as sampled (``response_mask`` 1), and
+    between them the environment's tokens (0). An episode is truncated if another turn might not fit into
+    ``rollout.response_length``. After a fault no token counts, but verl still takes the reward, which is 0 then, into
+    the group's mean; ``faulted`` in ``reward_extra_info`` says so.
 
     Args:
         *args: What verl passes to every loop.
@@ -89,11 +89,11 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
             await self._aside(self.episode.close)
 
     async def _aside(self, function: Any, *args: Any) -> Any:
-        """Call what may block in a thread, so that no other episode of this worker waits."""
+        """Call a blocking function in a thread, so that no other episode of this worker waits."""
         return await asyncio.get_running_loop().run_in_executor(None, function, *args)
 
     def _cap_text_prompt_length(self, prompt_ids: list[int]) -> list[int]:
-        """Refuse a first prompt that is too long, where verl would cut off the beginning of the rules."""
+        """Raise for a first prompt that is too long; verl would cut off the beginning of the rules."""
         room = int(self.rollout_config.prompt_length)
         if len(prompt_ids) > room:
             raise ConfigError(
@@ -118,7 +118,7 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
         return text, list(output.token_ids), list(output.log_probs or ())
 
     async def _show(self, messages: list[Message], answer: str, observation: str) -> list[Message]:
-        """Append what was seen, unless there is no room for a further turn; then the episode is cut."""
+        """Append an observation; truncate the episode if there is no room for another turn."""
         said = [*messages, {"role": "assistant", "content": answer}]
         longer = [*said, {"role": "user", "content": observation}]
         merged, mask, logprobs = await self.ct_merge_context_msg(said, longer, self.ids, self.mask, self.logprobs)
@@ -129,7 +129,7 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
         return longer
 
     def _output(self) -> AgentLoopOutput:
-        """Return what verl wants; at least one token of response, and none that counts after a fault."""
+        """Return what verl wants; at least one token of response, all masked after a fault."""
         result, start = self.episode.result, len(self.ids) - len(self.mask)
         filler = [] if self.mask else [int(self.tokenizer.eos_token_id)]
         mask = self.mask or [0]

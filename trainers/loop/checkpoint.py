@@ -1,4 +1,4 @@
-"""Checkpoints between iterations: written whole or not at all, and nothing in them is unpickled."""
+"""Checkpoints between iterations: written atomically, and read without pickle."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def _modules(learner: Learner) -> dict[str, nn.Module]:
 
 
 def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mapping[str, Any], keep: int = 2) -> Path:
-    """Write everything that the next iteration depends on, and drop all but the newest ``keep`` checkpoints.
+    """Write everything that the next iteration depends on, and delete all but the newest ``keep`` checkpoints.
 
     Args:
-        folder: Where checkpoints lie.
+        folder: Folder of the checkpoints.
         learner: What is saved.
         iteration: Number of the next iteration.
-        extra: Further values that JSON can hold.
+        extra: Additional JSON-compatible values.
         keep: Checkpoints to keep.
     """
     target = folder / f"{iteration:06d}"
@@ -71,7 +71,7 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
 
 
 def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
-    """Write a checkpoint under a temporary name, flush it to disk, and rename it; nothing is left where that fails."""
+    """Write a checkpoint under a temporary name, flush it to disk, and rename it; nothing is left if that fails."""
     for left_over in target.parent.glob(".*.tmp"):
         shutil.rmtree(left_over)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -111,7 +111,7 @@ def all_checkpoints(folder: Path) -> list[Path]:
 
 
 def _load_module(module: nn.Module, own: Collection[str], file: Path) -> None:
-    """Load the tensors that a module holds itself; those that it shares must be what they are."""
+    """Load a module's own tensors; shared ones must be unchanged."""
     saved, here = load_file(file), module.state_dict()
     if saved.keys() - here.keys() or set(own) - saved.keys():
         raise CheckpointError(f"{file} belongs to another model: resume with the settings of that run.")
@@ -125,10 +125,10 @@ def _load_module(module: nn.Module, own: Collection[str], file: Path) -> None:
 
 
 def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
-    """Bring a learner back to a checkpoint.
+    """Restore a learner from a checkpoint.
 
     Returns:
-        The number of the next iteration, and what was given as ``extra``.
+        The number of the next iteration, and ``extra``.
 
     Raises:
         CheckpointError: It is empty, damaged, or belongs to another model or algorithm.

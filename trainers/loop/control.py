@@ -27,7 +27,7 @@ _BUDGET = "allowance.json"
 
 
 class ControlArm:
-    """The control arm as its parent sees it: a process beside the training.
+    """The parent's handle on the control arm, a process beside the training.
 
     Args:
         folder: The run folder, with the warm start in it.
@@ -44,7 +44,7 @@ class ControlArm:
         write_json(self.folder.path / "control" / _BUDGET, {"seconds": seconds, "is_final": is_final})
 
     def finish(self, seconds: float) -> bool:
-        """Let it use up the given seconds of learning, wait for it, and return whether it wrote a model."""
+        """Let it use the remaining seconds of learning, wait for it, and return whether it wrote a model."""
         self.allow(seconds, is_final=True)
         return self._process.wait() == 0
 
@@ -60,7 +60,7 @@ def is_done(folder: RunFolder) -> bool:
 
 
 class _Allowance:
-    """Compares the time that was spent on learning with what the parent allows."""
+    """Compares the time spent on learning with the parent's allowance."""
 
     def __init__(self, folder: RunFolder, parent: int) -> None:
         self.file = folder.path / "control" / _BUDGET

@@ -1,4 +1,4 @@
-"""A game between seats as what a run trains on: self-play, past selves, players as opponents."""
+"""A game between seats as a training task: self-play, past selves, players as opponents."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class GameTask(Task):
         )
         self.past = PastSelves(config.self_play.num_past, config.self_play.freeze_every)
         for name in self._player_names():
-            make_player(name, self.tables.rules)  # a wrong name is told before anything is played
+            make_player(name, self.tables.rules)  # a wrong name raises before anything is played
 
     def _player_names(self) -> list[str]:
         chosen = self.config.self_play
@@ -69,11 +69,11 @@ class GameTask(Task):
 
     @property
     def has_expert(self) -> bool:
-        """Whether the demonstrator is any better than chance."""
+        """Whether the demonstrator is better than random."""
         return self.config.self_play.demonstrator != "random"
 
     def warning(self, algorithm: Algorithm[Any]) -> str:
-        """Warn of methods that compare the episodes of a group where those are of different seats.
+        """Warn about methods that compare the episodes of a group if those have different seats.
 
         A group is one deal. Where the learner plays both sides of it, its winners are compared with its losers, and the
         luck of a seat, such as its cards or the first move, is credited as if it were skill. Against an opponent a
@@ -120,8 +120,7 @@ class GameTask(Task):
     def specs(self, iteration: int, attempt: int = 0) -> list[GameSpec]:
         """Return the games of one iteration: ``groups`` fresh deals, each with an opponent and a side.
 
-        Every deal is played ``group_size`` times. The sides are taken in turns, so that each is trained as often as
-        the others.
+        Every deal is played ``group_size`` times. The sides alternate, so that each is trained equally often.
         """
         settings, found = self.config.rollout, []
         for group in range(settings.groups):
@@ -163,13 +162,13 @@ class GameTask(Task):
         self.past.save(folder.path / "past", min(kept, default=0))
 
     def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:
-        """Bring the past selves back."""
+        """Restore the past selves."""
         self.past.load(folder.path / "past", model, iteration)
 
     # Evaluation.
 
     def _against(self, opponent: str, agent: ModelAgent, count: int, purpose: str) -> dict[str, list[Trajectory]]:
-        """Return side -> games against a player, each seed once with every side; the first seat stands for its side."""
+        """Return side -> games against a player, each seed once with every side; the first seat represents its side."""
         sides = self.tables.sides
         specs = [
             GameSpec(k * len(sides) + side, stream_seed(purpose, self.config.env, k) % 2**31, k, opponent, side)

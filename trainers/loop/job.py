@@ -44,12 +44,12 @@ from turngym.trainers.settings.presets import preset_warning
 
 @dataclass(frozen=True)
 class JobResult:
-    """What a run left behind.
+    """Result of a run.
 
     Args:
         path: The run folder.
         report: The report page.
-        finished: False if the run was interrupted; ``--resume`` goes on with it.
+        finished: False if the run was interrupted; ``--resume`` continues it.
     """
 
     path: Path
@@ -73,9 +73,9 @@ def train(
     Args:
         config: Settings; on resume those in the run folder count.
         run_dir: The run folder, new unless ``resume``.
-        resume: Go on with an interrupted run.
+        resume: Continue an interrupted run.
         console: Where progress is shown.
-        watch: Looks at the policy after every iteration.
+        watch: Called with the policy after every iteration.
 
     Raises:
         RunFolderExists: The folder holds a run and ``resume`` is False.
@@ -101,7 +101,7 @@ def train(
 
 
 def _run(job: _Job, algorithm: Algorithm[Any], resume: bool) -> JobResult:
-    """Run a job whose folder is held; one that fails before anything happened leaves the folder empty."""
+    """Run a job in a locked folder; one that fails before anything happened leaves the folder empty."""
     try:
         return job.run(algorithm, resume)
     except RunStopped:
@@ -184,7 +184,7 @@ class _Job:
 
     @property
     def has_control(self) -> bool:
-        """Whether a control arm runs: it needs the demonstrations of a warm-up, by somebody who can play."""
+        """Whether a control arm runs: it needs a warm-up with demonstrations of an expert."""
         return self.config.control and self.warms_up and self.task.has_expert
 
     @property
@@ -195,11 +195,11 @@ class _Job:
         return wanted and settings.demonstrations > 0 and settings.epochs > 0
 
     def load(self, source: str) -> LanguageModel:
-        """Load a model to where the settings want it."""
+        """Load a model onto the configured device."""
         return load_model(source, device=self.config.device)
 
     def warm_start(self) -> LanguageModel:
-        """Return the model that training starts from; it lies in ``warmup`` from then on."""
+        """Return the model that training starts from, and save it in ``warmup``."""
         target = self.folder.path / "warmup"
         if (target / "done").exists():
             return self.load(str(target))

@@ -1,4 +1,4 @@
-"""Which kind of task a run has."""
+"""Making the task of a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None) -> T
         CheckpointError: The folder of a reward model holds none.
     """
     if config.reward_model:
-        model = make_reward_model(config.reward_model)  # a wrong one is told before anything is played
+        model = make_reward_model(config.reward_model)  # a wrong one raises before anything is played
         return RewardedTask(_plain_task(config, algorithm), model, config.seed)
     return _plain_task(config, algorithm)
 

@@ -1,4 +1,4 @@
-"""What a run needs besides turngym itself, looked for before anything is played or written."""
+"""Optional packages that a run needs, checked before anything is played or written."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from turngym.trainers.settings.config import TrainConfig
 
 
 def require_packages(config: TrainConfig) -> None:
-    """Raise where a package is absent that the settings of a run ask for.
+    """Raise if a package that the settings require is not installed.
 
     Raises:
-        MissingExtra: The sentence names the package and the extra.
+        MissingExtra: The message names the package and the extra.
     """
     if config.rollout.sampler == "vllm":
         require_vllm()

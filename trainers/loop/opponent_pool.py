@@ -35,7 +35,7 @@ class PastSelves:
         return self._models[name]
 
     def notice(self, model: LanguageModel, iteration: int) -> None:
-        """Freeze a copy of the policy that begins an iteration, if one is due."""
+        """Freeze a copy of the policy at the start of an iteration, if one is due."""
         name = f"{PREFIX}{iteration:06d}"
         if self.keep and iteration % self.every == 0 and name not in self._models:
             network = copy_sharing_frozen(model.network).requires_grad_(False).eval()
@@ -67,7 +67,7 @@ class PastSelves:
             path.unlink()
 
     def load(self, folder: Path, model: LanguageModel, iteration: int) -> None:
-        """Bring back the copies that a checkpoint had.
+        """Restore the copies of a checkpoint.
 
         Args:
             folder: Where copies lie.

@@ -26,10 +26,10 @@ _FOLDER = "reward_model"
 
 
 class RewardedTask(Task):
-    """Another task, with rewards of a model between gathering episodes and learning from them.
+    """Wraps a task, and replaces the rewards of gathered episodes by those of a model.
 
     Demonstrations and evaluations are those of the task. A trainable model without a ``path`` is fitted to the
-    episodes of the last iterations, as the environment rewarded them; until it can be, rewards stay as they are.
+    episodes of the last iterations, with the environment's rewards; until then, rewards are not changed.
 
     Args:
         task: The task.
@@ -49,7 +49,7 @@ class RewardedTask(Task):
 
     @property
     def _fits(self) -> FittedReward[Any] | None:
-        """The model where it is fitted in this run."""
+        """The model, if it is fitted in this run."""
         model = self.model
         return model if isinstance(model, FittedReward) and not model.config.path else None
 
@@ -82,14 +82,14 @@ class RewardedTask(Task):
         return found
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
-        """Go on from turns of episodes, with the model's rewards."""
+        """Branch off from turns of episodes, with the model's rewards."""
         return self._rewarded(iteration, self.task.branch(model, iteration, branches, first))
 
     def _rewarded(self, iteration: int, played: Sequence[Trajectory]) -> list[Trajectory]:
-        """Return episodes with the model's rewards; where it compares groups, those given before are rewarded again.
+        """Return episodes with the model's rewards; if it compares groups, earlier ones are rewarded again.
 
-        What an algorithm plays later belongs to the groups that it has begun: the rewards of the episodes that it holds
-        already are updated in place, so that one iteration has one yardstick.
+        Episodes that an algorithm plays later join their groups: the rewards of earlier episodes are updated in place,
+        so that the whole iteration is rewarded consistently.
         """
         if not self.model.compares_groups:
             return rewarded(self.model, played)
@@ -111,7 +111,7 @@ class RewardedTask(Task):
         return self.task.evaluate(model, name, temperature)
 
     def metrics(self) -> Mapping[str, float]:
-        """Return what the reward model did since the last call."""
+        """Return metrics of the reward model since the last call."""
         found, self._metrics = self._metrics, {}
         return {**self.task.metrics(), **{f"reward_model/{name}": value for name, value in found.items()}}
 
@@ -133,7 +133,7 @@ class RewardedTask(Task):
             self.recent.popleft()
 
     def _refit(self, iteration: int) -> None:
-        """Fit the model if it is due; before the first solved episode there may be nothing to fit to."""
+        """Fit the model if it is due; without a solved episode there may be nothing to fit."""
         model = self._fits
         if model is None or not self.recent or (model.is_ready and iteration % model.config.refit_every):
             return
@@ -165,7 +165,7 @@ class RewardedTask(Task):
                 shutil.rmtree(old)
 
     def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:
-        """Bring model and episodes back.
+        """Restore model and episodes.
 
         Raises:
             CheckpointError: They are damaged or missing.
@@ -190,7 +190,7 @@ def _read(path: Path) -> list[Trajectory]:
 
 
 def _compared(model: RewardModel[Any], played: Sequence[Trajectory], found: Sequence[Trajectory]) -> dict[str, float]:
-    """Return the environment's and the shaped mean return, and how well the model's part tells solved from failed."""
+    """Return the environment's and the shaped mean return, and how well the model's part ranks episodes."""
     pairs = [(one, two) for one, two in zip(played, found, strict=True) if one.turns and not one.fault]
     if not pairs:
         return {}

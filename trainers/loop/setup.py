@@ -80,7 +80,7 @@ def build_algorithm(config: TrainConfig) -> Algorithm[object]:
 
 
 def _sample_trajectories(vector: TextVectorEnv, seed: int) -> list[Trajectory]:
-    """Play some episodes, by the solver where there is one, for the texts that occur in them."""
+    """Play some episodes, with the solver if there is one, to collect texts."""
     specs = [EpisodeSpec(i, stream_seed("tokenizer", seed, i) % 2**31, i) for i in range(_TOKENIZER_EPISODES)]
     try:
         return rollout(vector, ExpertAgent(), specs)
@@ -89,7 +89,7 @@ def _sample_trajectories(vector: TextVectorEnv, seed: int) -> list[Trajectory]:
 
 
 def environment_texts(vector: TextVectorEnv, format: str, seed: int) -> list[str]:
-    """Return texts of an environment: its rules, what it shows, and actions as they are to be written."""
+    """Return texts of an environment: its rules, observations, and actions in the answer format."""
     write = action_format(format).write
     texts = list(dict.fromkeys(str(text) for text in vector.call("instructions")))
     for trajectory in _sample_trajectories(vector, seed):
@@ -131,7 +131,7 @@ def add_adapters(model: LanguageModel, rank: int, seed: int, alpha: int = 0) -> 
 
 
 def without_adapters(model: LanguageModel) -> LanguageModel:
-    """Return a model whose weights have the adapters merged in; the model itself where it has none."""
+    """Return a model whose weights have the adapters merged in; the model itself if it has none."""
     try:
         from peft.tuners.tuners_utils import BaseTunerLayer
     except ImportError:
@@ -149,7 +149,7 @@ def without_adapters(model: LanguageModel) -> LanguageModel:
 
 
 def check_template(config: TrainConfig) -> None:
-    """Refuse a model whose chat template cannot build the prompts that are asked for, before anything is trained.
+    """Raise if a model's chat template cannot build the configured prompts, before anything is trained.
 
     Raises:
         ModelError: There is no such model, or it has no chat template.
@@ -164,7 +164,7 @@ def check_template(config: TrainConfig) -> None:
 def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms_up: bool = False) -> LanguageModel:
     """Return the model before the warm-up; only the embedded one asks for texts of the environment.
 
-    A warm-up trains all weights, for which they are float32.
+    Weights are float32 if a warm-up trains them.
     """
     if config.model == EMBEDDED:
         return build_embedded(config, texts())

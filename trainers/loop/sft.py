@@ -21,7 +21,7 @@ from turngym.trainers.settings.supervised import SupervisedConfig as SupervisedC
 
 
 class DemonstrationAgent(Agent):
-    """Plays the solver's actions and writes them as the model would have had to.
+    """Plays the solver's actions and writes them in the model's format.
 
     Args:
         student: The agent whose prompts and answer format are used.
@@ -33,7 +33,7 @@ class DemonstrationAgent(Agent):
         self.expert = expert or ExpertAgent()
 
     def attach(self, vector: TextVectorEnv) -> None:
-        """Note the vector whose solvers are asked."""
+        """Set the vector whose solvers are used."""
         self.expert.attach(vector)
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
@@ -52,13 +52,13 @@ class DemonstrationAgent(Agent):
         return decisions
 
     def forget(self, episode: int) -> None:
-        """Drop what student and expert remember of an episode."""
+        """Forget an episode, in student and expert."""
         self.student.forget(episode)
         self.expert.forget(episode)
 
 
 def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed: int) -> list[Trajectory]:
-    """Let the solver play ``count`` episodes, of which faults and those that it gives up are left out.
+    """Let the solver play ``count`` episodes; faults and those that it gives up are left out.
 
     The same seed gives the same ones.
 
@@ -74,7 +74,7 @@ def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed:
 
 
 def with_observations(row: Row) -> Row:
-    """Return a row that also reads where it is told something: a target, but no sampled token, at every position.
+    """Return a sequence that also reads prompt positions: a target, but no sampled token, at every position.
 
     >>> row = Row((5, 6, 7), (Read(1, 7, 0, 0, 0),))
     >>> [(read.target, read.token) for read in with_observations(row).reads]
@@ -124,7 +124,7 @@ class SupervisedLearner:
         return total / max(tokens, 1.0)
 
     def _weights(self, rows: Tensor) -> Tensor:
-        """Return what each read counts in the loss, ``[row, column]``; 0 in padding."""
+        """Return the loss weight of each read, ``[row, column]``; 0 in padding."""
         told = torch.where(self.batch.episode[rows] >= 0, self.config.observation_weight, 0.0)
         return torch.where(self.batch.action_mask[rows], 1.0, told)
 

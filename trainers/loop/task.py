@@ -1,7 +1,7 @@
-"""What a run trains on: where its texts, demonstrations, trajectories and evaluations come from.
+"""The task interface: texts, demonstrations, trajectories and evaluations of a run.
 
-The one seam between training and the world. The loop, the learner and the job know a :class:`Task` and nothing of
-vectors or tables, so environments with one agent and games between seats share all of them.
+The loop, the learner and the job use a :class:`Task` and no vectors or tables, so environments with one agent and games
+between seats share all of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CURVE_SAMPLING, FINAL_SAMPLING = -2, -1
 EVALUATION_SLOTS = 256
 _CURVE_SEED, _FINAL_SEED = 1, 0
 _FIRST_BRANCH = 2**40
-"""Number of the first episode of an iteration that branches off; fresh ones count from 0."""
+"""Number of an iteration's first branched episode; fresh ones count from 0."""
 
 
 class Evaluation(NamedTuple):
@@ -45,10 +45,10 @@ class Task(ABC):
     @property
     @abstractmethod
     def has_expert(self) -> bool:
-        """Whether its demonstrations are worth imitating for more than the form of an answer."""
+        """Whether its demonstrations teach more than the answer format."""
 
     def warning(self, algorithm: Algorithm[Any]) -> str:
-        """Return what speaks against training on it with an algorithm; empty if nothing does."""
+        """Return a warning about training on it with an algorithm; empty if there is none."""
         return ""
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Task(ABC):
 
     @abstractmethod
     def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
-        """Return demonstrations, written as the student would have to write them."""
+        """Return demonstrations, written in the student's format."""
 
     @abstractmethod
     def gather(self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
@@ -67,20 +67,20 @@ class Task(ABC):
             model: The policy.
             iteration: Number of the iteration.
             attempt: How often the iteration has gathered before.
-            greedy: Play each instance once, and take the likeliest token always.
+            greedy: Play each instance once, with greedy decoding.
         """
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
-        """Go on from turns of episodes that were gathered, one new episode for each, in that order.
+        """Branch off from turns of gathered episodes, one new episode for each, in that order.
 
         Args:
             model: The policy.
             iteration: Number of the iteration.
             branches: Where to begin.
-            first: How many episodes of the iteration have branched off before.
+            first: Number of earlier branched episodes of the iteration.
 
         Raises:
-            ConfigError: It cannot begin in the middle.
+            ConfigError: It cannot start in the middle of an episode.
         """
         raise ConfigError(
             f"{type(self).__name__} cannot go on from the middle of an episode. Take a method without snapshots, such "
@@ -97,24 +97,24 @@ class Task(ABC):
 
         Args:
             model: The policy.
-            name: What the evaluation is kept under.
+            name: Name of the evaluation.
             temperature: Sampling temperature, None for that of training.
         """
 
     # Optional parts.
 
     def metrics(self) -> Mapping[str, float]:
-        """Return numbers of its own about the episodes of the iteration."""
+        """Return additional metrics of the iteration's episodes."""
         return {}
 
     def save(self, folder: RunFolder) -> None:  # noqa: B027
-        """Write what the checkpoint that has just been written needs beside itself."""
+        """Write additional files for the latest checkpoint."""
 
     def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:  # noqa: B027
-        """Bring that back for the checkpoint of an iteration."""
+        """Restore them for the checkpoint of an iteration."""
 
     def close(self) -> None:  # noqa: B027
-        """Release what it holds."""
+        """Release resources."""
 
 
 class EnvTask(Task):
@@ -123,7 +123,7 @@ class EnvTask(Task):
     Args:
         config: Settings of the run.
         snapshots: Whether turns keep the environment's state, so that episodes can branch off.
-        entropies: Whether turns keep the entropies of what their tokens were sampled from.
+        entropies: Whether turns keep the entropies of their tokens' distributions.
         final_prompts: Whether truncated episodes keep the prompt that would have come next.
     """
 
@@ -143,7 +143,7 @@ class EnvTask(Task):
         return True
 
     def texts(self) -> list[str]:
-        """Return what the environment shows and what is to be written."""
+        """Return the environment's observations and the actions in the answer format."""
         return environment_texts(self.vector, self.config.rollout.format, self.config.seed)
 
     def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
@@ -156,7 +156,7 @@ class EnvTask(Task):
         return self._play(policy_agent(self.config, model, iteration, 0.0 if greedy else None), specs)
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
-        """Go on from turns of episodes that were gathered; what is sampled is new, the group stays."""
+        """Branch off from turns of gathered episodes, with new samples in the same group."""
         specs = []
         for number, branch in enumerate(branches, _FIRST_BRANCH + first):
             origin = branch.trajectory.spec
@@ -217,7 +217,7 @@ class EnvTask(Task):
 
 
 def curve_metrics(result: EvaluationResult) -> dict[str, float]:
-    """Return what a learning curve shows of an evaluation."""
+    """Return the metrics of an evaluation for a learning curve."""
     success = result.success
     return {
         "eval/success": success.value,

@@ -9,7 +9,7 @@ from rich.text import Text
 
 
 class TimeLeft(TimeRemainingColumn):
-    """Shows the time to the last step, or to the task's field ``deadline`` where that comes first.
+    """Shows the time to the last step, or to the task's field ``deadline`` if that is earlier.
 
     The field is a time of ``time.monotonic``; a task without it has no deadline.
     """
@@ -25,7 +25,7 @@ class TimeLeft(TimeRemainingColumn):
 
 
 def seconds_left(estimate: float | None, deadline: float, now: float) -> float | None:
-    """Return the seconds that are left; None where neither an estimate nor a deadline is known.
+    """Return the seconds that are left; None if neither an estimate nor a deadline is known.
 
     Args:
         estimate: Seconds to the last step, None while unknown.

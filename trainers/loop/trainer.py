@@ -36,7 +36,7 @@ _SAMPLES = 4
 
 
 class Played(NamedTuple):
-    """What was played for an iteration, whether it is trained on or not."""
+    """All episodes of an iteration, used for training or not."""
 
     sampled: list[Trajectory]
     greedy: list[Trajectory]
@@ -79,10 +79,10 @@ class Trainer:
         self.phase = "files"
         self._last_record: dict[str, Any] = {}
         self._settled = learner.updates
-        """Updates when an iteration was last complete; more of them mean that one is half done."""
+        """Number of updates at the end of the last complete iteration; a larger count means an unfinished one."""
 
     def resume(self) -> None:
-        """Go back to the newest checkpoint; from the beginning if there is none."""
+        """Restore the newest checkpoint; start from the beginning if there is none."""
         found = all_checkpoints(self.folder.checkpoints)
         if self.config.rollout.refresh_every > 1:
             self.learner.hold_back_sampler()
@@ -109,7 +109,7 @@ class Trainer:
         """Write a checkpoint; on a full disk the older one of two makes room for it.
 
         Raises:
-            DivergenceError: The weights are not worth one.
+            DivergenceError: The weights are not finite.
         """
         check_weights(self.learner.trained_modules)
         try:
@@ -136,11 +136,10 @@ class Trainer:
 
         Args:
             on_iteration: Called with the metrics of each iteration.
-            on_warning: Called with what a guard has to say.
+            on_warning: Called with the warnings of guards.
 
         Raises:
-            RunStopped: Something else stopped it; a diagnosis lies in the run folder, and the last good checkpoint is
-                kept.
+            RunStopped: Something else stopped it; the run folder has a diagnosis and the last good checkpoint.
         """
         try:
             self.folder.reserve()
@@ -179,14 +178,14 @@ class Trainer:
         try:
             self.folder.write_diagnosis(diagnosis.as_json())
         except OSError:
-            keep_newest(self.folder.checkpoints, 1)  # a checkpoint of now has taken all room there was
+            keep_newest(self.folder.checkpoints, 1)  # the new checkpoint has filled the disk
             self.folder.write_diagnosis(diagnosis.as_json())
 
     def _stopped(self, error: Exception) -> RunStopped:
-        """Keep what can be kept, and return why the run stops.
+        """Save what can be saved, and return why the run stops.
 
-        Between iterations, and until the first update of one, the state is that of whole iterations and worth a
-        checkpoint.
+        Between iterations, and until the first update of one, the state is that of whole iterations, so a checkpoint is
+        written.
         """
         failed = ""
         self.folder.release()
@@ -261,10 +260,10 @@ class Trainer:
         return record
 
     def _rollout(self, played: Played) -> Rollout:
-        """Return a function that gathers the episodes of this iteration, and notes all that it plays.
+        """Return a function that gathers the episodes of this iteration and records them.
 
-        Every call plays fresh instances; with ``greedy=True`` it is those of the call before, and with ``branches`` it
-        goes on from turns of episodes that were played.
+        Every call plays fresh instances; with ``greedy=True`` those of the previous call, and with ``branches`` it
+        continues from turns of played episodes.
         """
         attempt = 0
         model, version = self._sampling_model()

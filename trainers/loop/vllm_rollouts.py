@@ -1,4 +1,4 @@
-"""vLLM as what the policy plays with while it is trained: beside the learner, in the same process."""
+"""Rollouts with vLLM during training, in the learner's process."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from turngym.trainers.loop.setup import without_adapters
 
 
 class Follower:
-    """Generates with the weights that the policy has now: vLLM is given them whenever they have changed.
+    """Generates with the policy's current weights, which are passed to vLLM whenever they have changed.
 
     Args:
         sampler: vLLM with a model of the policy's shape.
-        model: The policy; low-rank adapters are merged into what is handed over.
+        model: The policy; low-rank adapters are merged before.
     """
 
     def __init__(self, sampler: VllmSampler, model: LanguageModel) -> None:
         self.sampler = sampler
         self.model = model
         self.loads = 0
-        """How often weights were handed over."""
+        """How often weights were passed on."""
         self._state: tuple[object, ...] = ()
 
     def generate(
@@ -40,7 +40,7 @@ class Follower:
         return self.sampler.generate(prompts, uniforms, sampling)
 
     def follow(self) -> None:
-        """Hand the policy's weights over, if they are not those that vLLM has."""
+        """Pass the policy's weights to vLLM, if they have changed."""
         state = tuple((id(p), p._version) for p in self.model.network.parameters())
         if state != self._state:
             self.sampler.load_weights(without_adapters(self.model).network.state_dict())
@@ -68,5 +68,5 @@ def vllm_rollouts(model: LanguageModel, source: str, config: VllmConfig) -> Iter
 
 
 def source_of(model: LanguageModel, warmup: Path) -> str:
-    """Return what vLLM can read the model's shape from: the warm start, or where the model came from."""
+    """Return the source of the model's shape for vLLM: the warm start, or the model's own source."""
     return str(warmup) if (warmup / "done").exists() else model.name

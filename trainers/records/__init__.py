@@ -1,1 +1,1 @@
-"""What a run writes: its folder, metrics, samples."""
+"""Files of a run: its folder, metrics, samples."""

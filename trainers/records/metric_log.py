@@ -13,10 +13,10 @@ from turngym.trainers.settings.config import TrainConfig
 
 
 class Tracker(Protocol):
-    """A place beside the run folder that metrics go to."""
+    """A metrics backend in addition to the run folder."""
 
     def log(self, record: Mapping[str, Any]) -> None:
-        """Take in the metrics of one iteration."""
+        """Log the metrics of one iteration."""
 
     def close(self) -> None:
         """Flush and finish."""
@@ -26,7 +26,7 @@ class MetricLog:
     """Writes metrics to ``metrics.jsonl``, and to TensorBoard and a tracking service where there are any.
 
     A metric that could not be written to ``metrics.jsonl`` is an error. The others are copies: one that breaks, as on a
-    full disk or without a network, is warned about once and left out from then on.
+    full disk or without a network, gives one warning and is disabled from then on.
 
     Args:
         folder: The run folder.
@@ -56,7 +56,7 @@ class MetricLog:
     def _guarded(self, name: str, call: Callable[[], None]) -> None:
         try:
             call()
-        except Exception as error:  # whatever a foreign package raises: the run has its metrics without it
+        except Exception as error:  # any third-party error: the run has its metrics without it
             del self._trackers[name]
             self._on_warning(
                 f"{name} takes no more metrics ({type(error).__name__}: {error}); metrics.jsonl has them all"
@@ -110,7 +110,7 @@ class _Service:
 
 
 def service(name: str, folder: RunFolder, config: TrainConfig) -> Tracker:
-    """Return a tracking service that is ready to take in metrics.
+    """Return a tracking service that is ready to log metrics.
 
     Args:
         name: ``wandb`` or ``trackio``; their own environment variables, such as WANDB_MODE=offline, apply.

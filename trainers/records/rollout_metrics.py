@@ -1,4 +1,4 @@
-"""What the episodes of an iteration were like, in numbers."""
+"""Metrics of the episodes of an iteration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from turngym.trainers.core.context import did_not_fit
 
 
 def branch_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return how many episodes branched off, how many turns they took, and how many broke; nothing without any."""
+    """Return how many episodes branched off, how many turns they took, and how many broke; empty if there are none."""
     if not trajectories:
         return {}
     return {
@@ -31,11 +31,11 @@ def timing_metrics(start: float, gathered: float, done: float, turns: int, secon
 
 
 def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return what the trajectories of an iteration were like; faulted ones are counted and left out of the means."""
+    """Return metrics of an iteration's trajectories; faulted ones are counted but left out of the means."""
     whole = [trajectory for trajectory in trajectories if not trajectory.fault]
     turns = [turn for trajectory in whole for turn in trajectory.turns]
     count = max(len(whole), 1)
-    rewards = [trajectory.reward_sum for trajectory in whole if trajectory.turns]  # a seat may never have been asked
+    rewards = [trajectory.reward_sum for trajectory in whole if trajectory.turns]  # a seat may have no turn
     return {
         "rollout/episodes": float(len(whole)),
         "rollout/faults": float(len(trajectories) - len(whole)),

@@ -1,4 +1,4 @@
-"""The folder of a run: what lies where, and writing that survives a kill."""
+"""The folder of a run: its layout, and crash-safe writing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RunFolder:
         """Make a new folder.
 
         Raises:
-            RunFolderExists: There is something in it already, or it is a file.
+            RunFolderExists: It is not empty, or a file.
         """
         _require_free(path)
         write_json(path / "config.json", config_to_store(config))
@@ -71,7 +71,7 @@ class RunFolder:
     @classmethod
     @contextmanager
     def locked(cls, path: Path, config: TrainConfig | None = None) -> Iterator[RunFolder]:
-        """Give a folder that no other process writes meanwhile.
+        """Lock a folder against writing by other processes.
 
         Args:
             path: The folder.
@@ -79,7 +79,7 @@ class RunFolder:
 
         Raises:
             FolderInUse: Another process writes it.
-            RunFolderExists: There is something in the folder of a new run.
+            RunFolderExists: The folder of a new run is not empty.
             CheckpointError: There is no earlier run.
         """
         is_new = not path.exists()
@@ -108,13 +108,13 @@ class RunFolder:
             ) from error
 
     def remove_if_nothing_happened(self) -> None:
-        """Leave the folder empty if it holds nothing but its settings, so that a corrected command can use its name."""
+        """Empty the folder if it contains nothing but settings, so that a corrected command can use its name."""
         if {path.name for path in self.path.iterdir()} <= {"config.json", LOCK_FILE}:
             (self.path / "config.json").unlink(missing_ok=True)
 
     @property
     def checkpoints(self) -> Path:
-        """Where checkpoints lie."""
+        """Folder of the checkpoints."""
         return self.path / "checkpoints"
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -122,11 +122,11 @@ class RunFolder:
         return read_jsonl(self.path / "metrics.jsonl")
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
-        """Add the metrics of one iteration."""
+        """Append the metrics of one iteration."""
         append_line(self.path / "metrics.jsonl", json.dumps(dict(record), sort_keys=True))
 
     def keep_metrics(self, before_iteration: int) -> None:
-        """Drop the metrics of iterations that a resumed run will do again."""
+        """Drop the metrics of iterations that a resumed run will repeat."""
         kept = [record for record in self.metrics() if record["iteration"] < before_iteration]
         write_atomic(self.path / "metrics.jsonl", "".join(json.dumps(r, sort_keys=True) + "\n" for r in kept))
 
@@ -142,7 +142,7 @@ class RunFolder:
 
     @property
     def diagnosis(self) -> Path:
-        """What stopped the run before its end; there is no such file where nothing did."""
+        """File with the reason for an early stop; absent if there was none."""
         return self.path / "diagnosis.json"
 
     @property
@@ -150,21 +150,21 @@ class RunFolder:
         return self.path / ".reserve"
 
     def reserve(self) -> None:
-        """Take some room on the disk, so that a diagnosis fits on a full one."""
+        """Reserve disk space, so that a diagnosis can be written to a full disk."""
         if not self._reserve.exists():
             write_atomic(self._reserve, bytes(_RESERVED_BYTES))
 
     def release(self) -> None:
-        """Give that room back."""
+        """Release the reserved space."""
         self._reserve.unlink(missing_ok=True)
 
     def write_diagnosis(self, diagnosis: Mapping[str, Any]) -> None:
-        """Write why the run stopped, in the room that was kept for it."""
+        """Write why the run stopped, into the reserved space."""
         self.release()
         write_json(self.diagnosis, dict(diagnosis))
 
     def forget_diagnosis(self) -> None:
-        """Remove the diagnosis of a run that goes on."""
+        """Remove the diagnosis of a run that continues."""
         self.diagnosis.unlink(missing_ok=True)
 
     def evaluated_episodes(self, name: str) -> list[dict[str, Any]]:
@@ -178,7 +178,7 @@ class RunFolder:
         decode: Decode | None = None,
         advantages: Sequence[Sequence[Sequence[float]] | None] | None = None,
     ) -> None:
-        """Write whole trajectories, for people to read; see :func:`turngym.trainers.records.samples.sample_of`."""
+        """Write whole trajectories for reading; see :func:`turngym.trainers.records.samples.sample_of`."""
         beside = [None] * len(trajectories) if advantages is None else advantages
         samples = [sample_of(each, decode, mine) for each, mine in zip(trajectories, beside, strict=True)]
         lines = [json.dumps(sample, ensure_ascii=False) for sample in samples]

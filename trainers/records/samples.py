@@ -1,4 +1,4 @@
-"""Whole trajectories for people to read: prompts, sampled tokens, their log-probabilities and advantages."""
+"""Whole trajectories for reading: prompts, sampled tokens, their log-probabilities and advantages."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Decode: TypeAlias = Callable[[Sequence[int]], str]
 def sample_of(
     trajectory: Trajectory, decode: Decode | None = None, advantages: Sequence[Sequence[float]] | None = None
 ) -> dict[str, Any]:
-    """Return a trajectory with everything a person would look at.
+    """Return a trajectory with everything worth reading.
 
-    A prompt that begins with the whole turn before it is kept as what it adds (``prompt_continues``), so that a
+    A prompt that begins with the whole previous turn is stored as the difference (``prompt_continues``), so that a
     conversation is written once.
 
     Args:
         trajectory: The trajectory.
-        decode: Makes text of token ids; without it, prompts and tokens are left out.
-        advantages: Turn by turn the advantage of each sampled token, where there was training.
+        decode: Converts token ids to text; without it, prompts and tokens are left out.
+        advantages: Advantages of the sampled tokens of each turn, if trained on.
     """
     turns = []
     before: tuple[int, ...] = ()

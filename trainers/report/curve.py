@@ -76,7 +76,7 @@ class MeanCurve(NamedTuple):
 
 
 def curve_points(metrics: Sequence[Mapping[str, object]], key: str) -> list[Point]:
-    """Return a metric over environment turns, wherever it is recorded and finite.
+    """Return a metric over environment turns where it is recorded and finite.
 
     >>> curve_points([{"turns_total": 64, "eval/success": 0.5}, {"turns_total": 128}], "eval/success")
     [Point(turns=64.0, value=0.5, low=nan, high=nan)]
@@ -107,7 +107,7 @@ def mean_curve(curves: Sequence[Sequence[Point]]) -> MeanCurve | None:
     """Return the mean of curves where all of them are defined, interpolated linearly on a common grid.
 
     The band is ``mean ± t * s / sqrt(n)`` with Student's quantile and the standard deviation between seeds, kept inside
-    of [0, 1]. None where no stretch of turns is common to all.
+    of [0, 1]. None if the curves do not overlap.
     """
     known = [curve for curve in curves if curve]
     if not known:
@@ -126,7 +126,7 @@ def mean_curve(curves: Sequence[Sequence[Point]]) -> MeanCurve | None:
 
 
 def write_curve(folder: RunFolder) -> Path:
-    """Draw the learning curve of a run into its ``curve.png``; what is absent is left out of the picture."""
+    """Plot the learning curve of a run into its ``curve.png``, without absent parts."""
     target = folder.path / "curve.png"
     write_atomic(target, curve_picture(read_run(folder)))
     return target
@@ -202,12 +202,12 @@ def _draw_levels(axes: Axes, side: Axes, levels: Sequence[tuple[Stage, Estimate]
 
 
 def write_curves(named: Mapping[str, Sequence[Path]], target: Path, title: str) -> Path:
-    """Draw the learning curves of several methods: one colour a method, thin lines for seeds, the mean with its band.
+    """Plot the learning curves of several methods: one colour per method, thin lines for seeds, the mean with its band.
 
     Args:
-        named: Method -> folders of its runs, one a seed.
-        target: Where the PNG goes.
-        title: Stands above the picture.
+        named: Method -> folders of its runs, one per seed.
+        target: The PNG file.
+        title: Title of the figure.
 
     Raises:
         ConfigError: There is no method.
@@ -274,7 +274,7 @@ def _say(axes: Axes, sentence: str) -> None:
 
 
 def _success_axes(axes: Axes, heights: Sequence[float]) -> None:
-    """Label the axes; the vertical one begins at 0 and never cuts off what is drawn."""
+    """Label the axes; the y axis starts at 0 and contains all data."""
     top = min(1.0, max(0.2, 1.15 * max(heights, default=1.0)))
     axes.set_ylim(0, top * 1.06)
     axes.set_xlim(left=0)

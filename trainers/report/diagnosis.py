@@ -1,4 +1,4 @@
-"""Why a run stopped: what happened, where it was first seen, what is kept, and what to try."""
+"""Why a run stopped: the error, its first location, the last checkpoint, and advice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SMALLER_STEPS = "a smaller --update.learning-rate, or --update.max-grad-norm, in a new run"
 ADVICE: Mapping[str, tuple[str, ...]] = {
     "reward": (
-        "play the environment with that seed and those actions (`turngym play`, `turngym check`) and mend its reward",
+        "play the environment with that seed and those actions (`turngym play`, `turngym check`) and fix its reward",
         "--guards.bad-reward drop leaves such episodes out and counts them",
     ),
     "advantage": (
@@ -42,7 +42,7 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
     FILES: ("look at the rights and the disk of the run folder, then go on with --resume",),
     MEMORY: ("a smaller --update.max-micro-batch-tokens or --rollout.num-envs, then go on in a new run",),
     INTERRUPT: ("go on with --resume",),
-    ERROR: ("mend what the message names, then go on with --resume",),
+    ERROR: ("fix what the message names, then continue with --resume",),
     BUG: ("this is a bug of an environment, a plug-in or turngym: the traceback is in diagnosis.json",),
 }
 _SHOWN = (
@@ -64,14 +64,14 @@ class Diagnosis:
     Args:
         kind: What went wrong, in one word; a key of ``ADVICE``.
         what: What went wrong, in a sentence.
-        where: Facts about where it was first seen.
-        iteration: Number of the iteration that was under way.
+        where: Facts about its first occurrence.
+        iteration: Number of the current iteration.
         phase: What it was doing: rollout, update, evaluation or files.
         checkpoint: The last good checkpoint; empty if there is none.
         lost_iterations: Finished iterations that are not in that checkpoint.
         last_metrics: Metrics of the last iterations, the newest last.
         advice: What to try.
-        trace: Where in the code, for people who read code.
+        trace: The traceback.
     """
 
     kind: str
@@ -151,7 +151,7 @@ def kind_of(error: BaseException) -> str:
         return INTERRUPT
     is_full = isinstance(error, OSError) and error.errno in _FULL
     if is_full or any(words in str(error) for words in ("os error 28", "os error 27", "os error 122")):
-        return DISK  # safetensors writes in Rust, and its error has no number but in the text
+        return DISK  # safetensors' errors from Rust have an errno only in their text
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return MEMORY
     if isinstance(error, OSError):
@@ -170,7 +170,7 @@ def diagnose(
     """Return why a run stopped.
 
     Args:
-        error: What was raised; a KeyboardInterrupt stands for every kind of interrupt.
+        error: What was raised; a KeyboardInterrupt represents every kind of interrupt.
         iteration: Iterations that are finished.
         phase: What it was doing.
         checkpoint: The last good checkpoint; its name is the number of iterations in it.

@@ -1,4 +1,4 @@
-"""What a run folder shows, in numbers: everything that its picture and its report are made from."""
+"""The data of a run folder from which its figure and its report are made."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError, TurngymErro
 
 @dataclass(frozen=True)
 class RunData:
-    """What could be read of a run.
+    """Everything that could be read of a run.
 
     Args:
         name: Name of the run's folder.
@@ -67,7 +67,7 @@ class RunData:
 
 
 def read_run(folder: RunFolder) -> RunData:
-    """Read whatever there is of a run; what is absent or damaged is named, never raised."""
+    """Read all of a run that is there; absent or damaged parts are listed, never raised."""
     missing: list[str] = []
 
     def part(what: str, read: Callable[[], T]) -> T | None:
@@ -141,8 +141,8 @@ def _evaluation(folder: RunFolder, name: str) -> EvaluationResult:
 def success_interval(estimate: Estimate) -> tuple[float, float]:
     """Return the 95 % interval of a share of successes.
 
-    It is the recorded one, save where every episode came out the same: resampling then gives an interval of no width
-    however few the episodes, so Wilson's is taken instead.
+    It is the recorded one, unless every episode had the same outcome: resampling then gives an interval of width 0, so
+    Wilson's is used instead.
 
     >>> [round(end, 2) for end in success_interval(Estimate(0.0, 0.0, 0.0, 0.0, 20, 20, "cluster bootstrap"))]
     [0.0, 0.16]
@@ -244,7 +244,7 @@ def held_out(run: RunData) -> HeldOut:
 
 
 def series(metrics: Sequence[Mapping[str, Any]], key: str) -> list[tuple[int, float]]:
-    """Return iteration and value wherever a metric is recorded and finite.
+    """Return iteration and value where a metric is recorded and finite.
 
     >>> series([{"iteration": 0, "a": 1.0}, {"iteration": 1}, {"iteration": 2, "a": float("nan")}], "a")
     [(0, 1.0)]

@@ -1,4 +1,4 @@
-"""What a run shows, in a few sentences and in the numbers behind them."""
+"""The headline of a report: a few sentences and the numbers behind them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ POLICIES: Mapping[Stage, str] = {
 
 
 def why_unclear(difference: Difference) -> str:
-    """Return why a difference shows nothing."""
+    """Return why a difference is not significant."""
     if difference.estimate.low <= 0 <= difference.estimate.high:
         return "the interval includes 0"
     changed = difference.gained + difference.lost
@@ -39,7 +39,7 @@ def why_unclear(difference: Difference) -> str:
 
 
 def headline_sentence(run: RunData) -> str:
-    """Return what the run shows about success before and after training; never more than it shows."""
+    """Return a sentence on success before and after training, without overclaiming."""
     if run.mode is None:
         return "This run has no evaluation on held-out instances, so it does not show what training did."
     before, after = run.evaluation("before", run.mode), run.evaluation("after", run.mode)
@@ -89,7 +89,7 @@ def _instances(run: RunData, count: int) -> str:
 
 
 def control_sentence(run: RunData) -> str:
-    """Return how training compares with the same time spent on supervised learning; empty where that is unknown."""
+    """Return how training compares with the same time spent on supervised learning; empty if unknown."""
     difference = difference_from(run, "control", run.mode) if run.mode else None
     if difference is None:
         return ""

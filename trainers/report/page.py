@@ -62,7 +62,7 @@ def subtitle(run: RunData) -> str:
 
 
 def headline_section(run: RunData) -> Html:
-    """Return the sentences that a reader should take away."""
+    """Return the headline sentences."""
     found = headline_of(run)
     control = tag("p", found["control_sentence"]) if found["control_sentence"] else Html()
     sentence = tag("p", found["sentence"], class_=f"headline {found['verdict'] or 'unclear'}")

@@ -36,7 +36,7 @@ def pick_samples(
 
 
 def trajectory(name: str, position: int, record: Mapping[str, Any]) -> Html:
-    """Return one trajectory, closed until somebody opens it."""
+    """Return one trajectory as a collapsed section."""
     turns = record["turns"]
     ended = "solved" if record.get("success") else "not solved"
     ended += ", truncated" if record.get("truncated") else ""

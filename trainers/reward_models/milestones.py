@@ -1,4 +1,4 @@
-"""Rewards progress that the environment, or a list of patterns, finds in what was seen."""
+"""Rewards progress that the environment reports, or that patterns find in observations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MilestonesConfig(RewardConfig):
     zero_when: str = "terminated"
     """When the potential at the end is 0: ``terminated``, ``over`` or ``never``, as for the wrapper progress_reward."""
     patterns: tuple[str, ...] = ()
-    """Regular expressions to find in what was seen, one a milestone; none takes the environment's progress."""
+    """Regular expressions to find in what was seen, one per milestone; none takes the environment's progress."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

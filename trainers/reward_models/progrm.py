@@ -1,4 +1,4 @@
-"""A progress model: how far the task has come after each turn, and as reward the change of that (ProgRM)."""
+"""A progress model: the progress after each turn; its change is the reward (ProgRM)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ProgRMConfig(FittedConfig):
 
 @REWARD_MODELS.register("progrm")
 class ProgRM(FittedReward[ProgRMConfig]):
-    """Progress that was learnt from labels for free; every turn earns its change.
+    """Progress learnt from automatic labels; the reward of a turn is its change.
 
     The changes add up to the progress at the end, so that going in circles earns nothing: a turn that was seen before
     has the progress that it had before.
@@ -71,7 +71,7 @@ class ProgRM(FittedReward[ProgRMConfig]):
     )
 
     def targets(self, trajectories: Sequence[Trajectory]) -> list[Sequence[float] | None]:
-        """Return the label of every turn; None where nobody solved the task, or the environment knows no progress."""
+        """Return the label of every turn; None if the task was never solved, or the environment reports no progress."""
         if self.config.labels == "environment":
             return [_known(progress_after(each)[1:]) for each in trajectories]
         return list(label_progress(trajectories, self.recipes(trajectories)))

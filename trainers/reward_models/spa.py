@@ -72,7 +72,7 @@ def step_rewards(contributions: Sequence[float], is_valid: Sequence[bool], bonus
 
 
 def completed(contributions: Sequence[float], outcome: float) -> list[float]:
-    """Return contributions that add up to the outcome: what is missing is shared by all turns.
+    """Return contributions that add up to the outcome: the difference is shared by all turns.
 
     >>> completed([0.25, 0.25], 1.0)
     [0.5, 0.5]
@@ -83,14 +83,14 @@ def completed(contributions: Sequence[float], outcome: float) -> list[float]:
 
 @REWARD_MODELS.register("spa")
 class SPA(FittedReward[SPAConfig]):
-    """Contributions of turns that add up to the outcome; they take the place of the environment's rewards."""
+    """Contributions of turns that add up to the outcome; they replace the environment's rewards."""
 
     name: ClassVar[str] = "spa"
     Config = SPAConfig
     replaces: ClassVar[bool] = True
 
     def outcome(self, trajectory: Trajectory) -> float:
-        """Return what the contributions of an episode shall add up to."""
+        """Return what the contributions of an episode add up to."""
         if self.config.outcome == "success":
             return float(trajectory.success == 1)
         return trajectory.score if self.config.outcome == "score" else trajectory.reward_sum
@@ -119,5 +119,5 @@ class SPA(FittedReward[SPAConfig]):
         return found
 
     def score(self, trajectory: Trajectory) -> float:
-        """Return the sum of contributions, the outcome that is to be expected; 0 without a turn."""
+        """Return the sum of contributions, the expected outcome; 0 without a turn."""
         return math.fsum(self.predictions([trajectory])[0])

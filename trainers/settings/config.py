@@ -1,4 +1,4 @@
-"""The settings of a training run: one frozen dataclass, a sentence per field, checked when it is made."""
+"""The settings of a training run: one validated frozen dataclass."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RolloutConfig:
     """How trajectories are gathered.
 
     Args:
-        groups: Task instances an iteration.
+        groups: Task instances per iteration.
         group_size: Episodes of each instance.
         num_envs: Slots of the vector; 0 takes one for each episode of an iteration.
         backend: Backend of the vector.
@@ -78,7 +78,7 @@ class RolloutConfig:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """How the policy is evaluated on instances that training never shows.
+    """How the policy is evaluated on held-out instances.
 
     Args:
         episodes: Distinct held-out instances.
@@ -104,8 +104,8 @@ class SelfPlayConfig:
             side to one of its N newest frozen selves, any other text names a player of the game, such as ``random``.
         freeze_every: Iterations between frozen selves.
         demonstrator: Player whose games the warm-up imitates; ``random`` teaches how to answer and not what.
-        evaluation_opponents: Players that evaluations play against, every side once per seed; the first one is the
-            one that the report shows.
+        evaluation_opponents: Players that evaluations play against, every side once per seed; the report shows the
+            first one.
     """
 
     opponents: tuple[str, ...] = ("self",)
@@ -152,7 +152,7 @@ class TrainConfig:
         iterations: Cycles of rollouts followed by updates.
         max_seconds: Stop training after that time, between iterations; 0 for no limit.
         max_environment_turns: Stop training after that many turns, between iterations; 0 for no limit.
-        seed: Seed of everything.
+        seed: Seed of the run.
         threads: Threads of torch; 0 leaves torch's own choice.
         control: Train a second copy of the warm start for the same time on the same demonstrations, supervised.
         checkpoint_every: Iterations between checkpoints; the last one is always kept.
@@ -206,7 +206,7 @@ class TrainConfig:
         if self.threads > _MOST_THREADS:
             raise ConfigError(f"threads must be at most {_MOST_THREADS}, got {self.threads}: take one for each core.")
         require_preset(self.preset)
-        wrapping(*self.wrappers)  # one that cannot be read is told at once
+        wrapping(*self.wrappers)  # raises if it cannot be read
         if self.dtype not in ("float32", "bfloat16", "float16"):
             raise ConfigError(f"dtype must be float32, bfloat16 or float16, got {self.dtype!r}.")
         if self.dtype != "float32" and not self.lora_rank:

@@ -1,4 +1,4 @@
-"""Guards of a run: what its metrics must not do for long, and what happens to rewards that are no numbers."""
+"""Guards of a run: limits of its metrics, and handling of non-finite rewards."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class GuardConfig:
 
 
 class Watchdog:
-    """Looks at the metrics of one iteration after the other.
+    """Checks the metrics of each iteration.
 
     Args:
         config: When to warn, and when to stop.
@@ -67,10 +67,10 @@ class Watchdog:
         self._faulty = 0
 
     def look(self, record: Mapping[str, Any]) -> list[str]:
-        """Return the warnings that an iteration gives rise to, each once until its limit is kept again.
+        """Return the warnings of an iteration, each once until its limit is met again.
 
         Raises:
-            DivergenceError: A limit is broken that stops the run.
+            DivergenceError: A limit that stops the run is exceeded.
         """
         self._count_faults(record)
         found = {}
@@ -92,7 +92,7 @@ class Watchdog:
             )
 
     def _limits(self, record: Mapping[str, Any]) -> dict[str, str]:
-        """Return for each limit what is wrong with it, empty where nothing is."""
+        """Return a message for each limit, empty if it is met."""
         limits, patience = self.config, self.config.patience
         found = {"min_entropy": "", "max_ratio": "", "max_kl": "", "reward_drop": self._reward_collapse(record)}
         entropy = record.get("policy/entropy_sampled")

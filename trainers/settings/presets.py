@@ -1,7 +1,7 @@
-"""What a model needs to be trained well, by its size: one table of settings, with a reason for each.
+"""Training settings by model size: one table, with a reason for each.
 
 ``quickstart`` is made for the embedded model of 0.3 M parameters. Every setting here has a value for every preset, so
-that no value made for one size of model is used for another one unasked.
+that no value made for one size of model is used for another one silently.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRESETS: Mapping[PresetName, str] = {
 MOST_TINY = 10_000_000
 """A model with at most that many parameters is trained like the embedded one."""
 MOST_SMALL = 1_300_000_000
-"""Models that are sold as 1B have up to that many parameters."""
+"""Models called 1B have up to that many parameters."""
 _OF_METHOD = "method."
 
 
@@ -132,7 +132,7 @@ def with_preset(config: TrainConfig, name: str, reason: str = "") -> TrainConfig
     """Return settings with those of a preset instead.
 
     Args:
-        config: The settings of a run; what a preset does not name stays.
+        config: The settings of a run; others are not changed.
         name: The preset.
         reason: Why it was picked, for the run's folder.
 

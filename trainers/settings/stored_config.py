@@ -1,4 +1,4 @@
-"""The settings of a run as its folder keeps them: complete, so that a default that changes later changes no old run."""
+"""The settings of a run as stored in its folder: complete, so that changed defaults do not affect old runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def options_of_0_1_0(algorithm: str) -> dict[str, dict[str, Any]]:
     {'dapo': {'entropy_coef': 0.01, 'invalid_penalty': 0.1}}
 
     Args:
-        algorithm: Name of the algorithm; a method of one's own has none.
+        algorithm: Name of the algorithm; a custom method has none.
     """
     return _changed(algorithm, _defaults_of_0_1_0())
 

@@ -1,4 +1,4 @@
-"""Train a PPO of Stable-Baselines3 on a text game seen as numbers, and evaluate it as turngym evaluates every agent.
+"""Train a PPO of Stable-Baselines3 on a text game seen as numbers, and evaluate it like every agent of turngym.
 
 python trainers/integrations/examples/sb3_ppo.py --steps 12000
 """

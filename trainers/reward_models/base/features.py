@@ -15,7 +15,7 @@ from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.trainers.reward_models.base.turns import TurnText
 
 Inputs: TypeAlias = tuple[Tensor, ...]
-"""What the first layer of a head takes for some turns."""
+"""Inputs of a head's first layer for some turns."""
 NGRAMS = "ngrams"
 _WORD = re.compile(r"\w+|[^\w\s]")
 _LONGEST = 512
@@ -30,7 +30,7 @@ class Encoded(Protocol):
 
 
 class Features(Protocol):
-    """Makes numbers of turns."""
+    """Encodes turns as numbers."""
 
     def first_layer(self, width: int) -> nn.Module:
         """Return a layer from the inputs to ``width`` numbers, all of its weights 0."""
@@ -116,7 +116,7 @@ class Hidden:
     """
 
     def __init__(self, source: str, batch: int = 64) -> None:
-        from turngym.agents.models.loading import load_model  # here: n-grams need no transformers
+        from turngym.agents.models.loading import load_model  # imported here because n-grams need no transformers
         from turngym.agents.prompting.text_encoder import TextEncoder
 
         self._model = load_model(source)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _WEIGHTS, _LARGEST_WEIGHTS = "head.safetensors", 2**30
 _HELD_OUT = 10
-"""One episode in so many is held out, where there are at least twice as many."""
+"""One in this many episodes is held out, if there are at least twice as many."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class FittedReward(RewardModel[FittedConfigT]):
 
     is_trainable: ClassVar[bool] = True
     fixed: ClassVar[frozenset[str]] = frozenset({"features", "dimensions", "hidden"})
-    """Settings that a saved model cannot change any more."""
+    """Settings that are fixed once a model is saved."""
 
     def __init__(self, config: FittedConfigT) -> None:
         super().__init__(config)
@@ -117,7 +117,7 @@ class FittedReward(RewardModel[FittedConfigT]):
 
         Returns:
             How many episodes were used and left out, the loss of the last pass, and for held-out episodes the share
-            of pairs of a solved and a failed one of which the solved one scores higher.
+            of pairs of a solved and a failed one in which the solved one scores higher.
 
         Raises:
             ConfigError: There is no episode to fit to.
@@ -172,7 +172,7 @@ class FittedReward(RewardModel[FittedConfigT]):
         write_json(folder / FILE, {"format": FORMAT, "name": self.name, "config": config})
 
     def load(self, folder: Path, stored: Mapping[str, Any]) -> None:
-        """Take in what ``save`` wrote.
+        """Load what ``save`` wrote.
 
         Raises:
             CheckpointError: It is damaged.
@@ -196,7 +196,7 @@ class FittedReward(RewardModel[FittedConfigT]):
         self._head = head.eval()
 
     def _require_size(self, stored: int) -> None:
-        """Refuse settings of a table that the weights are too few for, before any of it is made."""
+        """Raise if the settings ask for a larger table than the saved weights, before allocating it."""
         table = self.config.dimensions if self.config.features == NGRAMS else 1
         if table * max(self.config.hidden, 1) > stored:
             raise ValueError("the settings ask for more weights than there are")

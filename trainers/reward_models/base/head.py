@@ -20,10 +20,10 @@ _EPISODES_A_BATCH = 16
 
 
 class Head(nn.Module):
-    """One number for every turn: linear, or with one hidden layer. What it has never seen counts for nothing.
+    """One number for every turn: linear, or with one hidden layer. Unseen features contribute 0.
 
     Args:
-        features: What it reads.
+        features: Its inputs.
         hidden: Width of the hidden layer; 0 for none.
         seed: Seed of the first weights.
     """
@@ -64,7 +64,7 @@ def fit_head(
     Args:
         head: What is fitted.
         encoded: The turns.
-        episodes: Rows of each episode's turns; at least one episode, none without a turn.
+        episodes: Indices of each episode's turns; at least one episode, none without a turn.
         loss: What is minimised.
         epochs: Passes over the episodes.
         learning_rate: AdamW's step size.

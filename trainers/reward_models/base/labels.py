@@ -1,4 +1,4 @@
-"""Progress labels of recorded episodes, of whatever environment, from the solved ones among them."""
+"""Progress labels of recorded episodes of any environment, from the solved ones."""
 
 from __future__ import annotations
 

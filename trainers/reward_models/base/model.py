@@ -1,4 +1,4 @@
-"""What a reward model is: rewards for the turns of trajectories after they were gathered."""
+"""The reward model interface: rewards for the turns of gathered trajectories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RewardConfig:
     """Settings that every reward model has."""
 
     weight: float = 1.0
-    """What the model's rewards are multiplied by."""
+    """Factor of the model's rewards."""
 
     def __post_init__(self) -> None:
         require("weight", self.weight, -1e6, 1e6)
@@ -41,7 +41,7 @@ class RewardModel(ABC, Generic[ConfigT]):
     is_trainable: ClassVar[bool] = False
     """Whether it must be fitted to recorded trajectories before it can score."""
     replaces: ClassVar[bool] = False
-    """Whether its rewards take the place of the environment's; else they are added."""
+    """Whether its rewards replace the environment's; otherwise they are added."""
     compares_groups: ClassVar[bool] = False
     """Whether the reward of an episode depends on the others of its group."""
 
@@ -50,7 +50,7 @@ class RewardModel(ABC, Generic[ConfigT]):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can score; until then rewards stay as they are."""
+        """Whether it can score; until then rewards are not changed."""
         return True
 
     @abstractmethod
@@ -64,7 +64,7 @@ class RewardModel(ABC, Generic[ConfigT]):
         """
 
     def score(self, trajectory: Trajectory) -> float:
-        """Return how good a whole try looks, told without rewards and outcome; not a number where it cannot tell."""
+        """Return how good a whole attempt looks, given no rewards and outcome; NaN if it cannot tell."""
         return math.nan
 
     # Trainable ones.
@@ -99,7 +99,7 @@ class RewardModel(ABC, Generic[ConfigT]):
 
 
 def require(name: str, value: float, least: float, most: float) -> None:
-    """Refuse a number outside of a range.
+    """Raise for a number outside of a range.
 
     Raises:
         ConfigError: It lies outside.
@@ -111,7 +111,7 @@ def require(name: str, value: float, least: float, most: float) -> None:
 def rewarded(model: RewardModel[Any], trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     """Return the trajectories with the rewards that a model gives; those passed stay as they are.
 
-    Faulted ones and ones without a turn are handed through, and so is everything while the model is not ready. Each
+    Faulted ones and ones without a turn are not changed, nor is anything while the model is not ready. Each
     turn names the part of the model among the parts of its reward.
 
     Raises:

@@ -20,7 +20,7 @@ _LONGEST_HEADER = 1 << 20
 _TRANSCRIPTS, _EPISODES = "transcripts.jsonl", "episodes.jsonl"
 _KEY = ("label", "task", "attempt")
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
-"""What comes of values that are not what they should be."""
+"""Errors of malformed values."""
 
 
 def read_trajectories(path: Path) -> list[Trajectory]:
@@ -30,7 +30,7 @@ def read_trajectories(path: Path) -> list[Trajectory]:
     folder all files ``*.jsonl`` in it.
 
     Raises:
-        ConfigError: There is nothing, or a file holds something else.
+        ConfigError: There are no episodes, or a file has another format.
     """
     if (path / _TRANSCRIPTS).is_file():
         return _evaluated(path)
@@ -59,7 +59,7 @@ def _records(path: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Say of whatever is wrong with a file that it holds no recorded episodes."""
+    """Convert errors in a file to a ConfigError."""
     try:
         yield
     except _DAMAGE as error:
@@ -157,7 +157,7 @@ def _text(observation: Any) -> str:
 
 
 def plain(trajectory: Trajectory) -> dict[str, Any]:
-    """Return what a reward model reads of an episode, as JSON can hold it."""
+    """Return what a reward model reads of an episode, as JSON-compatible data."""
     turns = [
         {
             "observation": turn.observation,

@@ -30,10 +30,10 @@ def differences(potentials: Sequence[float], gamma: float = 1.0, last_is_zero: b
 
 
 def require_zero_when(value: str, name: str) -> None:
-    """Refuse a ``zero_when`` that there is not.
+    """Raise for an unknown ``zero_when``.
 
     Raises:
-        ConfigError: There is no such one.
+        ConfigError: It is unknown.
     """
     if value not in ZERO_WHEN:
         raise ConfigError(f"{name} has no zero_when {value!r}. {nearest(value, ZERO_WHEN)}")
@@ -53,5 +53,5 @@ def potential_rewards(trajectory: Trajectory, potentials: Sequence[float], gamma
 
 
 def own_part(trajectory: Trajectory, values: Sequence[float]) -> list[float]:
-    """Return of values for the whole turns of an episode those for its own turns."""
+    """Return the values of an episode's own turns, given those of its whole turns."""
     return list(values[len(whole_turns(trajectory)) - len(trajectory.turns) :])

@@ -1,4 +1,4 @@
-"""The turns of an episode as a reward model reads them: what was seen, what was done, what was seen then."""
+"""The turns of an episode as a reward model reads them: observation, action, next observation."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ def turn_texts(trajectory: Trajectory) -> list[TurnText]:
 
 
 def states(trajectory: Trajectory) -> list[str]:
-    """Return the state after each whole turn: its anchor where it is known, else what was seen."""
+    """Return the state after each whole turn: its anchor if known, else the observation."""
     turns = whole_turns(trajectory)
     after = [turn.anchor or turn.observation for turn in turns[1:]]
     return [*after, trajectory.final_anchor or trajectory.final_observation][: len(turns)]
 
 
 def progress_after(trajectory: Trajectory) -> list[float]:
-    """Return the progress before the first and after each whole turn; not a number where it is unknown."""
+    """Return the progress before the first and after each whole turn; NaN if unknown."""
     return [*(turn.progress for turn in whole_turns(trajectory)), trajectory.progress]
 
 
 def task_key(trajectory: Trajectory) -> str:
-    """Return a name for the task instance: its hash, or what the first turn saw where that is unknown."""
+    """Return a name for the task instance: its hash or, if unknown, the first observation."""
     turns = whole_turns(trajectory)
     return recipes.task_key(trajectory.env_id, trajectory.instance, turns[0].observation if turns else "")
 
 
 def key_steps(trajectory: Trajectory, match: str) -> tuple[str, ...]:
-    """Return the steps of an episode as recipes are made of them.
+    """Return the steps of an episode for recipes.
 
     Args:
         trajectory: The episode.
@@ -79,7 +79,7 @@ def key_steps(trajectory: Trajectory, match: str) -> tuple[str, ...]:
 
 
 def offsets(lengths: Sequence[int]) -> list[range]:
-    """Return where each of several sequences lies when they are put end to end.
+    """Return the slices of several sequences in their concatenation.
 
     >>> offsets([2, 0, 1])
     [range(0, 2), range(2, 2), range(2, 3)]

@@ -12,7 +12,7 @@ from turngym.trainers.reward_models.base.model import RewardModel
 
 
 class RewardModelVerifier:
-    """Scores a try as a whole.
+    """Scores a whole attempt.
 
     Args:
         model: The reward model.
@@ -22,7 +22,7 @@ class RewardModelVerifier:
         self.model = model
 
     def score(self, trajectory: Trajectory) -> float:
-        """Return the model's score of a try, told without its outcome; 0 without a turn."""
+        """Return the model's score of an attempt, without its outcome; 0 without a turn."""
         return self.model.score(trajectory) if trajectory.turns else 0.0
 
 
