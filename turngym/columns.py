@@ -94,4 +94,6 @@ def reward_parts(columns: Mapping[str, Any]) -> dict[str, float]:
     >>> reward_parts({"reward/goal": 1.0, "room": "kitchen"})
     {'goal': 1.0}
     """
+    if not columns:
+        return {}
     return {name.removeprefix(REWARD): value for name, value in columns.items() if name.startswith(REWARD)}

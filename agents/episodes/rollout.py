@@ -215,8 +215,9 @@ class _Runner:
         waiting = sorted(self.waiting)
         self._save(waiting)
         asked = time.perf_counter()
-        decisions = self.agent.act([self.slots[slot].request(slot) for slot in waiting])
-        self._send(waiting, decisions, time.perf_counter() - asked)
+        requests = [self.slots[slot].request(slot) for slot in waiting]
+        decisions = self.agent.act(requests)
+        self._send(requests, decisions, time.perf_counter() - asked)
         self.waiting = []
 
     def act_eagerly(self) -> None:
@@ -228,21 +229,22 @@ class _Runner:
         decided = {request.slot: decision for request, decision in self.agent.decided(wait=not self.in_flight)}
         if decided:
             slots = sorted(decided)
-            self._send(slots, [decided[slot] for slot in slots], 0.0)
+            self._send([self.slots[slot].request(slot) for slot in slots], [decided[slot] for slot in slots], 0.0)
 
-    def _send(self, slots: list[int], decisions: Sequence[Decision], latency: float) -> None:
+    def _send(self, requests: Sequence[Request], decisions: Sequence[Decision], latency: float) -> None:
         """Send the actions; agents that do not count their own costs are charged ``latency``."""
         sent = {}
-        for slot, decision in zip(slots, decisions, strict=True):
+        for request, decision in zip(requests, decisions, strict=True):
+            slot = request.slot
             state = self.slots[slot]
             if decision.fault:
                 state.info = fault_info(decision.fault, running=False)
                 self._finish(slot, fault=decision.fault)
             elif decision.too_long:
-                state.writer.end_without_room(state.request(slot), decision.too_long)
+                state.writer.end_without_room(request, decision.too_long)
                 self._release(slot)
             else:
-                state.writer.decided(state.request(slot), decision, latency=latency, snapshot=state.snapshot)
+                state.writer.decided(request, decision, latency=latency, snapshot=state.snapshot)
                 sent[slot] = decision.action
         self.in_flight |= sent.keys()
         if sent:

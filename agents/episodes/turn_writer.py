@@ -36,7 +36,8 @@ class TurnWriter:
     @property
     def num_turns(self) -> int:
         """Turns that are complete, those before the branch included."""
-        return len(self.trajectory.earlier_turns) + len(self.trajectory.turns)
+        played = len(self.trajectory.turns)
+        return played if self.trajectory.spec.branch is None else played + len(self.trajectory.earlier_turns)
 
     def decided(
         self,
@@ -86,7 +87,8 @@ class TurnWriter:
         assert turn is not None
         turn.reward = reward
         turn.action_is_valid = bool(info["action_is_valid"])
-        turn.columns = {**turn.columns, **columns_of(info)}
+        if found := columns_of(info):
+            turn.columns = {**turn.columns, **found}
         self.trajectory.turns.append(turn)
 
     def end(

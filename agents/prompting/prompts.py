@@ -120,7 +120,8 @@ class PromptBuilder:
 
     def _build(self, memory: Memory, start: tuple[Said, ...], shown: str) -> tuple[int, ...]:
         if self.config.mode == "window":
-            return self._window(self._recent(memory), Gap(), start, shown)
+            recent = self._recent(memory)
+            return self._window(recent, Gap(), start, shown) if recent else self._ids_of((*start, ("user", shown)))
         if self.config.thinking == "strip":
             return self._stripped(memory.turns, memory.gap, start, shown)
         if not memory.ids:

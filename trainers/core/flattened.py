@@ -44,14 +44,13 @@ def check_tokens(turns: Sequence[FlatTurn]) -> None:
         ConfigError: A turn has another number of log-probabilities than of sampled tokens, or tokens and no prompt.
     """
     for each in turns:
-        turn, spec = each.turn, each.trajectory.spec
-        place = f"turn {each.position} of episode {spec.episode} has {len(turn.completion_ids)} sampled tokens"
-        if len(turn.logprobs) != len(turn.completion_ids):
+        turn, tokens = each.turn, len(each.turn.completion_ids)
+        if len(turn.logprobs) == tokens and (turn.prompt_ids or not tokens):
+            continue
+        place = f"turn {each.position} of episode {each.trajectory.spec.episode} has {tokens} sampled tokens"
+        if len(turn.logprobs) != tokens:
             raise ConfigError(
                 f"{place} and {len(turn.logprobs)} log-probabilities: an agent that is trained must return both in its "
                 "Decision, one log-probability a token."
             )
-        if turn.completion_ids and not turn.prompt_ids:
-            raise ConfigError(
-                f"{place} and no prompt: an agent that is trained must return prompt_ids in its Decision."
-            )
+        raise ConfigError(f"{place} and no prompt: an agent that is trained must return prompt_ids in its Decision.")

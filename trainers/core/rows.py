@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from turngym.agents.trajectory import Trajectory
 from turngym.lazy import Tensor, torch
-from turngym.trainers.core.columns import lay_out
 from turngym.trainers.core.flattened import FlatTurn, flatten
 
 if TYPE_CHECKING:
@@ -119,10 +118,6 @@ class Batch:
     def action_mask(self) -> Bool[Tensor, "row column"]:
         """True where a column has a sampled token."""
         return self.token >= 0
-
-    def gather(self, flat: Tensor, rows: Tensor, fill: float = 0.0) -> Tensor:
-        """Lay a column over sampled tokens out as ``[row, column]`` for some rows."""
-        return lay_out(flat, self.token[rows], fill)
 
 
 def build_batch(rows: Sequence[Row]) -> Batch:

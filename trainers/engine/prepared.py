@@ -12,7 +12,7 @@ from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, no_grad, torch
 from turngym.trainers.core import context
 from turngym.trainers.core.algorithm import Algorithm, Credit, LossInputs, Need
-from turngym.trainers.core.columns import check_token_columns, lay_out_column
+from turngym.trainers.core.columns import check_token_columns, lay_out, lay_out_column
 from turngym.trainers.core.finite import check_advantages
 from turngym.trainers.core.flattened import check_tokens, flatten
 from turngym.trainers.core.rows import Batch, MicroBatch, Row, build_batch, micro_batches, rows_of
@@ -101,7 +101,7 @@ class PreparedBatch:
         sequence_of = part.sequence_of.to(device)
 
         def column(flat: Tensor, fill: float = 0.0) -> Tensor:
-            return batch.gather(flat, part.rows, fill)[:, :width].to(device=device, dtype=dtype)
+            return lay_out(flat, token, fill).to(device=device, dtype=dtype)
 
         def optional(flat: Tensor | None, fill: float = 0.0) -> Tensor | None:
             return None if flat is None else column(flat, fill)
