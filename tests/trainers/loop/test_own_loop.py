@@ -106,13 +106,13 @@ def test_tokens_and_log_probabilities_that_do_not_match_are_refused(model: Langu
     with pytest.raises(
         ConfigError, match=r"turn 0 of episode 7 has 2 sampled tokens and 1 log-probabilities: an agent"
     ):
-        prepare(episode(logprobs=(-1.0,)), model, build("rloo"))
+        prepare(episode(logprobs=(-1.0,)), model, build("rloo", {"rloo": {"reward_kl_coef": 0.0}}))
     with pytest.raises(ConfigError, match=r"turn 0 of episode 7 has 2 sampled tokens and no prompt: an agent"):
-        prepare(episode(prompt_ids=()), model, build("rloo"))
+        prepare(episode(prompt_ids=()), model, build("rloo", {"rloo": {"reward_kl_coef": 0.0}}))
 
 
 def test_a_batch_without_tokens_has_no_micro_batch(model: LanguageModel) -> None:
     scripted = Trajectory(EpisodeSpec(0, 0), turns=[Turn("", "", "go")], terminated=True)
-    batch = prepare([scripted], model, build("rloo"))
+    batch = prepare([scripted], model, build("rloo", {"rloo": {"reward_kl_coef": 0.0}}))
     assert batch.num_rows == 0 and list(batch.micro_batches()) == []
-    assert list(prepare([], model, build("rloo")).micro_batches()) == []
+    assert list(prepare([], model, build("rloo", {"rloo": {"reward_kl_coef": 0.0}})).micro_batches()) == []
