@@ -1,7 +1,7 @@
 """Training methods by name; ``grpo+epo`` is a base method and the modifiers around it.
 
-A name is a registered one, ``module:Class``, or ``path/to/file.py:Class``; README.md tells how to write one. Importing
-this package does not import torch; the first look-up of a name does.
+A name is a registered one, ``module:Class``, or ``path/to/file.py:Class``; README.md explains how to write one.
+Importing this package does not import torch; the first look-up of a name does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEFAULT_BASE = "ppo"
 def parts(name: str) -> tuple[tuple[str, type[Any]], ...]:
     """Return the names that a composition is made of, base method first, each with its configuration class.
 
-    A modifier that stands alone stands on ``ppo``. A class of a module or file goes by what follows the colon.
+    A modifier on its own modifies ``ppo``. A class of a module or file is named by the part after the colon.
 
     Raises:
         UnknownName: A part is not registered.
@@ -55,7 +55,7 @@ def _located(name: str) -> list[tuple[str, type[Algorithm[Any]]]]:
 
 
 def build(name: str, configs: Mapping[str, Any] | None = None) -> Algorithm[Any]:
-    """Return the algorithm that a name such as ``gigpo`` or ``grpo+epo`` stands for.
+    """Return the algorithm for a name such as ``gigpo`` or ``grpo+epo``.
 
     Args:
         name: A method, or methods joined by ``+``: one base method, then modifiers from the inside out.
@@ -97,7 +97,7 @@ def part_names(name: str) -> str:
 
 
 def check_group_size(algorithm: Algorithm[Any], group_size: int) -> None:
-    """Refuse a configured group size of 1 for a method that compares the episodes of a group.
+    """Raise for a group size of 1 if a method compares the episodes of a group.
 
     Raises:
         ConfigError: The method needs groups and they have one member.

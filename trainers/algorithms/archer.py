@@ -49,7 +49,7 @@ class ArCHerConfig(ClippedConfig):
     normalisation: Normalisation = "turn_sum"
     """Over what the policy loss is averaged; the paper sums the tokens of a turn."""
     objective: Objective = "plain"
-    """Advantage times log-probability, or PPO's clipped surrogate, which bears more updates on one batch."""
+    """Advantage times log-probability, or PPO's clipped surrogate, which allows more updates per batch."""
     gamma: float = 0.95
     """Discount per turn."""
     slow_rate: float = 0.1
@@ -65,7 +65,7 @@ class ArCHerConfig(ClippedConfig):
     value_coef: float = 1.0
     """Weight of the critic's losses."""
     bootstrap_truncated: bool = True
-    """Whether the critic's value stands for the rest of an episode that was cut off; False treats it as ended."""
+    """Whether truncated episodes are bootstrapped with the critic's value; False treats them as terminated."""
     buckets: int = 4096
     """Size of the critic's hash table of words and pairs of words."""
     width: int = 64
@@ -83,7 +83,7 @@ class ArCHerConfig(ClippedConfig):
 
 
 def transitions_of(table: TurnTable, rewards: Tensor, bootstrap_truncated: bool) -> list[Transition]:
-    """Return what each turn of the table led to.
+    """Return the transition of each turn of the table.
 
     Raises:
         ConfigError: The turns do not have their actions as a column.
@@ -119,8 +119,8 @@ def with_texts(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
 class ArCHer(ClippedMethod[ArCHerConfig]):
     """Policy gradient over tokens with an off-policy critic of turns.
 
-    The credit hands on to the loss, for each token, its turn and the replayed turns that were drawn for it, with the
-    critic's targets. The replay moves on after the batch, the slow copy at the end of the iteration.
+    The credit hands on to the loss, for each token, its turn and the replayed turns sampled for it, with the critic's
+    targets. The replay is updated after the batch, the slow copy at the end of the iteration.
     """
 
     Config: ClassVar[type[ArCHerConfig]] = ArCHerConfig
@@ -140,7 +140,7 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
         return super().normalisations | {"turn"}
 
     def with_ratio(self, level: RatioLevel) -> Self:
-        """Return the method with its importance ratio taken over something else.
+        """Return the method with another kind of importance ratio.
 
         Raises:
             ConfigError: The objective is plain.
@@ -158,7 +158,7 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
         return iteration >= self.config.critic_iterations
 
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:
-        """Note the iteration, for the random numbers."""
+        """Store the iteration, for the random numbers."""
         self._iteration = iteration
 
     def collect(self, rollout: Rollout) -> list[Trajectory]:
@@ -167,7 +167,7 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
 
     @no_grad
     def credit(self, table: TurnTable) -> Credit:
-        """Assign each token what its turn's action is worth more than its state."""
+        """Assign each token the advantage of its turn's action."""
         config = self.config
         fresh = transitions_of(table, self.penalised_rewards(table), config.bootstrap_truncated)
         states, actions = [each.state for each in fresh], [each.action for each in fresh]
@@ -215,7 +215,7 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
     def critic_losses(self, columns: Mapping[str, TokenColumn]) -> tuple[Tensor, Tensor]:
         """Return the losses of Q and of V at some turns, both summed over the twins.
 
-        That of Q is the mean over the turn itself and the replayed turns that were drawn for it.
+        That of Q is the mean over the turn itself and the replayed turns sampled for it.
 
         Args:
             columns: The credit's columns, one entry a turn.
@@ -262,7 +262,7 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
         return {"replay": [list(each) for each in self.replay]}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Bring the replay back."""
+        """Restore the replay."""
         from turngym.trainers.algorithms.base.twin_critic import Transition
 
         self.replay = [Transition(*each) for each in state["replay"]]

@@ -128,7 +128,7 @@ class ARPO(OutcomeMethod[ARPOConfig]):
         return super().needs | {Need.SNAPSHOTS, Need.SAMPLED_ENTROPIES}
 
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:
-        """Note the iteration, for the random numbers."""
+        """Store the iteration, for the random numbers."""
         self._iteration = iteration
 
     def collect(self, rollout: Rollout) -> list[Trajectory]:

@@ -2,7 +2,7 @@
 
 Generalised advantages over turns, with the critic read at the last token of each, say what each turn was worth. That
 number is then the reward at the turn's last token of a second estimation over its tokens, which starts from 0 there, so
-that nothing else crosses from turn to turn.
+that nothing else propagates between turns.
 """
 
 from __future__ import annotations

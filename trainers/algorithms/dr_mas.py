@@ -1,8 +1,8 @@
-"""Dr. MAS: GRPO whose mean and deviation are taken for each agent apart (arXiv 2602.08847).
+"""Dr. MAS: GRPO whose mean and deviation are computed per agent (arXiv 2602.08847).
 
-With one mean and one deviation for the rows of all agents, the gradient of an agent whose returns lie elsewhere is
-larger by ``(std_agent^2 + (mean_agent - mean)^2) / std^2`` in the second moment, and training breaks off. So the key of
-a group becomes the group and the agent.
+With one mean and one deviation for all agents, the gradient of an agent with a different range of returns is larger by
+``(std_agent^2 + (mean_agent - mean)^2) / std^2`` in the second moment, and training becomes unstable. So the key of a
+group becomes the group and the agent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class DrMASConfig(GroupConfig):
     """Settings of Dr. MAS."""
 
     invalid_penalty: float = 0.01
-    """What an action costs that the environment did not understand or that was not legal."""
+    """Penalty for an invalid action: not understood by the environment, or not legal."""
     by: By = "agent"
     """Who is compared with one another inside a group: the seats of one name, or all seats of one role, such as the
     villagers of a game."""

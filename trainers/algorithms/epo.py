@@ -1,6 +1,6 @@
 """EPO: entropy-regularised policy optimisation (arXiv 2509.22576).
 
-A modifier that takes the place of the base method's entropy bonus. It adds to the loss, with ``H`` the entropy of the
+A modifier that replaces the base method's entropy bonus. It adds to the loss, with ``H`` the entropy of the
 next-token distribution and ``Hbar`` the mean of its averages over all earlier iterations,
 
     -coefficient * (H - beta * alpha * P(H))
@@ -101,7 +101,7 @@ class EPO(Modifier[EPOConfig]):
         return super().normalisations | {"nested", "token"}
 
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:
-        """Note how far training is, for the schedule."""
+        """Store the progress of training, for the schedule."""
         super().begin_iteration(iteration, num_iterations)
         self._iteration, self._num_iterations = iteration, num_iterations
 
@@ -177,7 +177,7 @@ class EPO(Modifier[EPOConfig]):
         return found
 
     def observe(self, metrics: Mapping[str, float]) -> None:
-        """Remember the iteration's entropies."""
+        """Store the iteration's entropies."""
         super().observe(metrics)
         entropy = logged(metrics, "entropy_nested")
         if entropy is not None:
@@ -191,7 +191,7 @@ class EPO(Modifier[EPOConfig]):
         return {**super().state(), "history": list(self.history), "turn_history": [list(x) for x in self.turn_history]}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Bring the history back."""
+        """Restore the history."""
         super().load_state(state)
         self.history = list(state["history"])
         self.turn_history = [list(entropies) for entropies in state["turn_history"]]

@@ -1,4 +1,4 @@
-"""GDPO: every part of the reward is normalised by itself (NVIDIA 2026, arXiv 2601.05242).
+"""GDPO: every part of the reward is normalised separately (NVIDIA 2026, arXiv 2601.05242).
 
 With several rewards, GRPO normalises their sum: different mixtures with the same sum become the same advantage, and the
 part with the largest spread decides. Here each part is normalised inside the group, then

@@ -32,7 +32,7 @@ class GiGPOConfig(GroupConfig):
     kl_coef: float = 0.01
     """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
     invalid_penalty: float = 0.1
-    """What an action costs that the environment did not understand or that was not legal."""
+    """Penalty for an invalid action: not understood by the environment, or not legal."""
     omega: float = 1.0
     """Weight of the step advantage beside the episode advantage."""
     gamma: float = 0.95

@@ -55,7 +55,7 @@ class GMPO(OutcomeMethod[GMPOConfig]):
         return group_credit(table, episode_advantages(table, self.config, scale_by_std=True), self.config)
 
     def with_ratio(self, level: RatioLevel) -> Self:
-        """Refuse another importance ratio.
+        """Raise, because another importance ratio is not supported.
 
         Raises:
             ConfigError: Always: the geometric mean over a turn is the method.

@@ -35,7 +35,7 @@ class HGPOConfig(GroupConfig):
     kl_coef: float = 0.01
     """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
     invalid_penalty: float = 0.1
-    """What an action costs that the environment did not understand or that was not legal."""
+    """Penalty for an invalid action: not understood by the environment, or not legal."""
     over: Over = "rows"
     """What mean and deviation of the base group count once: a trajectory, or a turn, as the released code has it."""
     history: int = 2
@@ -77,7 +77,7 @@ def history_keys(table: TurnTable, depth: int) -> list[Int[Tensor, "turn"]]:
 def level_advantages(
     returns: Float[Tensor, "turn"], keys: Int[Tensor, "turn"], *, scale_by_std: bool, epsilon: float
 ) -> Float[Tensor, "turn"]:
-    """Return each turn's return among those of its key, 0 where the key is negative or nobody shares it."""
+    """Return each turn's return among those of its key, 0 if the key is negative or not shared."""
     found = torch.zeros_like(returns)
     here = keys >= 0
     dense = torch.unique(keys[here], return_inverse=True)[1]

@@ -1,8 +1,8 @@
 """MAPPO: PPO for several agents with one centralised critic (Yu et al. 2022, arXiv 2103.01955).
 
 Each seat acts on its own view; the critic, which only training needs, sees the views of all seats together. A seat's
-time step is its own turn: its reward is everything that it earned until it was asked again, and the next value is the
-one at its own next turn. The critic learns returns that are normalised by their running mean and deviation.
+time step is its own turn: its reward is everything that it earned until its next request, and the next value is the one
+at its own next turn. The critic learns returns that are normalised by their running mean and deviation.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class MAPPOConfig(ClippedConfig):
     whiten: bool = True
     """Whether advantages are shifted and scaled to mean 0 and variance 1 over the turns of the batch."""
     bootstrap_truncated: bool = True
-    """Whether the critic's value stands for the rest of a game that was cut off; False treats it as ended."""
+    """Whether truncated games are bootstrapped with the critic's value; False treats them as terminated."""
     value_coef: float = 1.0
     """Weight of the value loss, which is half of a squared error of normalised returns."""
     value_clip: float = 0.2
     """How far the critic may move from its old value before the loss stops rewarding it; 0 for no limit."""
     value_decay: float = 0.99
-    """Weight of the old mean and deviation of returns when a batch is taken in; 0 takes those of the batch alone."""
+    """Weight of the old mean and deviation of returns in an update; 0 uses only the batch."""
     buckets: int = 4096
     """Size of the critic's hash table of words and pairs of words."""
     width: int = 64
@@ -62,8 +62,8 @@ class MAPPOConfig(ClippedConfig):
 class MAPPO(ClippedMethod[MAPPOConfig]):
     """Proximal policy optimisation with a critic of joint views.
 
-    The credit hands the joint view of each token's turn, the critic's value and its target on to the loss as columns.
-    The moments of returns move after the batch.
+    The credit passes the joint view of each token's turn, the critic's value and its target to the loss as columns. The
+    moments of returns are updated after the batch.
     """
 
     Config: ClassVar[type[MAPPOConfig]] = MAPPOConfig
@@ -159,7 +159,7 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
         return replace(policy, terms=terms, metrics=metrics)
 
     def update_state(self, trajectories: Sequence[Trajectory], credit: Credit) -> None:
-        """Take the moments after the batch over."""
+        """Update the moments after the batch."""
         self.moments = credit.state["moments"]
 
     def state(self) -> dict[str, Any]:
@@ -167,5 +167,5 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
         return {"moments": list(self.moments)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Bring the moments back."""
+        """Restore the moments."""
         self.moments = F.Moments(*map(float, state["moments"]))

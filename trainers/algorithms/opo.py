@@ -1,7 +1,7 @@
 """OPO: the return less the length-weighted mean return of the group (Hao et al. 2025, arXiv 2505.23585).
 
 The baseline of least variance weighs an episode by the squared norm of its gradient; that norm grows with the number of
-tokens, which stands for it here. Meant to be run exactly on-policy: one update on a batch.
+tokens, which approximates it here. Meant to be run exactly on-policy: one update on a batch.
 """
 
 from __future__ import annotations

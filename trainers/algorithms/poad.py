@@ -40,7 +40,7 @@ class POADConfig(CriticConfig):
 
 
 def turn_boundaries(table: TurnTable) -> Float[Tensor, "token"]:
-    """Return how many turn boundaries lie between each token and the next one, or the end of the episode.
+    """Return the number of turn boundaries between each token and the next one, or the end of the episode.
 
     It is 0 inside of a turn and 1 at its end; turns without a token add one each.
     """

@@ -1,7 +1,7 @@
 """PPO over tokens (Schulman et al. 2017) with generalised advantage estimation along an episode's sampled tokens.
 
-The time step is a token that the policy sampled: observations between turns cost no discount. The reward of a turn
-stands on its last token. ``per_row=True`` is the PPO baseline of verl-agent instead: every turn by itself, with the
+The time step is a token that the policy sampled: observations between turns cost no discount. The reward of a turn is
+assigned to its last token. ``per_row=True`` is the PPO baseline of verl-agent instead: every turn by itself, with the
 return of the whole episode on its last token.
 """
 

@@ -1,7 +1,7 @@
 """RAE: role-conditioned advantage estimation (SPIRAL, Liu et al. 2025, arXiv 2506.24119).
 
 In self-play one model fills every seat, and the seats do not have equal chances: the first player wins more often, the
-villagers less often. So each role of each game has a baseline of its own, a moving average of its returns. The
+villagers less often. So each role of each game has its own baseline, a moving average of its returns. The
 advantage of all tokens of an episode is its return minus that baseline, not divided by anything.
 """
 
@@ -25,7 +25,8 @@ class RAEConfig(ClippedConfig):
     """Settings of role-conditioned advantage estimation."""
 
     decay: float = 0.95
-    """Weight of a role's old baseline when an episode is taken in: it remembers about 1 / (1 - decay) episodes."""
+    """Weight of a role's old baseline when it is updated with an episode: it remembers about 1 / (1 - decay)
+    episodes."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -36,7 +37,7 @@ class RAEConfig(ClippedConfig):
 class RAE(ClippedMethod[RAEConfig]):
     """Policy gradient with a baseline for each role of each game.
 
-    ``credit`` does not move the baselines; ``update_state``, after the batch, does.
+    The baselines are updated after the batch by ``update_state``, not by ``credit``.
     """
 
     Config: ClassVar[type[RAEConfig]] = RAEConfig
@@ -57,7 +58,7 @@ class RAE(ClippedMethod[RAEConfig]):
         return Credit(advantages, metrics=metrics, state={"baselines": after})
 
     def update_state(self, trajectories: Sequence[Trajectory], credit: Credit) -> None:
-        """Take the baselines after the batch over."""
+        """Update the baselines after the batch."""
         self.baselines.update(credit.state["baselines"])
 
     def state(self) -> dict[str, Any]:
@@ -65,5 +66,5 @@ class RAE(ClippedMethod[RAEConfig]):
         return {"baselines": dict(self.baselines)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Bring the baselines back."""
+        """Restore the baselines."""
         self.baselines = {str(name): float(value) for name, value in state["baselines"].items()}

@@ -39,7 +39,7 @@ class ReinforceConfig(ClippedConfig):
     epsilon: float = 1e-9
     """Added to the standard deviation."""
     objective: Objective = "clipped"
-    """PPO's clipped surrogate, which bears several updates on one batch, or plain advantage times log-probability."""
+    """PPO's clipped surrogate, which allows several updates per batch, or plain advantage times log-probability."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,7 +65,7 @@ class Reinforce(ClippedMethod[ReinforceConfig]):
         return Credit(table.to_tokens(normalised))
 
     def with_ratio(self, level: RatioLevel) -> Self:
-        """Return the method with its importance ratio taken over something else.
+        """Return the method with another kind of importance ratio.
 
         Raises:
             ConfigError: The objective is plain.

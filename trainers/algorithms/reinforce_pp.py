@@ -1,7 +1,7 @@
 """REINFORCE++: no groups and no critic, returns whitened over the tokens of the batch (Hu 2025, arXiv 2501.03262).
 
-The return of a token is the discounted sum of the rewards from it to the end of its episode; rewards stand on the last
-tokens of their turns, and observations between turns cost no discount.
+The return of a token is the discounted sum of the rewards from it to the end of its episode; rewards are assigned to
+the last tokens of their turns, and observations between turns cost no discount.
 """
 
 from __future__ import annotations

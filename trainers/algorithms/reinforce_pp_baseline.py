@@ -1,7 +1,7 @@
 """REINFORCE++-baseline: the return less the group's mean, whitened over the tokens of the batch (arXiv 2501.03262).
 
-Unlike GRPO the deviation is one of the whole batch, so that a group of nearly equal returns is not blown up. Whitening
-counts tokens: long completions weigh more in its mean and deviation.
+Unlike in GRPO the deviation is that of the whole batch, so that differences in a group of nearly equal returns are not
+amplified. Whitening counts tokens: long completions weigh more in its mean and deviation.
 """
 
 from __future__ import annotations

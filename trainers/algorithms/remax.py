@@ -1,6 +1,6 @@
 """ReMax: the return less that of the greedy policy on the same instance (Li et al. 2023, arXiv 2310.10505).
 
-Each instance is played once more with the likeliest token always. Those episodes are counted as turns of the run, and
+Each instance is played once more with greedy decoding. Those episodes are counted as turns of the run, and
 not trained on.
 """
 
@@ -62,6 +62,5 @@ class ReMax(RewardKLMethod[ReMaxConfig]):
 
 
 def _who(episode: Trajectory) -> tuple[int, int, str]:
-    """Return what an episode has in common with the greedy one that it is compared with: instance and seat."""
     seats = sorted({turn.agent for turn in episode.turns})
     return episode.spec.group, episode.spec.seed, ",".join(seats) or episode.role

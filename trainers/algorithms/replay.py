@@ -1,12 +1,12 @@
 """Replay of successful episodes, as for agents on graphical interfaces (ARPO, Lu et al. 2025, arXiv 2505.16282).
 
 Where every episode of a group fails, its advantages are zero and it teaches nothing. The paper keeps the successes of
-each task and puts one into such a group. A modifier: it changes which episodes the base method is given and nothing
-else. A replayed turn keeps the log-probabilities of the policy that sampled it, so a ratio is the current policy over
-that one, whichever way the base takes it.
+each task and puts one into such a group. A modifier: it only changes which episodes the base method is given. A
+replayed turn keeps the log-probabilities of the policy that sampled it, so a ratio is the current policy over that one,
+whichever way the base takes it.
 
-``failed_groups`` is the paper's form. It needs tasks that come back, since an episode is only comparable with those of
-the same task instance. ``own_groups`` is for tasks that never come back: an episode is replayed together with the group
+``failed_groups`` is the paper's form. It needs recurring tasks, since an episode is only comparable with those of
+the same task instance. ``own_groups`` is for tasks that never recur: an episode is replayed together with the group
 that it was played in, so that it is compared with the same episodes as then.
 """
 
@@ -91,7 +91,7 @@ class Replay(Modifier[ReplayConfig]):
         self._iteration = 0
 
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:
-        """Note the iteration, by which episodes are too old to be replayed."""
+        """Store the iteration, to find episodes that are too old to be replayed."""
         super().begin_iteration(iteration, num_iterations)
         self._iteration = iteration
 
@@ -161,7 +161,7 @@ class Replay(Modifier[ReplayConfig]):
             successes = [trajectory for trajectory in whole if trajectory.success == 1]
             if self.config.mode == "failed_groups":
                 self.kept += [Kept([trajectory], self._iteration) for trajectory in successes]
-            elif 0 < len(successes) < len(whole):  # equal outcomes have nothing to teach
+            elif 0 < len(successes) < len(whole):  # equal outcomes carry no signal
                 self.kept.append(Kept(whole, self._iteration))
         oldest = self._iteration + 1 - self.config.max_staleness
         self.kept = [each for each in self.kept if each.iteration >= oldest][-self.config.capacity :]
@@ -179,7 +179,7 @@ class Replay(Modifier[ReplayConfig]):
         return {**super().state(), "kept": kept}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Bring it back."""
+        """Restore it."""
         super().load_state(state)
         self.kept = [
             Kept([trajectory_from_json(episode) for episode in each["episodes"]], each["iteration"], each["uses"])

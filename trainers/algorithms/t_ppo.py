@@ -1,8 +1,8 @@
 """T-PPO: truncated PPO with extended generalised advantage estimation (Fan et al. 2025, arXiv 2506.15050).
 
-Episodes that were cut off are trained on, without waiting for their end and without a critic's opinion of a state that
-nobody has acted in: the value after the cut is taken to be the one at the last token before it. The critic itself
-learns from finished episodes only, plain returns.
+Episodes that were cut off are trained on, without waiting for their end and without a critic's estimate of a state
+without an action: the value after the cut is taken to be the one at the last token before it. The critic itself learns
+from finished episodes only, plain returns.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ class TPPOConfig(CriticConfig):
     lam: float = 0.95
     """Decay of the estimation of advantages; the critic's targets are plain returns."""
     bootstrap_truncated: bool = True
-    """Whether the value at the last token stands for the rest of an episode that was cut off; False treats it as
-    ended."""
+    """Whether truncated episodes are bootstrapped with the value at the last token; False treats them as terminated."""
 
 
 @ALGORITHMS.register("t_ppo")

@@ -1,9 +1,9 @@
 """Turn-level importance sampling (ST-PPO/SORL, Li et al. 2025, arXiv 2511.20718, equation 4).
 
 A modifier: the importance ratio becomes the geometric mean of the token ratios of a turn, shared by its tokens; the
-advantages stay what they were. The paper calls it Turn-PPO, a name that belongs to another method here. The formula
-was read in secondary descriptions of the paper, two of three of which agree on it. The paper averages over the tokens
-of a trajectory first: ``normalisation="trajectory"`` of the base method.
+advantages are unchanged. The paper calls it Turn-PPO, a name that belongs to another method here. The formula was read
+in secondary descriptions of the paper, two of three of which agree on it. The paper averages over the tokens of a
+trajectory first: ``normalisation="trajectory"`` of the base method.
 """
 
 from __future__ import annotations

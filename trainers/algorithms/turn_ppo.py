@@ -33,7 +33,7 @@ class TurnPPOConfig(CriticConfig):
     kl_coef: float = 0.001
     """Weight of the divergence from the reference policy; above 0 a frozen copy of the policy is kept."""
     invalid_penalty: float = 0.1
-    """What an action costs that the environment did not understand or that was not legal."""
+    """Penalty for an invalid action: not understood by the environment, or not legal."""
     gamma: float = 0.99
     """Discount per turn."""
     lam: float = 0.9
@@ -62,7 +62,7 @@ class TurnPPO(CriticMethod[TurnPPOConfig]):
         return "nested"
 
     def value_scale(self, inputs: LossInputs) -> Tensor | float:
-        """Return the length of each turn: its only trained position stands for all of its tokens."""
+        """Return the length of each turn: its only trained position represents all of its tokens."""
         return F.turn_lengths(inputs.turn_ids, inputs.logprobs.dtype)
 
     def surrogate(self, inputs: LossInputs) -> Surrogate:

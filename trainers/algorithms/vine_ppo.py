@@ -5,7 +5,7 @@ environment's snapshot of that state and are played to their end by the policy:
 
     A_k = r_k + gamma * V_{k+1} - V_k           0 after the end
 
-Those episodes only measure; they are counted as turns of the run and not trained on.
+Those episodes only estimate values; they count as turns of the run and are not trained on.
 """
 
 from __future__ import annotations

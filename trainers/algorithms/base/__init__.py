@@ -1,1 +1,1 @@
-"""What methods derive from: the clipped policy loss, critics, modifiers, KL in the reward."""
+"""Base classes of methods: the clipped policy loss, critics, modifiers, KL in the reward."""

@@ -38,7 +38,7 @@ RATIOS: dict[str, RatioLevel] = {
 
 
 def one_of(setting: str, value: str, alternatives: tuple[str, ...]) -> None:
-    """Refuse a setting that is none of its alternatives.
+    """Raise if a setting is none of its alternatives.
 
     Raises:
         ConfigError: It is none of them.
@@ -48,7 +48,7 @@ def one_of(setting: str, value: str, alternatives: tuple[str, ...]) -> None:
 
 
 def within(setting: str, value: float, low: float, high: float = float("inf")) -> None:
-    """Refuse a setting outside of ``[low, high]``.
+    """Raise if a setting is outside of ``[low, high]``.
 
     Raises:
         ConfigError: It is outside, or nan.
@@ -83,7 +83,7 @@ class ClippedConfig:
     kl_estimator: F.KLEstimator = "k3"
     """Estimator of that divergence; a trailing + takes its value with the gradient of k2."""
     invalid_penalty: float = 0.0
-    """What an action costs that the environment did not understand or that was not legal."""
+    """Penalty for an invalid action: not understood by the environment, or not legal."""
 
     def __post_init__(self) -> None:
         within("clip_low", self.clip_low, 0, 1)
@@ -115,7 +115,7 @@ class Surrogate(NamedTuple):
 
 
 class PolicyMethod(Algorithm[ConfigT]):
-    """A method whose policy loss is a surrogate that modifiers can look into."""
+    """A method whose policy loss is a surrogate that modifiers can access."""
 
     @property
     @abstractmethod
@@ -135,12 +135,12 @@ class PolicyMethod(Algorithm[ConfigT]):
         """
 
     def without_entropy_bonus(self) -> Self:
-        """Return the method without a reward for entropy in its loss, for modifiers that bring their own."""
+        """Return the method without an entropy bonus, for modifiers with their own."""
         return self
 
 
 class ClippedMethod(PolicyMethod[ClippedConfigT]):
-    """Clipped policy loss, with entropy and divergence from a reference policy where they have a weight."""
+    """Clipped policy loss, optionally with entropy and divergence from a reference policy."""
 
     def __init__(self, config: ClippedConfigT) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""The base of methods with a critic: the value loss beside the clipped policy loss."""
+"""The base of methods with a critic: the value loss in addition to the clipped policy loss."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class CriticConfig(RewardKLConfig):
     """Settings of methods with a critic."""
 
     gamma: float = 1.0
-    """Discount per time step: a token or a turn, as the method says."""
+    """Discount per time step: a token or a turn, depending on the method."""
     lam: float = 1.0
     """Decay of generalised advantage estimation: 1 gives return minus value, 0 the error of one time step."""
     whiten: bool = True
     """Whether advantages are shifted and scaled to mean 0 and variance 1 over the batch."""
     bootstrap_truncated: bool = True
-    """Whether the critic's value stands for the rest of an episode that was cut off; False treats it as ended."""
+    """Whether truncated episodes are bootstrapped with the critic's value; False treats them as terminated."""
     value_coef: float = 1.0
     """Weight of the value loss, which is half of a squared error."""
     value_clip: float = 0.5

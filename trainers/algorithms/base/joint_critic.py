@@ -1,7 +1,7 @@
 """A centralised critic: the value of a game from what all of its seats together know.
 
-The joint view is text, and the network is small on purpose: hashed words and pairs of words, one hidden layer. It is
-apart from the policy, so it needs no prompt and costs next to nothing beside a language model.
+The joint view is text, and the network is deliberately small: hashed words and pairs of words, one hidden layer. It is
+separate from the policy, so it needs no prompt and costs little compared with a language model.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def text_features(text: str, buckets: int) -> tuple[int, ...]:
 class JointCritic(nn.Module):
     """Value of joint views.
 
-    The last layer starts at 0, so before any training every view is worth nothing.
+    The last layer starts at 0, so before training the value of every view is 0.
 
     Args:
         buckets: Size of the hash table of features.

@@ -1,4 +1,4 @@
-"""Modifiers: methods that change one thing about another method and leave the rest to it."""
+"""Modifiers: methods that change one thing about another method and delegate the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from turngym.trainers.core.turn_table import TurnTable
 
 
 def logged(metrics: Mapping[str, float], name: str) -> float | None:
-    """Return the metric that a loss logged under ``name``, whatever the trainer put before it, or None.
+    """Return the metric that a loss logged under ``name``, with any prefix, or None.
 
     >>> logged({"loss/entropy": 0.5}, "entropy")
     0.5
@@ -24,7 +24,7 @@ def logged(metrics: Mapping[str, float], name: str) -> float | None:
 
 
 class Modifier(PolicyMethod[ConfigT]):
-    """A method around another one; everything it does not override is the other one's.
+    """A method that wraps another one; everything it does not override is delegated.
 
     Args:
         config: The modifier's own settings.
@@ -82,7 +82,7 @@ class Modifier(PolicyMethod[ConfigT]):
         return changed
 
     def without_entropy_bonus(self) -> Self:
-        """Return the composition without a reward for entropy in its base."""
+        """Return the composition without an entropy bonus in its base."""
         changed = copy.copy(self)
         changed.base = self.base.without_entropy_bonus()
         return changed
@@ -96,15 +96,15 @@ class Modifier(PolicyMethod[ConfigT]):
         return self.base.loss(inputs)
 
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:
-        """Note how far training is."""
+        """Called at the start of each iteration."""
         self.base.begin_iteration(iteration, num_iterations)
 
     def observe(self, metrics: Mapping[str, float]) -> None:
-        """Take in the metrics of a finished iteration."""
+        """Called with the metrics of a finished iteration."""
         self.base.observe(metrics)
 
     def update_state(self, trajectories: Sequence[Trajectory], credit: Credit) -> None:
-        """Move the base's state on."""
+        """Update the base's state."""
         self.base.update_state(trajectories, credit)
 
     def state(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class Modifier(PolicyMethod[ConfigT]):
         return {"base": self.base.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Bring the base's state back."""
+        """Restore the base's state."""
         self.base.load_state(state["base"])
 
     def modules(self) -> Mapping[str, nn.Module]:

@@ -1,4 +1,4 @@
-"""What the name of a training method stands for: a registered one, or a class in a module or a file."""
+"""Looking up training methods by name: registered ones, or classes in modules or files."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class RewardKLMethod(ClippedMethod[RewardKLConfigT]):
     def __init__(self, config: RewardKLConfigT) -> None:
         super().__init__(config)
         self.reward_kl_coef = config.reward_kl_coef
-        """The weight of now, which differs from the configured one where there is a target."""
+        """The current weight, which differs from the configured one if there is a target."""
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -116,6 +116,6 @@ class RewardKLMethod(ClippedMethod[RewardKLConfigT]):
         return {**super().state(), **({"reward_kl_coef": self.reward_kl_coef} if self.config.reward_kl_target else {})}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Bring the weight back."""
+        """Restore the weight."""
         super().load_state(state)
         self.reward_kl_coef = float(state.get("reward_kl_coef", self.config.reward_kl_coef))
