@@ -23,7 +23,7 @@ Policy: TypeAlias = Callable[[Any, Mapping[str, Any]], str]
 """From observation and info to the next action text."""
 
 Rewrap: TypeAlias = Callable[[gymnasium.Env[Any, str], Sequence[Mapping[str, Any]]], gymnasium.Env[Any, str]]
-"""Puts wrappers around an environment that a header names, the first innermost."""
+"""Applies the wrappers named in a header to an environment, the first innermost."""
 
 _FORMAT = "turngym transcript 1"
 _ACTION = "action: "
@@ -40,8 +40,8 @@ def transcript(
     Args:
         env: A :class:`turngym.envs.core.TextEnv`, or one under Gymnasium wrappers; its state is overwritten.
         seed: Seed of the reset.
-        actions: The action texts, or a policy that picks each one. A sequence may end before the episode; what is
-            left of it after the end of the episode is not used.
+        actions: The action texts, or a policy that picks each one. A sequence may end before the episode; the rest of
+            it is ignored.
         options: Options of the reset.
 
     >>> import turngym
@@ -63,7 +63,7 @@ def transcript(
 
 
 def replay(text: str, wrap: Rewrap | None = None) -> str:
-    """Play the episode of a transcript again, from its first line and its actions, and return the new transcript.
+    """Replay a transcript from its first line and its actions, and return the new transcript.
 
     Args:
         text: The transcript.
@@ -182,7 +182,7 @@ def _plain(value: Any) -> str:
 
 
 def plain_json(value: Any) -> str:
-    """Return a value as JSON with sorted keys; an array is told by type, shape and hash."""
+    """Return a value as JSON with sorted keys; an array is given by type, shape and hash."""
     return json.dumps(value, default=_named, sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""Checks that the games made from random numbers share."""
+"""Checks shared by the procedurally generated games."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from turngym.errors import ConfigError, nearest
 
 
 def refuse_task(env_id: str, task: str | int | None) -> None:
-    """Raise if a task was asked for by name: these games draw theirs from the seed."""
+    """Raise if a task was given by name: these games generate theirs from the seed."""
     if task is not None:
         raise ConfigError(f"{env_id} has no named tasks, got options={{'task': {task!r}}}: pick an instance by seed.")
 
@@ -34,7 +34,7 @@ def require_flag(env_id: str, option: str, value: bool) -> None:
 
 
 def require_running(env: TextEnv[Any]) -> None:
-    """Raise unless an episode is under way: before it begins and after it ends there is nothing to advise."""
+    """Raise unless an episode is under way: otherwise there is no expert action."""
     if not env._running:
         when = "before the first reset()" if env._observation is None else "after the episode has ended"
         raise ConfigError(f"{env.env_id} has no expert action {when}: call reset() first.")

@@ -1,4 +1,4 @@
-"""A sandbox session of one episode: begun when first used, ended with the episode, rebuilt from its log."""
+"""The sandbox session of one episode: started on first use, ended with the episode, rebuilt from its log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from turngym.envs.tools.sandbox import Limits, Result, Sandbox, SandboxSession, make_sandbox
 
 _PRELUDE = "import random\nrandom.seed(0)\ndel random"
-"""Run before everything else, so that equal code draws equal numbers."""
+"""Run before everything else, so that equal code gets equal random numbers."""
 
 
 @lru_cache(maxsize=8)
@@ -21,7 +21,7 @@ def shared_sandbox(backend: str, limits: Limits) -> Sandbox:
 
 
 class Workbench:
-    """Runs code piece by piece. After what loses the variables everything begins anew, files included.
+    """Runs code piece by piece. When the variables are lost, everything starts afresh, including files.
 
     Args:
         sandbox: Where sessions come from.
@@ -51,7 +51,7 @@ class Workbench:
         return found
 
     def restart(self, log: tuple[str, ...] = ()) -> None:
-        """End the session; the next begins with what the log says."""
+        """End the session; the next begins by replaying the log."""
         self.close()
         self.log = list(log)
 

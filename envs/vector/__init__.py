@@ -1,9 +1,9 @@
-"""Vectors: several environments stepped together, in this process or in workers that may break.
+"""Vectors: several environments stepped together, in this process or in workers, with fault isolation.
 
-What breaks ends the episode of its own slot: the step is truncated with reward 0 and says why in ``info["fault"]``, a
-fresh environment takes over, the other slots go on as if nothing had happened, and :meth:`TextVectorEnv.stats` counts
-it. A result that breaks the contract, such as a reward that is not finite, is a fault too. How much a backend survives
-follows from where it runs the environments:
+A fault ends the episode of its own slot: the step is truncated with reward 0 and ``info["fault"]`` says why, a fresh
+environment takes over, the other slots are unaffected, and :meth:`TextVectorEnv.stats` counts it. A result that breaks
+the contract, such as a reward that is not finite, is a fault too. How much a backend survives follows from where it
+runs the environments:
 
 =============================================  ======  =======  =======  =======  =====
 what an environment does                       sync    thread   asyncio  process  ray
@@ -18,13 +18,13 @@ write garbage into the worker's pipe           --      --       --       yes    
 lose its machine                               no      no       no       no       yes
 =============================================  ======  =======  =======  =======  =====
 
-[1] Nothing can end a thread, so it is left behind with its environment and counted as ``abandoned``; it does not keep
+[1] A thread cannot be killed, so it is abandoned with its environment and counted as ``abandoned``; it does not keep
 the program from ending. A coroutine is cancelled, and counted only if it does not end then. Neither helps against code
-that holds Python's global lock for ever, nor for long against the environments of :mod:`turngym.envs.adapters`, which
-take turns within a process: one that hangs keeps the others from theirs.
+that holds the GIL for ever, nor for long against the environments of :mod:`turngym.envs.adapters`, which take turns
+within a process: one that hangs blocks the others.
 
-A reset that breaks is tried once more in a fresh environment. If that breaks too, the episode ends at its first step.
-The same seeds and actions give byte-equal transcripts on every backend, whatever breaks in other slots.
+A reset that fails is retried once in a fresh environment. If that fails too, the episode ends at its first step.
+The same seeds and actions give byte-equal transcripts on every backend, regardless of faults in other slots.
 """
 
 from turngym.envs.vector.base import TextVectorEnv

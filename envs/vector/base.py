@@ -22,8 +22,8 @@ from turngym.errors import ConfigError
 class TextVectorEnv(VectorEnv[Any, Any, Any]):
     """A Gymnasium vector for environments whose actions are text.
 
-    Beyond Gymnasium's own vectors it steps any subset of the slots, first-ready too, keeps what breaks inside of its
-    slot, and builds the info columns only when they are looked at. Make one with :func:`turngym.make_vec`.
+    Unlike Gymnasium's own vectors, it can step any subset of the slots, return the first that are ready, contains
+    faults within their slot, and builds the info columns lazily. Make one with :func:`turngym.make_vec`.
 
     Args:
         backend: Runs the slots; the vector closes it.
@@ -76,8 +76,8 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         """Begin new episodes.
 
         Args:
-            seed: One per slot, which may repeat; an int ``s`` means ``s, s + 1, ...``; None goes on
-                with the generators.
+            seed: One per slot, which may repeat; an int ``s`` means ``s, s + 1, ...``; None continues with the current
+                generators.
             options: ``"reset_mask"`` (bool array) resets only some slots; ``"slot_options"`` is a list of one dict or
                 None per slot; everything else goes to every slot.
 
@@ -109,7 +109,8 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
 
         Returns:
             Observations, rewards (float64), terminations, truncations and infos, one entry per stepped slot in the
-            order of ``indices``. A slot that broke has reward 0, is truncated, and says why in ``info["fault"]``.
+            order of ``indices``. A slot with a fault has reward 0, is truncated, and gives the reason in
+            ``info["fault"]``.
 
         Raises:
             EpisodeOver: A slot has no running episode, and the autoreset mode does not begin one.
@@ -123,7 +124,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
                 results = self._with_next(chosen, list(results))
             batch = self._packing.batch(results)
         except (KeyboardInterrupt, SystemExit):
-            self._book.drop(chosen)  # nobody knows how far these episodes have come
+            self._book.drop(chosen)  # the state of these episodes is unknown
             raise
         self._backend.check()
         return batch
@@ -150,11 +151,11 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
     def recv(
         self, min_ready: int = 1, timeout_seconds: float | None = None
     ) -> tuple[list[int], Any, Array, Array, Array, Infos]:
-        """Fetch the turns that are ready, in the order in which they became so.
+        """Fetch the turns that are ready, in order of completion.
 
         Args:
-            min_ready: Wait for at least that many, or for all that are under way if they are fewer; 0 only looks.
-            timeout_seconds: Return with what there is, perhaps nothing, after that time; None waits.
+            min_ready: Wait for at least that many, or for all in flight if they are fewer; 0 does not wait.
+            timeout_seconds: Return the available turns, possibly none, after that time; None waits.
 
         Returns:
             The slots, then what :meth:`step` returns for them.
@@ -178,7 +179,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
             for slot, answer in answers:
                 self._receive(slot, answer)
             if len(self._ready) >= needed or left == 0.0:
-                ready, self._ready = self._ready, {}  # kept until here, so that an error on the way loses none
+                ready, self._ready = self._ready, {}  # kept until here, so that no result is lost on an error
                 return list(ready), *self._packing.batch(ready.values())
 
     def _receive(self, slot: int, answer: Any) -> None:
@@ -193,7 +194,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
             return
         self._ready[slot] = result
 
-    # Beyond stepping.
+    # Other methods.
 
     def call(self, name: str, *args: Any, indices: Sequence[int] | None = None, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of each environment, or read an attribute; exceptions reach the caller.
@@ -228,7 +229,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         return list(self._on_each("snapshot", indices=indices))
 
     def restore(self, snapshots: Sequence[bytes], indices: Sequence[int] | None = None) -> tuple[Any, Infos]:
-        """Bring back one snapshot per slot, also in another vector or backend.
+        """Restore one snapshot per slot, possibly from another vector or backend.
 
         Returns:
             The observations and infos of these slots, as they were.
@@ -241,7 +242,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         results = [
             self._book.settle(slot, op, answer)
             for slot, op, answer in zip(chosen, ops, answers, strict=True)
-            if answer is not REFUSED  # that slot's episode goes on as it was
+            if answer is not REFUSED  # that slot's episode is unchanged
         ]
         self._backend.check()
         return self._packing.join([result[0] for result in results]), Infos([result[4] for result in results])
@@ -251,7 +252,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
 
         Returns:
             ``steps``, ``resets``, ``faults`` (a count for each kind), ``workers_replaced``, ``abandoned``
-            (environments that hang and could only be left behind), ``waiting_seconds`` (how long the caller was
+            (environments that hang and could not be ended), ``waiting_seconds`` (how long the caller was
             blocked), ``busy_seconds`` (how long the environments were at work, all slots together), and
             ``step_seconds`` and ``reset_seconds``: dicts of ``count``, ``p50``, ``p90``, ``p99`` and ``max``. Times are
             taken where the environment runs; an operation that exceeds its limit counts with the limit.

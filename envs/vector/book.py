@@ -1,4 +1,4 @@
-"""What a vector remembers of each slot: how far its episode is, its seed, its last observation, and what broke."""
+"""What a vector records of each slot: the state of its episode, its seed, its last observation, its faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STILLBORN: Final = 3
 
 
 def fault_kind(fault: str) -> str:
-    """Return what the faults are counted by.
+    """Return the kind by which a fault is counted.
 
     >>> fault_kind("worker died (exit code -9)"), fault_kind("exception: ValueError: no")
     ('worker died', 'exception')
@@ -56,8 +56,8 @@ class Book:
     def reset_op(self, slot: int, seed: int | None = None, options: dict[str, Any] | None = None) -> Op:
         """Return the operation that begins the next episode.
 
-        Without a seed the generator goes on. Where a fault has destroyed the generator, the seed is derived from
-        the last one given, so that every backend goes on with the same episode.
+        Without a seed the generator continues. Where a fault has destroyed the generator, the seed is derived from the
+        last one given, so that every backend continues with the same episode.
         """
         if seed is not None:
             self._seeds[slot], self._episodes[slot] = seed, 0
@@ -85,7 +85,7 @@ class Book:
         )
 
     def settle(self, slot: int, op: Op, result: Result) -> Result:
-        """Note what an operation led to, and return its result with an observation in any case."""
+        """Record the result of an operation, and return it, always with an observation."""
         if result[5]:
             self.faults.update(map(fault_kind, result[5]))
         if result[0] is None:
@@ -121,7 +121,7 @@ class Book:
         return (self._empty, *REFUSED[1:])
 
     def drop(self, slots: Sequence[int]) -> None:
-        """Note that nobody knows how far the episodes of some slots are: they have to be reset."""
+        """Mark the episodes of some slots as unknown: they have to be reset."""
         for slot in slots:
             self.status[slot] = FRESH
             self.last[slot] = self._empty

@@ -1,9 +1,9 @@
-"""A pool of engines: processes that take long to start, shared by environments and used again.
+"""A pool of engines: processes that are slow to start, shared by environments and reused.
 
-A Java runtime, a planner, a sandbox, a browser: what an environment needs of such an engine is a seat in it. A pool
-starts engines when their seats are needed or before, keeps some that nobody uses warm, gives no seats in those that
-have ended or grown too large, and ends all of them when it is closed. Engines must end by themselves when this process
-is killed; the pool cannot see to that.
+A Java runtime, a planner, a sandbox, a browser: an environment leases a seat in such an engine. A pool starts engines
+on demand or in advance, keeps some idle ones warm, leases no seats in engines that have ended or grown too large, and
+ends all of them when it is closed. Engines must end by themselves when this process is killed; the pool cannot ensure
+that.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Host(Generic[EngineT]):
         self.is_retired = False
 
     def is_usable(self) -> bool:
-        """Return whether seats may be taken in it; one that still starts gets the benefit of the doubt."""
+        """Return whether seats may be leased in it; a starting engine is assumed usable."""
         return not self.is_retired and (self.engine is None or self.engine.is_alive())
 
 
@@ -73,7 +73,7 @@ class Lease(Generic[EngineT]):
         self._forgotten.atexit = False
 
     def release(self) -> None:
-        """Give the seat back; doing it twice is harmless."""
+        """Release the seat; calling it again has no effect."""
         if self._forgotten.detach() is not None:
             self._pool._give_back(self._host)
 
@@ -157,7 +157,7 @@ class EnginePool(Generic[EngineT]):
                 raise EnginesBusy("an engine has ended as soon as it was started.")
 
     def take(self) -> EngineT:
-        """Return an engine that nobody uses, for good: the pool forgets it, and its user ends it.
+        """Return an idle engine and remove it from the pool; the caller must end it.
 
         Raises:
             EnginesBusy: As :meth:`lease`.
@@ -182,7 +182,7 @@ class EnginePool(Generic[EngineT]):
             return sum(not host.taken and host.engine is not None for host in self._hosts)
 
     def wait_until_warm(self, seconds: float = 60.0) -> bool:
-        """Wait until as many engines are idle as shall be kept; returns whether they are."""
+        """Wait until ``spares`` engines are idle; return whether they are."""
         with self._changed:
             return self._changed.wait_for(lambda: self.num_idle >= self.spares, seconds)
 
@@ -247,7 +247,7 @@ class EnginePool(Generic[EngineT]):
             raise EnginesBusy("the pool of engines was closed while an engine started.")
 
     def _give_up(self, host: _Host[EngineT]) -> None:
-        """Let those who wait for an engine know that it will not come; the lock is held."""
+        """Notify the waiters for an engine that it will not start; the lock is held."""
         host.is_retired = True
         self._forget(host)
         host.started.set()
@@ -263,7 +263,7 @@ class EnginePool(Generic[EngineT]):
             self._look_after_hosts()
 
     def _look_after_hosts(self) -> None:
-        """End engines that have ended, are retired, or are more than shall be kept; the lock is held."""
+        """Close engines that have ended, are retired, or exceed the spares; the lock is held."""
         while self._dropped:
             self._dropped.popleft().taken -= 1
         idle = 0
@@ -302,6 +302,6 @@ class EnginePool(Generic[EngineT]):
                 host = self._add()
             try:
                 self._bring_up(host)
-            except Exception:  # whoever wants an engine starts one, and gets the error
+            except Exception:  # the next lease starts one, and gets the error
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_closed, _RETRY_SECONDS)

@@ -1,4 +1,4 @@
-"""Info columns that are built when somebody looks at them, and the info of a slot that broke."""
+"""Lazily built info columns, and the info of a slot with a fault."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from turngym.types import Info
 
 
 def fault_info(fault: str, *, running: bool) -> dict[str, Any]:
-    """Return the info table of a slot that broke.
+    """Return the info table of a slot with a fault.
 
     Args:
-        fault: What broke.
+        fault: Description of the fault.
         running: True for the info of a reset that failed, whose episode ends at the next step.
 
     >>> fault_info("timeout: step took longer than 2 s", running=False)["success"]
@@ -36,7 +36,7 @@ def fault_info(fault: str, *, running: bool) -> dict[str, Any]:
 def columns(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the infos of several slots as columns, in the order and with the types of Gymnasium's own vectors.
 
-    The type of the first value of a column is that of the column; where a row lacks it stands 0 or None. An info that
+    The type of a column is that of its first value; missing values are 0 or None. An info that
     is a dict becomes a dict of columns.
 
     >>> columns([{}, {"score": 1.5}])

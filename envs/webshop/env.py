@@ -1,6 +1,6 @@
 """WebShop: search a shop for what a customer asks, choose its options and buy it.
 
-Source of the task and its reward: Yao et al. 2022, arXiv 2207.01206. Shop, search and pages are our own.
+Source of the task and its reward: Yao et al. 2022, arXiv 2207.01206. Shop, search and pages are turngym's own.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _UNREAD = "Unknown action: answer with search[words] or click[thing]."
 
 
 class WebShop(PictureEnv):
-    """A shop of about a thousand products and a customer with a wish.
+    """A shop of about a thousand products and a customer's request.
 
-    The episode terminates with the purchase, which pays the published reward in [0, 1]; success is a reward of 1. The
-    progress is what buying now would pay, as far as the pages show it. On the search page the one legal action that is
-    listed is a search for the wish itself; any other search is legal too.
+    The episode terminates with the purchase, with the published reward in [0, 1]; success is a reward of 1. The
+    progress is the reward of buying now, as far as the pages show it. On the search page the only listed legal action
+    is a search for the request itself; any other search is legal too.
 
     With ``mode="browser"`` the same pages are served on the loopback to a real browser, which can reach nothing else;
     actions click and type there, and the observation is read from the document. It is the same text.
@@ -54,13 +54,13 @@ class WebShop(PictureEnv):
             :mod:`turngym.envs.webshop.files`).
         products: Products of the generated shop, 50 to 100,000.
         shop_seed: Which generated shop.
-        show_goal: Whether every page repeats the wish, as the published environment does, or only the first.
+        show_goal: Whether every page repeats the request, as in the published environment, or only the first.
         mode: ``"text"``, or ``"browser"`` for a real browser.
         image: Whether the observation holds a screenshot beside the text; in a browser only.
         width: Width of the browser's page in pixels.
         height: Height of the browser's page in pixels.
         max_turns: Turns after which the episode is truncated.
-        split: Share of the products that wishes are made from; all splits shop in the same catalogue.
+        split: Share of the products that requests are made from; all splits use the same catalogue.
         env_id: Registered id.
         render_mode: ``"ansi"``, in a browser also ``"rgb_array"``, or None.
 
@@ -246,9 +246,9 @@ class WebShop(PictureEnv):
         self._goal, self._view, self._reward = goal, view, float(state["reward"])
 
     def expert_action(self) -> str:
-        """Return the next step towards the product that the wish was made from, which only the oracle knows.
+        """Return the next step towards the product that the request was made from, which only the oracle knows.
 
-        It searches for the wish, or for the product's title where the wish does not find it.
+        It searches for the request, or for the product's title where the request does not find it.
 
         Raises:
             ConfigError: No episode is under way.

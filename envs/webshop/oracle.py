@@ -1,4 +1,4 @@
-"""The oracle: what to do next to buy the product that a wish was made from."""
+"""The oracle: the next action to buy the product that a request was made from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from turngym.envs.webshop.product import Goal, Product
 def next_action(catalogue: Catalogue, view: View, goal: Goal, target: Product) -> str:
     """Return the next step towards a product, from anywhere in the shop.
 
-    It searches for the wish, or for the product's title where the wish does not find it.
+    It searches for the request, or for the product's title where the request does not find it.
 
     Args:
         catalogue: The shop.

@@ -31,7 +31,7 @@ class Product:
         options: Option name -> values to choose from, all in lower case.
         prices: Nothing, the price, or lowest and highest price, in dollars.
         nouns: Nouns of the title, in lower case.
-        rating: Stars, nan where nobody has rated it.
+        rating: Stars, nan without ratings.
         reviews: What customers wrote.
     """
 
@@ -50,7 +50,7 @@ class Product:
 
     @cached_property
     def price(self) -> float:
-        """What it costs: drawn once from its range, the same for everybody.
+        """Its price: sampled once from its range, the same in every episode.
 
         >>> Product("B01", "Tea", prices=(3.5,)).price, Product("B02", "Cup").price
         (3.5, 100.0)

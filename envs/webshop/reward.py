@@ -174,7 +174,7 @@ def reward(product: Product, chosen: Mapping[str, str], goal: Goal, wanted: Prod
 
 
 def visible_reward(product: Product, chosen: Mapping[str, str], goal: Goal) -> float:
-    """Return what buying seems to earn to somebody who knows the pages and what the customer said, not the catalogue.
+    """Return the reward of buying as estimated from the pages and the customer's request, without the catalogue.
 
     Attributes count where the pages hold their words; the kind of thing is taken to be right.
     """

@@ -17,11 +17,11 @@ _NUMBERS = 64
 
 
 class NoGoal(Exception):
-    """Chance met a world that has no goal of the kind: draw again."""
+    """The sampled world has no goal of the kind: sample again."""
 
 
 class Draw:
-    """Chance, and the world that a goal is drawn in.
+    """Randomness, and the world that a goal is sampled in.
 
     Args:
         world: The world.

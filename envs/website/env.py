@@ -36,12 +36,12 @@ _UNREAD = "Unknown action: answer with one action such as `click 3` or `fill 4 s
 
 
 class WebSite(TextEnv[str]):
-    """A site, and something to get done there.
+    """A web site and a goal to reach on it.
 
-    The episode terminates with success, at a reward of 1, as soon as the tables of the site are as the goal wants them
-    and nothing else in them has changed; every other turn pays nothing. The progress is the share of the goal's
-    conditions that hold, where each change that nobody asked for counts as one more that does not. Of what can be
-    filled into a field the legal actions list what the goal quotes; any other text is legal too.
+    The episode terminates with success and a reward of 1 as soon as the tables of the site meet the goal and nothing
+    else in them has changed; the reward of every other turn is 0. The progress is the share of the goal's conditions
+    that hold, where each unwanted change counts as one more that does not. The legal actions list texts quoted in the
+    goal for filling fields; any other text is legal too.
 
     Args:
         site: ``"issues"``, ``"mail"``, ``"shop"`` or ``"mixed"``.
@@ -50,13 +50,13 @@ class WebSite(TextEnv[str]):
         mode: ``"text"``, which needs neither a browser nor a server, or ``"browser"``; both show the same.
         show_goal: Whether every page repeats the goal, or only the first.
         max_turns: Turns after which the episode is truncated.
-        split: Share of the goals to draw from; all splits meet the same contents.
+        split: Share of the goals to sample from; all splits use the same contents.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 
     Raises:
         ConfigError: An option is out of its range.
-        MissingExtra: A browser is asked for, and it or a package that it needs is missing.
+        MissingExtra: The mode is ``"browser"``, and the browser or a required package is missing.
 
     >>> env = WebSite(site="issues", kind="close")
     >>> observation, info = env.reset(seed=0)
@@ -176,7 +176,7 @@ class WebSite(TextEnv[str]):
         return Outcome(self._shown())
 
     def _look(self) -> None:
-        """See what has become of the tables."""
+        """Compare the tables with the goal."""
         changes = self._store.changes()
         self._verdict = judge(self._goal.wants, changes, self._world, self._site.schema)
         self._made = "\n".join(map(str, changes))
@@ -205,10 +205,10 @@ class WebSite(TextEnv[str]):
         self._look()
 
     def expert_action(self) -> str:
-        """Return the next action of somebody who knows the site and finds things as the goal names them.
+        """Return the next action of an expert that knows the site and finds things by the names in the goal.
 
         Raises:
-            ConfigError: No episode is under way, or something was changed that nobody asked for.
+            ConfigError: No episode is under way, or something was changed that the goal does not ask for.
         """
         require_running(self)
         database = self._store.database

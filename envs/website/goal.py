@@ -1,4 +1,4 @@
-"""Goals: what must have become of the tables, how far it has, and how one gets there."""
+"""Goals: conditions on the tables, progress towards them, and how to reach them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def look(path: str, *via: str) -> Task:
 
 
 def sets(table: str, number: int, **cells: Cell) -> tuple[Wanted, ...]:
-    """Return what it means that a row gets other cells: one thing a cell."""
+    """Return the conditions of changing cells of a row: one per cell."""
     return tuple([Wanted(table, number, {name: value}) for name, value in cells.items()])
 
 
@@ -161,7 +161,7 @@ def _fits(wanted: Wanted, cells: Mapping[str, Cell], ids: Mapping[str, int]) -> 
 def next_action(
     goal: Goal, held: Sequence[bool], page: Page, seen: Collection[str], site: Site, database: sqlite3.Connection
 ) -> str | None:
-    """Return what somebody who knows the site does next, None where all that is wanted is so.
+    """Return the expert's next action, None where all conditions hold.
 
     Args:
         goal: The goal.

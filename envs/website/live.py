@@ -64,7 +64,7 @@ class LiveTab(TabKeeper):
         self._leave()
 
     def let_go(self) -> None:
-        """Close the tab some time soon, and the way to the site; for an environment that nobody closed."""
+        """Close the tab and the site in the background; for an environment that was not closed."""
         super().let_go()
         self._leave()
 

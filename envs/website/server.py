@@ -61,7 +61,7 @@ class Slot:
 
     Args:
         site: The site.
-        store: Its database; whoever else reads it does so between two requests.
+        store: Its database; other readers access it only between requests.
     """
 
     def __init__(self, site: Site, store: Store) -> None:
@@ -86,7 +86,7 @@ class Slot:
 
 
 class SiteServer:
-    """A server in a thread of its own; each slot has an address that nobody can guess.
+    """A server in a thread of its own; each slot has an unguessable address.
 
     Raises:
         MissingExtra: starlette or uvicorn is not installed.

@@ -1,4 +1,4 @@
-"""Werewolf: a hidden few against many who only have words. Night, talk, vote, and again.
+"""Werewolf: a hidden minority against a majority that can only talk and vote.
 
 >>> from turngym.envs.werewolf import env
 >>> table = env(num_seats=5)

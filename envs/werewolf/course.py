@@ -1,4 +1,4 @@
-"""The course of a game of Werewolf: its state, and what the answers of all who are asked bring.
+"""The course of a game of Werewolf: its state, and the effects of answers.
 
 The phases, each asking some seats at once:
 
@@ -28,7 +28,7 @@ from turngym.errors import ConfigError, nearest
 
 
 class Course(Game, ABC):
-    """How a game goes on; what seats read and may answer is the subclass's business.
+    """The course of a game; the subclass defines what seats read and may answer.
 
     Args:
         options: Those of :class:`turngym.envs.werewolf.game.Werewolf`.
@@ -85,7 +85,7 @@ class Course(Game, ABC):
         unknown = [key for key in options if key != "roles"]
         if unknown:
             raise ConfigError(f"a game of werewolf has no option {unknown[0]!r}. {nearest(unknown[0], ['roles'])}")
-        order = generator.permutation(self.num_seats).tolist()  # drawn anyway: later draws are the same for equal roles
+        order = generator.permutation(self.num_seats).tolist()  # always sampled, so later numbers do not depend on it
         dealt = [self.cast[card] for card in order]
         if options.get("roles") is not None:
             dealt = list(options["roles"])

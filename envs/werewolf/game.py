@@ -33,12 +33,12 @@ SKIP = "skip"
 
 
 class Werewolf(Course):
-    """A hidden-role game: werewolves know each other and kill by night, the village has a seer, a doctor and its words.
+    """A hidden-role game: werewolves know each other and kill at night; the village has a seer, a doctor and its vote.
 
     Args:
         num_seats: From 5 to 15; as many as there are ``roles``, or 7.
-        roles: The roles in any order, which a game deals to the seats by chance; a third werewolves, a seer, a doctor
-            and villagers if None.
+        roles: The roles in any order, dealt to the seats at random; None for one third werewolves, a seer, a doctor and
+            villagers.
         talk_protocol: Who speaks: ``seat_order``, ``random`` order, ``parallel``, or by ``bidding``.
         talk_rounds: How often each living seat speaks in a day, except where they bid.
         bid_turns: How many speeches there are at most in a day where they bid.

@@ -53,10 +53,10 @@ class TextWorld(TextEnv[str]):
         params: Parameters of its generator, as a mapping or as ``"level=10"``; :data:`GAMES` lists names and values.
         games: How many games there are in a split, 1 to 1,000. Each is built when it is first played, in a few seconds
             of processor time.
-        story: A game of your own instead: a ``.z8`` file with TextWorld's ``.json`` file beside it.
-        reward: ``"score"``: the change of the score; ``"intermediate"``: 1 for each action that comes nearer to the
-            end of the quest, -1 for one that leads away from it, as TextWorld counts; of its cooking games it counts
-            the end only.
+        story: A custom game instead: a ``.z8`` file with TextWorld's ``.json`` file next to it.
+        reward: ``"score"``: the change of the score; ``"intermediate"``: TextWorld's intermediate reward: 1 for each
+            action that leads closer to the end of the quest, -1 for one that leads away from it; in cooking games only
+            the end counts.
         max_turns: Turns after which an unfinished episode is truncated.
         split: ``"train"``, ``"dev"`` or ``"test"``: each has seeds of its own, in ``cooking`` foods too.
         env_id: The registered id.
@@ -181,7 +181,7 @@ class TextWorld(TextEnv[str]):
         )
 
     def _follow(self, action: str) -> None:
-        """Take a command and keep the books."""
+        """Take a command and update the records."""
         self._told, _, _ = self._engine.step(action)
         self._actions.append(action)
         self._text, self._policy = tidy(self._told.feedback), None

@@ -1,6 +1,6 @@
 """The eight games of TextWorldExpress (Jansen and Cote 2022, arXiv 2208.01174), played in a Java process.
 
-The package textworld-express brings the games, their seeds in three folds, the list of valid actions, the score and a
+The package textworld-express provides the games, their seeds in three folds, the list of valid actions, the score and a
 gold path. This adapter keeps its rules and numbers: the reward of a turn is the change of the score, which reaches 1
 with success and drops to -1 where a game ends in failure. An action that is not in the list changes nothing.
 """
@@ -60,10 +60,10 @@ def _run_gold_agent(agent: str, seed: int, entry: Any, java: Any) -> tuple[bool,
 
 
 class TextWorldExpress(TextEnv[str]):
-    """One of the eight games of TextWorldExpress; a new task at every reset, in a Java process that several share.
+    """One of the eight games of TextWorldExpress; a new task at every reset, in a shared Java process.
 
-    Every split has the package's own 1,000 seeds, named ``"train/0"`` to ``"train/999"``. Small parameters make few
-    different worlds, so that two seeds may show the same one, in mapreader with two rooms even across folds.
+    Every split has the package's own 1,000 seeds, named ``"train/0"`` to ``"train/999"``. Small parameters give few
+    different worlds, so two seeds may give the same one, in mapreader with two rooms even across folds.
 
     Args:
         game: One of ``arithmetic``, ``coin``, ``cookingworld``, ``mapreader``, ``peckingorder``, ``simonsays``,
@@ -167,7 +167,7 @@ class TextWorldExpress(TextEnv[str]):
         return parse_reply(self._ask("stepJSON", action), self._reply.task)
 
     def _follow(self, action: str) -> Reply:
-        """Take a legal action and keep the books."""
+        """Take a legal action and update the records."""
         self._reply = self._play(action)
         self._actions.append(action)
         if action.startswith("read "):
@@ -239,7 +239,7 @@ class TextWorldExpress(TextEnv[str]):
         return self._gold[position]
 
     def _find_gold(self) -> tuple[str, ...]:
-        """Ask for the gold path, then bring the game back to where it was."""
+        """Ask for the gold path, then return the game to where it was."""
         agent = GAMES[self.game].gold_agent
         gold = self._without_idle(self._search_gold(agent) if agent else self._given_gold())
         self._generate()

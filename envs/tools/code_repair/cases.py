@@ -1,6 +1,6 @@
 """Tests of published sets as data: ``assert f(1, 2) == 3`` becomes the input (1, 2) and the output 3.
 
-Nothing of a file is run here. A task whose tests are more than calls with plain values is left out.
+No code of a file is executed here. A task whose tests are more than calls with plain values is skipped.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class CodeTask(NamedTuple):
 
     Args:
         name: Name of its function.
-        text: What it shall do.
-        start: What there is of it at first.
+        text: What it should do.
+        start: The initial program.
         solution: A right program.
         inputs: Arguments of the tests.
-        outputs: What is to be returned for them.
-        visible: How many of them, from the first on, the agent may see.
+        outputs: Expected return values.
+        visible: Number of tests that are shown, from the first on.
         share: Share of the hidden tests that ``start`` passes.
     """
 

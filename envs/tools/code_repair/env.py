@@ -1,4 +1,4 @@
-"""CodeRepair: find the fault in a small program, or write it, with tests that answer every attempt."""
+"""CodeRepair: find the fault in a small program, or write one, with feedback from tests after every attempt."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def program_in(action: str, form: str) -> str | None:
 
 
 def written(program: str, form: str) -> str:
-    """Return the action that hands in a program."""
+    """Return the action that submits a program."""
     if form == "tags":
         return f"<code>\n{program.rstrip()}\n</code>"
     return _SUBMIT.write("submit", program.rstrip(), form)
@@ -63,30 +63,30 @@ def written(program: str, form: str) -> str:
 class CodeRepair(SetEnv[CodeTask]):
     """A faulty or missing program, examples, hidden tests, and a few attempts.
 
-    The reward of an attempt is the rise of the best share of hidden tests passed so far; the episode terminates when
-    all pass, which is the only success, and is truncated at ``max_turns``. The score is the best share. A program runs
-    in the sandbox, in a session of its own for each attempt; expected outputs never get there. Programs of a clock or
-    of real chance may lead to other results next time.
+    The reward of an attempt is the increase of the best share of hidden tests passed so far; the episode terminates
+    when all pass, which is the only success, and is truncated at ``max_turns``. The score is the best share. A program
+    runs in the sandbox, in a session of its own for each attempt; expected outputs never enter it. Programs that use a
+    clock or true randomness may give different results next time.
 
     Args:
         dataset: ``"procedural"``, or the name of a set in ``folder``.
-        folder: Where sets lie, as JSON lines in the form of MBPP or HumanEval.
+        folder: Folder of the sets, as JSON lines in the form of MBPP or HumanEval.
         mode: Procedural tasks: ``"repair"`` or ``"write"``; the programs of sets are written.
         faults: Faults in a procedural program, 1 or 2.
-        examples: Tests that are shown, for sets; procedural tasks show 3.
+        examples: Number of tests shown, for sets; procedural tasks show 3.
         form: ``"tags"`` or ``"json"``.
         sandbox: Where programs run: ``"auto"``, ``"bubblewrap"`` or ``"docker"``.
         seconds: Time of one test.
         memory_mib: Memory of a program.
-        format_penalty: Taken off where a turn holds no program.
+        format_penalty: Subtracted where a turn contains no program.
         max_turns: Turns after which the episode is truncated.
-        split: Share of the tasks to draw from; a set has its own files.
+        split: Share of the tasks to sample from; a set has its own files.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 
     Raises:
         ConfigError: An option is out of its range, or a file is missing.
-        MissingExtra: There is no sandbox here.
+        MissingExtra: No sandbox is available.
     """
 
     file_options = worded("mode", "form")
@@ -142,7 +142,7 @@ class CodeRepair(SetEnv[CodeTask]):
 
     def item_text(self, item: CodeTask) -> str:
         text = f"{item.text}\n{item.start}"
-        return text if self.items is None else f"{item.name}\n{text}"  # programs of a set may be described alike
+        return text if self.items is None else f"{item.name}\n{text}"  # programs of a set may have the same description
 
     def _first_words(self) -> str:
         task = self._task

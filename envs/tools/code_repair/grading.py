@@ -1,7 +1,7 @@
 """Running a program on test inputs in a sandbox. Inputs go in, outputs come out, comparing is done outside.
 
-What a program is expected to return never enters the sandbox, so there is nothing in there to find. A program can
-write any output it likes, in as many ways as it likes: that is no more than it could return anyway.
+What a program is expected to return never enters the sandbox, so it cannot be found there. A program can write any
+output: this gives it no more than returning it would.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ exec({source!r}, _turngym_call.space)
 
 
 class Ran(NamedTuple):
-    """What came of one test input.
+    """The result of one test input.
 
     Args:
         is_known: Whether the program returned a value.

@@ -1,7 +1,7 @@
 """What a program returned, as the text that came out of the sandbox: read within bounds, compared, shown.
 
-The text is foreign. Nothing that it describes is built: no set and no dictionary, whose elements could be chosen so
-that they all collide, and no number of more digits than Python itself reads. So the work is about that of sorting it.
+The text is untrusted. The values that it describes are not built: no set or dictionary, whose elements could be chosen
+to collide, and no number with more digits than Python itself reads. So the cost is about that of sorting it.
 """
 
 from __future__ import annotations

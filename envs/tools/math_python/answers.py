@@ -1,8 +1,8 @@
-"""Whether two mathematical answers mean the same.
+"""Whether two mathematical answers are equivalent.
 
 Rational numbers are compared exactly. Everything else is compared as functions of its letters, by their values at
-several points with 30 digits (mpmath): no simplifier can hang, nothing is evaluated as a program. Lists and sets are
-compared in any order, tuples, intervals and matrices part by part; what is no mathematics, as words. What takes too
+several points with 30 digits (mpmath): there is no simplifier that could hang, and nothing is executed. Lists and sets
+are compared in any order, tuples, intervals and matrices part by part; anything else as words. What takes too
 many steps or holds numbers out of bounds is not equal.
 """
 
@@ -210,7 +210,7 @@ class _Judge:
         except MissingExtra:
             if self._exact(gold) is None:
                 raise
-            return False  # an odd way to write a plain number, which nobody here can read
+            return False  # an unusual form of a plain number, which cannot be parsed
         if first is None or second is None:
             return False
         return all(itertools.starmap(_close, zip(first, second, strict=True)))
@@ -252,7 +252,7 @@ def _with_sign(tree: Tree, sign: str) -> Tree:
 
 
 def is_number(tree: Tree) -> bool:
-    r"""Return whether a tree is a number that nobody has to work out: whole, decimal, a fraction or mixed.
+    r"""Return whether a tree is a fully evaluated number: whole, decimal, a fraction or mixed.
 
     >>> [is_number(read_answer(text)) for text in ("-12", "0.5", r"\frac{3}{4}", "-2 1/2", "3+1", "2^3", "1/2/3")]
     [True, True, True, True, False, False, False]
@@ -266,7 +266,7 @@ def is_number(tree: Tree) -> bool:
 
 
 def is_as_short(given: Tree, gold: Tree) -> bool:
-    """Return whether a number is no fraction where a whole number will do: that would have the judge divide."""
+    """Return whether a number is not a fraction where a whole number would do."""
     return bool(unsigned(gold)[0] != "num" or unsigned(given)[0] == "num")
 
 

@@ -38,36 +38,36 @@ _LONGEST_CODE = 20_000
 
 
 class MathPython(SetEnv[Problem]):
-    r"""A mathematical problem and a few turns to compute and answer.
+    r"""A mathematical problem, with a few turns to compute and answer.
 
     The episode terminates with an answer, right or wrong, and is truncated at ``max_turns``; in the last turn no code
     runs. Answers are compared as numbers, or as functions of their letters where they hold letters; where the right
-    answer is a number, a formula with that value is wrong: it would leave the computing to the judge. Equal calls lead
-    to equal output as far as the code lets them: the generator of ``random`` is seeded, sets have a fixed order,
-    addresses of memory are hidden; what reads a clock is the code's own matter.
+    answer is a number, a formula with that value is wrong, because it would leave the computation to the grader. Equal
+    calls give equal output as far as possible: the generator of ``random`` is seeded, sets have a fixed order, memory
+    addresses are hidden; code that reads a clock may still differ.
 
     Args:
         dataset: ``"procedural"``, or the name of a set in ``folder``.
-        folder: Where sets lie, as JSON lines with ``question``, ``answer`` and, where known, ``calculator_steps``.
+        folder: Folder of the sets, as JSON lines with ``question``, ``answer`` and, where known, ``calculator_steps``.
         kind: Kind of procedural problems, such as ``"probability"``, or ``"mixed"``.
         level: Difficulty of procedural problems, 1 to 3.
         tool: Whether there is an interpreter.
         form: ``"tags"`` or ``"json"``.
         sandbox: Where code runs: ``"auto"``, ``"bubblewrap"`` or ``"docker"``.
         seconds: Time of one call.
-        output: Characters shown of what a call says, 100 to 20,000.
-        tool_cost: Taken off the reward at every call.
-        error_cost: Taken off as well where the call ends in an error.
-        format_penalty: Taken off where a turn is neither a call nor an answer.
+        output: Characters shown of a call's output, 100 to 20,000.
+        tool_cost: Subtracted from the reward at every call.
+        error_cost: Also subtracted where the call ends in an error.
+        format_penalty: Subtracted where a turn is neither a call nor an answer.
         efficiency: Whether a right answer is worth less after more calls (OTC).
         max_turns: Turns after which the episode is truncated.
-        split: Share of the problems to draw from; a set has its own files.
+        split: Share of the problems to sample from; a set has its own files.
         env_id: Registered id.
         render_mode: ``"ansi"`` or None.
 
     Raises:
         ConfigError: An option is out of its range, or a file is missing.
-        MissingExtra: There is a tool, and no sandbox here to run its code in.
+        MissingExtra: There is a tool, but no sandbox is available to run its code.
 
     >>> env = MathPython(tool=False)
     >>> question, info = env.reset(seed=0)
@@ -182,7 +182,7 @@ class MathPython(SetEnv[Problem]):
         return "\n<warning>The next turn is the last: give your answer.</warning>" if is_next_to_last else ""
 
     def progress(self) -> float:
-        return float(self._success == 1)  # nobody knows how far the way still is
+        return float(self._success == 1)  # the remaining distance is unknown
 
     def anchor(self) -> str:
         shown = "\n".join(f"{code}\n{text}" for code, text in self._calls)
@@ -219,7 +219,7 @@ class MathPython(SetEnv[Problem]):
         return self._problem
 
     def close(self) -> None:
-        """End what still runs."""
+        """End any running process."""
         if getattr(self, "_bench", None) is not None:
             self._end()
         super().close()

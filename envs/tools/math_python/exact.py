@@ -1,4 +1,4 @@
-"""Values of formulas that are rational numbers, exactly; giants are not worked out."""
+"""Exact values of formulas that are rational numbers; huge numbers are not computed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MOST_FACTORIAL = 500
 
 
 def exact(tree: Tree, steps: Steps | None = None) -> Fraction | None:
-    """Return the value of a tree that is a rational number, None where it is none or a giant.
+    """Return the value of a tree that is a rational number; None if it is not, or is huge.
 
     Args:
-        tree: What to work out.
-        steps: What it may cost; as much as one whole answer without.
+        tree: The tree to evaluate.
+        steps: Step budget; that of one whole answer by default.
 
     Raises:
         TooCostly: It takes more steps than are left.

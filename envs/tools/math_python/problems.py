@@ -1,7 +1,7 @@
-"""Mathematical problems made from random numbers, each with its exact answer and code that finds it.
+"""Randomly generated mathematical problems, each with its exact answer and code that finds it.
 
-A template draws numbers and returns a question, the answer as a fraction or a list of them, and a short program that
-prints it. Every answer is computed by another way than the program, where there is one.
+A template samples numbers and returns a question, the answer as a fraction or a list of them, and a short program that
+prints it. Where possible, the answer is computed in a different way than by the program.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 Dice: TypeAlias = Callable[[int, int], int]
-"""Draws a whole number from the first to the second."""
+"""Samples an integer from the first to the second, inclusive."""
 Template: TypeAlias = Callable[[Dice, int], "Problem"]
 
 
@@ -218,7 +218,7 @@ def dice_sum(dice: Dice, level: int) -> Problem:
 
 
 def urn(dice: Dice, level: int) -> Problem:
-    """Return the probability of what is drawn from an urn."""
+    """Return the probability of drawing certain balls from an urn."""
     red, blue, green = dice(2, 3 + 2 * level), dice(2, 3 + 2 * level), dice(0, 2 * level)
     drawn = dice(2, min(4, red + blue + green - 1))
     wanted = dice(1, min(drawn, red))

@@ -1,7 +1,7 @@
-"""Values of formulas at fixed points, with 30 digits; out of bounds there is none.
+"""Values of formulas at fixed points, with 30 digits and bounded magnitudes.
 
-Magnitudes are bounded before a function is worked out: of a number with a million digits the sine alone would take
-minutes. Each node costs steps, so that what an answer may cost does not depend on the machine.
+Magnitudes are checked before a function is evaluated: the sine of a number with a million digits would take minutes.
+Each node costs steps, so that the budget of an answer does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OWN_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "log": "ln"}
 
 
 class NoValue(ValueError):
-    """A formula without a value that can be worked out."""
+    """A formula without a computable value."""
 
 
 _own = threading.local()
@@ -51,8 +51,8 @@ def values_of(tree: Tree, steps: Steps) -> list[Any] | None:
     """Return the values at fixed points, each letter at places of its own; None where one is no number.
 
     Args:
-        tree: What to work out.
-        steps: What it may cost.
+        tree: The tree to evaluate.
+        steps: Step budget.
 
     Raises:
         MissingExtra: The package mpmath is missing.
@@ -66,7 +66,7 @@ def values_of(tree: Tree, steps: Steps) -> list[Any] | None:
 
 
 class _Point:
-    """Works formulas out at one point."""
+    """Evaluates formulas at one point."""
 
     def __init__(self, place: int, mp: Any, steps: Steps) -> None:
         self._place, self._mp, self._steps = place, mp, steps

@@ -1,4 +1,4 @@
-"""Running code that a model wrote, where it can do no harm.
+"""Running model-written code where it can do no harm.
 
     with make_sandbox() as sandbox:                 # the strongest backend that is installed
         with sandbox.session() as session:          # state is kept between its calls
@@ -7,7 +7,8 @@
 
 ``protocol`` says what a backend is, ``driver`` is the program inside, ``host`` talks to it, ``bubblewrap`` and
 ``docker`` are backends, ``system`` says which files of the host are seen, ``calls`` and ``seccomp`` which calls of the
-kernel are allowed, ``pool`` keeps started sandboxes ready. A backend that is missing is an error, never a weaker one.
+kernel are allowed, ``pool`` keeps started sandboxes ready. A missing backend is an error; there is no fallback to a
+weaker one.
 
 What each backend promises, whatever code does (``*``: as an ordinary user, see below):
 

@@ -80,7 +80,7 @@ class Bubblewrap(Sandbox):
         return Launch([*group.entry(), *command], group.remove, files)
 
     def _as_nobody(self) -> list[str]:
-        """Return the beginning of a command that goes on as a user whom nothing belongs to."""
+        """Return the beginning of a command that switches to an unprivileged user."""
         user = str(_FIRST_USER + user_number(next(_users)))
         return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs", "--"]
 
@@ -107,7 +107,7 @@ class Bubblewrap(Sandbox):
 
 
 def _nothing() -> None:
-    """There is nothing to clean up."""
+    """Clean up nothing."""
 
 
 def _alias(program: str) -> list[str]:

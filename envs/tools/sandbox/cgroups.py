@@ -1,4 +1,4 @@
-"""Control groups of the kernel: limits for all processes of a sandbox together, where the system lets us make them."""
+"""Control groups of the kernel: limits for all processes of a sandbox together, where the system permits them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Group:
         self.folders = folders
 
     def entry(self) -> list[str]:
-        """Return the beginning of a command that joins the groups and goes on with its arguments."""
+        """Return the beginning of a command that joins the groups and then runs its arguments."""
         joins = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1/cgroup.procs" || exit 97; shift; n=$((n-1)); done'
         return ["/bin/sh", "-c", f'{joins}; exec "$@"', "sh", str(len(self.folders)), *map(str, self.folders)]
 
@@ -57,7 +57,7 @@ class Group:
 
 
 def remove_stale() -> None:
-    """Remove the control groups that processes have left behind which were killed."""
+    """Remove the control groups left behind by killed processes."""
     for parent in (ROOT, ROOT / "memory", ROOT / "pids"):
         for folder in parent.glob(f"{_PREFIX}*"):
             if is_gone(folder.name.removeprefix(_PREFIX).rpartition("-")[0]):

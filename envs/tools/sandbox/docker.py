@@ -1,7 +1,7 @@
 """Docker: a container for each session, without network, capabilities or a file system that could be written.
 
-The image needs no more than Python: ``python:3-slim``, or one of one's own. An engine is needed that the package
-``docker`` reaches (``DOCKER_HOST``).
+The image needs only Python: ``python:3-slim``, or a custom one. The package ``docker`` must be able to reach an engine
+(``DOCKER_HOST``).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Docker(Sandbox):
 
     Args:
         limits: What code may use.
-        image: The image, with Python in its path. It has to be there already: nothing is downloaded.
+        image: The image, with Python in its path. It must exist already: nothing is downloaded.
         runtime: Another runtime of the engine, such as ``"runsc"`` (gVisor), which keeps code away from the kernel.
         python: The interpreter inside.
         cpus: Processors that a session may use at once.
@@ -98,12 +98,12 @@ class Docker(Sandbox):
             raise MissingExtra(no_engine.format(error)) from error
 
     def _remove_stale(self) -> None:
-        """Remove the containers that processes have left behind which were killed."""
+        """Remove the containers left behind by killed processes."""
         import docker
 
         for container in self._client.containers.list(all=True, filters={"label": _LABEL}, ignore_removed=True):
             if is_gone(container.labels.get(_LABEL, "")):
-                with contextlib.suppress(docker.errors.APIError):  # somebody else may be at it
+                with contextlib.suppress(docker.errors.APIError):  # another process may be removing it
                     container.remove(force=True, v=True)
 
     def session(self) -> DockerSession:
@@ -119,7 +119,7 @@ class Docker(Sandbox):
             "image": self._image,
             "command": [self._python, *driver_arguments(limits)],
             "environment": ENVIRONMENT,
-            "user": f"{user}:{user}",  # limits of processes count by user: nobody else has this one
+            "user": f"{user}:{user}",  # process limits count per user, so this user must be unique
             "hostname": "sandbox",
             "working_dir": "/tmp",
             "stdin_open": True,

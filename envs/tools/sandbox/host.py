@@ -1,4 +1,4 @@
-"""The host's side of a session: it starts the sandbox, sends code, and ends what does not answer."""
+"""The host's side of a session: it starts the sandbox, sends code, and kills it when it does not answer."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from turngym.errors import TurngymError
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
-"""How long after a call's time the driver may take to say so, before the whole sandbox is ended."""
+"""How long to wait for the driver after a call's time limit before the whole sandbox is killed."""
 SHARED_BYTES = 256 * 1024
 """Size of /dev/shm inside: a page for each lock of ``multiprocessing``, whose pools have about ten."""
 LONGEST_VALUE = 10_000
 """Characters of the value of a call's last line; those after them are cut off."""
 READY = [("ready", True)]
-"""What a driver says first, as :meth:`DriverSession._read_frame` reads it."""
+"""First message of a driver, as :meth:`DriverSession._read_frame` reads it."""
 _STATUSES = ("ok", "error", "timeout", "output", "died")
 _FIELDS = ["lost_state", "status", "stderr", "stdout", "token", "value"]
 
@@ -76,7 +76,7 @@ class Launch(NamedTuple):
 class DriverSession(SandboxSession):
     """A session that talks to a driver in lines of JSON; one that has died is replaced.
 
-    Subclasses say how a driver is started, reached and ended.
+    Subclasses implement how a driver is started, reached and ended.
 
     Args:
         limits: What code may use.
@@ -105,7 +105,7 @@ class DriverSession(SandboxSession):
 
     @abstractmethod
     def _read(self, seconds: float) -> bytes:
-        """Return some bytes of what the driver says; empty at its end or when the time is up."""
+        """Return some bytes of the driver's output; empty at its end or when the time is up."""
 
     def run(self, code: str, wall_seconds: float | None = None) -> Result:
         """Run code."""
@@ -121,7 +121,7 @@ class DriverSession(SandboxSession):
         if self._write(order, seconds + GRACE_SECONDS):
             frame = self._read_frame(seconds + GRACE_SECONDS)
         found = _result(frame, token, self._limits, time.monotonic() - start)
-        if found is None:  # nothing that a driver says
+        if found is None:  # not a message of a driver
             self.close()
             return Result("died", stderr="the sandbox has died", seconds=time.monotonic() - start, lost_state=True)
         return found
@@ -147,7 +147,7 @@ class ProcessSession(DriverSession):
     """A sandbox that is a child process, its driver on standard input and output.
 
     Args:
-        launch: Gets ready what a start needs.
+        launch: Prepares a start.
         limits: What code may use.
 
     Raises:

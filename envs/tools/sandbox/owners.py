@@ -1,4 +1,4 @@
-"""Who has made a control group or a container: so that what a killed process left behind is found and removed."""
+"""Owners of control groups and containers, so that the remains of killed processes are found and removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ USERS = 100_000_000
 
 
 def mark() -> str:
-    """Return the name of this process, which no other has while the machine is up.
+    """Return a name for this process that is unique while the machine is up.
 
     >>> is_gone(mark())
     False

@@ -1,4 +1,4 @@
-"""Sandboxes that are started before they are needed, so that a session begins in no time."""
+"""Sandboxes started in advance, so that a session begins immediately."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_SIZE = 1024
 
 
 class _Started:
-    """A session that nobody uses yet, as an engine of a pool."""
+    """An unused session, as an engine of a pool."""
 
     def __init__(self, session: SandboxSession) -> None:
         self.session = session
@@ -62,10 +62,10 @@ class Pool(Sandbox):
         return self._engines.num_idle
 
     def wait_until_full(self, seconds: float = 60.0) -> bool:
-        """Wait until as many are ready as shall be; returns whether they are."""
+        """Wait until ``size`` sessions are ready; return whether they are."""
         return self._engines.wait_until_warm(seconds)
 
     def close(self) -> None:
-        """End the sessions that nobody has used; those in use go on."""
+        """End the unused sessions; those in use continue."""
         self._engines.close()
         self._sandbox.close()

@@ -71,7 +71,7 @@ class SandboxSession(ABC):
 
     @abstractmethod
     def run(self, code: str, wall_seconds: float | None = None) -> Result:
-        """Run Python code; whatever it does, a result comes back.
+        """Run Python code; always returns a result.
 
         Args:
             code: The code.
@@ -104,7 +104,7 @@ class Sandbox(ABC):
     """
 
     stops: str = ""
-    """What this backend stops, and what it does not, in words."""
+    """Description of what this backend prevents and what it does not."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -123,7 +123,7 @@ class Sandbox(ABC):
             return session.run(code, wall_seconds)
 
     def close(self) -> None:  # noqa: B027  (a backend without a pool has nothing to close)
-        """End what is kept ready."""
+        """End the sessions kept ready."""
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -150,7 +150,7 @@ def make_sandbox(backend: str = "auto", limits: Limits | None = None, **options:
 
     Raises:
         UnknownName: There is no such backend.
-        MissingExtra: The backend, or with ``"auto"`` every one, is missing here; nothing weaker is taken instead.
+        MissingExtra: The backend, or with ``"auto"`` every one, is missing here; there is no fallback to a weaker one.
     """
     if backend != "auto":
         return SANDBOXES[backend](limits, **options)

@@ -1,7 +1,7 @@
 """What a sandbox sees of the host: the interpreter, a shell, the standard library, and the shared libraries of these.
 
-This is a list of what is let in. Packages are not on it, wherever they lie, so that turngym's own solutions cannot be
-read where it is installed beside the standard library; neither are other programs, caches or documentation.
+This is an allow-list. It contains no packages, wherever they are installed, so that turngym's own solutions cannot be
+read where it is installed beside the standard library; nor other programs, caches or documentation.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _DATA = ("/usr/share/zoneinfo", "/usr/lib/locale/C.utf8")
 
 
 class View(NamedTuple):
-    """What is let in.
+    """The visible files.
 
     Args:
         program: The interpreter.

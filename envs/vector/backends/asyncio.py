@@ -22,15 +22,15 @@ class AsyncioBackend(ThreadBackend):
 
     See :class:`~turngym.envs.vector.backends.lanes.aio.AsyncEnv` for what such an environment offers. All others run in
     threads, as with the backend ``thread``, so that they never hold up the loop. A coroutine that exceeds its limit is
-    cancelled, and left behind if it does not end then. One that blocks the loop itself is left behind together with the
-    loop: the other slots are brought back from their journals on a fresh one. ``num_workers`` limits the threads only.
+    cancelled, and abandoned if it does not end then. One that blocks the loop itself is abandoned together with the
+    loop: the other slots are rebuilt from their journals on a fresh one. ``num_workers`` limits the threads only.
     """
 
     def __init__(self, makers: Sequence[Maker], options: BackendOptions) -> None:
         self._homes = [LoopThread()]
         self._cancelled: list[tuple[float, LoopLane]] = []
         self._deaf: list[LoopLane] = []
-        """Lanes whose coroutines were cancelled and go on nevertheless; counted already."""
+        """Lanes whose coroutines were cancelled but still run; already counted."""
         super().__init__(makers, options)
         self._afterwards.append(_stopper(self._homes))
 
@@ -63,11 +63,11 @@ class AsyncioBackend(ThreadBackend):
             elif not blocker.flight:
                 self._leave_loop(None)  # a task that goes on after its turn: its next turn will have to answer for it
             return False  # else the one that blocks the loop will exceed its own limit
-        self._leave_loop(worker)  # its own doing, or that of something that cannot be told to be anybody's
+        self._leave_loop(worker)  # blocked by this lane, or by a task without a known owner
         return True
 
     def _look_after(self, worker: LaneWorker, now: float) -> None:
-        """Leave a lane behind whose operation takes too long, and a loop that a lane of the past blocks."""
+        """Abandon a lane whose operation takes too long, and a loop that is blocked by an abandoned lane."""
         if self._cancelled or self._deaf:
             self._escape(now)
         super()._look_after(worker, now)
@@ -88,7 +88,7 @@ class AsyncioBackend(ThreadBackend):
         self._leave_loop(None)
 
     def _leave_loop(self, culprit: LaneWorker | None) -> None:
-        """Leave a blocked loop behind, and begin again on a fresh one with all other slots that were on it."""
+        """Abandon a blocked loop, and continue on a fresh one with all its other slots."""
         self.abandoned += 1
         blocked = self._homes[0]
         self._homes[:] = [LoopThread()]

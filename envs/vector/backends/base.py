@@ -1,4 +1,4 @@
-"""What a vector asks of a backend: run operations on slots, in whatever way it likes."""
+"""The interface of a vector's backend: run operations on slots."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from turngym.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class BackendOptions:
-    """Options that a backend obeys where it can.
+    """Options that a backend applies where it can.
 
     Args:
         num_workers: Number of workers, at least 1; None lets the backend choose.
         step_timeout_seconds: A step that takes longer is a fault; None waits for ever. ``sync`` cannot interrupt.
         reset_timeout_seconds: The same for a reset, which includes making the environment.
         memory_limit_mib: Memory that each worker may allocate, in MiB; None for no limit.
-        own: What only one backend knows, which rejects what it does not know.
+        own: Options of this backend only; unknown ones are rejected.
     """
 
     num_workers: int | None = None
@@ -43,19 +43,19 @@ class BackendOptions:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An exception that is for the caller, kept until the answer is fetched."""
+    """An exception for the caller, kept until the answer is fetched."""
 
     error: BaseException
 
 
 _LOOK_SECONDS = 0.1
 REFUSED: Final[tuple[Any, ...]] = (None, 0.0, False, False, {}, ())
-"""Stands for the answer of an operation that was refused: the slot has no episode."""
+"""Placeholder for the answer of a refused operation: the slot has no episode."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoOptions:
-    """What a backend knows that has no options of its own."""
+    """Options of a backend that has none."""
 
 
 class Backend(ABC):
@@ -69,10 +69,10 @@ class Backend(ABC):
     workers_replaced: int = 0
     """Workers that were killed or died and were replaced."""
     abandoned: int = 0
-    """Environments that hang and cannot be ended, left behind."""
+    """Number of abandoned environments, which hang and cannot be ended."""
 
     own_options: ClassVar[type[Any]] = NoOptions
-    """A dataclass of what only this backend knows."""
+    """A dataclass of this backend's own options."""
 
     def __init__(self, makers: Sequence[Maker], options: BackendOptions) -> None:
         self.own = read_own(self.own_options, options.own)
@@ -80,9 +80,9 @@ class Backend(ABC):
         self.options = options
         self.closed = False
         self.done: dict[int, Any] = {}
-        """Answers that nobody has fetched yet, by slot, in the order they came."""
+        """Answers that have not been fetched yet, by slot, in order of arrival."""
         self.refusal: BaseException | None = None
-        """The first error among the operations of :meth:`stream` that is for the caller."""
+        """The first error for the caller among the operations of :meth:`stream`."""
         self.latencies = Latencies()
         self._waited_seconds = 0.0
         self._orphans: set[int] = set()
@@ -93,7 +93,7 @@ class Backend(ABC):
 
     @abstractmethod
     def pump(self, timeout_seconds: float | None) -> None:
-        """Wait until at least one more answer is in ``done``, or the time is over; None waits for ever."""
+        """Wait until at least one more answer is in ``done``, or until the timeout; None waits for ever."""
 
     @abstractmethod
     def shut_down(self) -> None:
@@ -102,7 +102,7 @@ class Backend(ABC):
     def run(self, slots: Sequence[int], ops: Sequence[Op]) -> list[Any]:
         """Run one operation on each of the slots and return the answers in that order.
 
-        An operation that is refused hinders no other one: its error is raised when all have been run.
+        A refused operation does not affect the others: its error is raised when all have been run.
         """
         answers = list(self.stream(slots, ops))
         self.check()
@@ -117,7 +117,7 @@ class Backend(ABC):
             yield self.refuse(answer.error) if isinstance(answer, Failure) else answer
 
     def refuse(self, error: BaseException) -> Any:
-        """Keep an error for :meth:`check`, unless there is one already, and return what stands for the answer."""
+        """Keep the first error for :meth:`check`, and return the placeholder for the answer."""
         self.refusal = self.refusal or error
         return REFUSED
 
@@ -130,8 +130,8 @@ class Backend(ABC):
     def _all_of(self, slots: Sequence[int], ops: Sequence[Op]) -> list[Any]:
         """Run operations and wait for all of them.
 
-        An interrupt leaves those that are under way behind as orphans, whose answers the next operation on their
-        slots waits for and throws away.
+        An interrupt makes the running operations orphans; the next operation on their slots waits for their answers and
+        discards them.
         """
         self.require_open()
         began = time.monotonic()
@@ -156,7 +156,7 @@ class Backend(ABC):
         return [done.pop(slot) for slot in slots]
 
     def collect(self, min_ready: int, timeout_seconds: float | None) -> list[tuple[int, Any]]:
-        """Return the answers that are ready: at least ``min_ready``, unless the time is over."""
+        """Return the answers that are ready: at least ``min_ready``, unless the timeout expires."""
         self.require_open()
         began = time.monotonic()
         with HeldInterrupts() as interrupts:
@@ -167,7 +167,7 @@ class Backend(ABC):
         return self._fetch()
 
     def _pump_until(self, min_ready: int, deadline: float | None, interrupts: HeldInterrupts) -> None:
-        """Look for answers at least once, and until so many are there or the time is over."""
+        """Look for answers at least once, until enough are there or the timeout expires."""
         self.pump(0.0)
         while len(self.done) - self._num_orphans_done() < min_ready:
             left = _LOOK_SECONDS if deadline is None else min(_LOOK_SECONDS, deadline - time.monotonic())
@@ -180,7 +180,7 @@ class Backend(ABC):
         return sum(slot in self.done for slot in self._orphans) if self._orphans else 0
 
     def _fetch(self) -> list[tuple[int, Any]]:
-        """Return all answers that are there, save those of orphans."""
+        """Return all available answers, except those of orphans."""
         for slot in [slot for slot in self._orphans if slot in self.done]:
             del self.done[slot]
             self._orphans.discard(slot)
@@ -192,7 +192,7 @@ class Backend(ABC):
         return list(ready.items())
 
     def report(self) -> dict[str, Any]:
-        """Return what was replaced and left behind, how long the caller has waited, and the operations' latencies.
+        """Return how much was replaced and abandoned, how long the caller has waited, and the latencies of operations.
 
         The time of an operation is measured where it runs. One that exceeds its limit counts with the limit.
         """
@@ -210,7 +210,7 @@ class Backend(ABC):
             raise ClosedEnvironmentError("this vector was closed: make a new one.")
 
     def close(self) -> None:
-        """End everything; the second time does nothing."""
+        """End everything; calling it again has no effect."""
         if not self.closed:
             self.closed = True
             self.shut_down()

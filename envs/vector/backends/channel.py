@@ -1,4 +1,4 @@
-"""Messages between a vector and its workers: framed, so that foreign bytes are noticed and never unpickled."""
+"""Messages between a vector and its workers: framed, so that stray bytes are detected and never unpickled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHUNK = 1 << 18
 
 
 class Garbled(Exception):
-    """The bytes that arrived are no message: something else has written into the pipe."""
+    """The received bytes are not a message: something else has written into the pipe."""
 
 
 def encode(message: Any) -> bytes:
@@ -81,7 +81,7 @@ class Decoder:
 def _decode(payload: bytes) -> Any:
     try:
         return pickle.loads(payload)
-    except Exception as error:  # the boundary: whatever it holds, it is nothing that this process can use
+    except Exception as error:  # the boundary: the content may be anything
         raise Garbled(f"{type(error).__name__}: {error}") from error
 
 
@@ -146,7 +146,7 @@ class Channel:
                 return messages
 
     def finish(self) -> None:
-        """Tell the other end that nothing more will be sent."""
+        """Signal that nothing more will be sent."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 
 class HeldInterrupts:
-    """Takes Ctrl-C note of, and hands it on only where :meth:`check` is called.
+    """Records Ctrl-C, and delivers it only where :meth:`check` is called.
 
     In any other thread than the main one, and where Ctrl-C is not handled in Python, it does nothing.
     """
@@ -28,7 +28,7 @@ class HeldInterrupts:
         self._is_caught, self._frame = True, frame
 
     def check(self) -> None:
-        """Let the handler that was there before see an interrupt that has come; it usually raises."""
+        """Pass a recorded interrupt to the previous handler, which usually raises."""
         if self._is_caught:
             self._is_caught = False
             self._handler(signal.SIGINT, self._frame)

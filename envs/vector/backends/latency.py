@@ -17,7 +17,7 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 class Histogram:
     """Durations in bins of equal ratio, 48 to a decade, from 100 ns to 28 hours.
 
-    Whatever is counted, it needs five kilobytes. A quantile is right to 2.5 %, the count, the sum and the longest
+    It always needs five kilobytes. A quantile is right to 2.5 %, the count, the sum and the longest
     duration are exact. Shorter and longer durations than the bins reach fall into the first and the last bin.
 
     >>> histogram = Histogram()
@@ -66,8 +66,8 @@ class Histogram:
 class Latencies:
     """The latencies of steps and of resets; durations are collected in lists and counted many at a time.
 
-    Counting one by one would cost a microsecond a step. Appending to ``fresh_steps`` costs some 30 ns; whoever does
-    that calls :meth:`settle` now and then.
+    Counting one by one would cost a microsecond a step. Appending to ``fresh_steps`` costs some 30 ns; callers that do
+    so must call :meth:`settle` now and then.
     """
 
     def __init__(self) -> None:
@@ -99,14 +99,14 @@ class Latencies:
             self.settle()
 
     def drain(self) -> dict[str, list[float]]:
-        """Hand out what is not in the histograms yet, and forget it."""
+        """Return and remove the durations that are not in the histograms yet."""
         durations = {"step": self.fresh_steps[:], "reset": self._fresh_resets[:]}
         self.fresh_steps.clear()
         self._fresh_resets.clear()
         return durations
 
     def settle(self, longest_buffer: int = _LONGEST_BUFFER) -> None:
-        """Move durations into the histograms if more than so many wait."""
+        """Move durations into the histograms if more than a given number are waiting."""
         if len(self.fresh_steps) > longest_buffer:
             self._steps.add(self.fresh_steps)
             self.fresh_steps.clear()

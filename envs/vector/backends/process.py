@@ -1,4 +1,4 @@
-"""Runs the slots in worker processes: whatever an environment does to its process, only its own episode ends."""
+"""Runs the slots in worker processes: an environment that breaks its process ends only its own episode."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _PATIENCE_SECONDS = 1.0
 
 
 class ProcessWorker(Worker):
-    """One place of the pool: a process, which may be replaced.
+    """One worker of the pool: a process, which may be replaced.
 
     Args:
         fork_server: Starts the processes.
         makers: The makers of its slots, by index.
         memory_limit_mib: Memory the process may allocate, in MiB.
-        selector: Is told of the pipe of each new process.
+        selector: Watches the pipe of each new process.
     """
 
     handle: Handle
@@ -53,7 +53,7 @@ class ProcessWorker(Worker):
         self._memory_limit_mib = memory_limit_mib
         self._selector = selector
         self.heard = 0.0
-        """When it last said something or was told something: it owes a sign of life since then."""
+        """Time of the last message in either direction, from which the liveness limit counts."""
         super().__init__(list(makers))
 
     def launch(self) -> None:
@@ -76,7 +76,7 @@ class ProcessWorker(Worker):
 class ProcessBackend(WorkersBackend[ProcessWorker]):
     """Runs slots in worker processes; survives one that dies, hangs or garbles its pipe.
 
-    What a process is doing since when stands in shared memory, so that the slot that broke it is always known.
+    Each process shows its current job in shared memory, so that the slot that broke it is always known.
     """
 
     def __init__(self, makers: Sequence[Maker], options: BackendOptions) -> None:
@@ -86,7 +86,7 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
         self._selector = selectors.DefaultSelector()
         self._fork_server = fork_server = ForkServer()
         self._leaving: list[tuple[float, Handle]] = []
-        """Processes that close their environments and end, and until when they may take."""
+        """Processes that are closing, with their deadlines."""
         everything = self._workers, self._helpers, self._leaving
         self._finalizer = weakref.finalize(self, _end_all, *everything, self._selector, fork_server, os.getpid())
         for share in shares(makers, min(options.num_workers or num_processors(), len(makers))):
@@ -128,7 +128,7 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
         self._go_on(worker)
 
     def _look_after(self, worker: ProcessWorker, now: float) -> None:
-        """Find out whether it hangs, or has died while something holds its pipe open."""
+        """Detect whether it hangs, or has died while something holds its pipe open."""
         serial, is_repeating, began = worker.handle.board.read()
         job = worker.flight.get(serial)
         limit = self._longest if job is None else self._limit_of(job, is_repeating)
@@ -167,7 +167,7 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
         return patience < seconds < limit_seconds / 2
 
     def _take_out(self, worker: ProcessWorker, jobs: list[Job]) -> None:
-        """Give each slot that waits in a worker a worker of its own, for the rest of its episode.
+        """Give each waiting slot of a worker a worker of its own for the rest of its episode.
 
         Where several slots hang, their limits run out at the same time and not one after the other.
         """
@@ -205,7 +205,7 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
                 self._leaving.remove(entry)
 
     def _renew(self, worker: ProcessWorker) -> None:
-        """Start afresh in the place of a worker that has ended, unless it was a helper and is not needed any more."""
+        """Restart a worker that has ended, unless it was a helper that is no longer needed."""
         slot = worker.slots[0]
         if self._helpers.get(slot) is worker and not worker.queue:
             del self._helpers[slot]
@@ -222,7 +222,7 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
     def _alone(self, worker: ProcessWorker) -> Job | None:
         """Return the job of a worker that ended between two jobs, as after its descriptors were closed in a step.
 
-        While several jobs are under way nobody knows which it was. They are repeated one by one, and then it is known.
+        While several jobs are in flight the culprit is unknown, so they are repeated one by one.
         """
         return next(iter(worker.flight.values())) if worker.is_cautious and len(worker.flight) == 1 else None
 

@@ -1,4 +1,4 @@
-"""Runs the slots all over a Ray cluster: an actor per worker, and in its care a process with the environments."""
+"""Runs the slots on a Ray cluster: one actor per worker, which manages a process with the environments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_REASON = 200
 
 
 class RayWorker(Worker):
-    """One place of the pool: an actor, which may be replaced.
+    """One worker of the pool: an actor, which may be replaced.
 
     Args:
         slots: Its slots.
@@ -40,11 +40,11 @@ class RayWorker(Worker):
         """Start an actor."""
         self.actor = self._make_actor()
         self.where = self.actor.where.remote()
-        """Will hold the actor's place, as soon as it has one."""
+        """Future of the actor's place."""
         self.call: Any = None
-        """Will hold the answers that the vector waits for; None if it waits for none."""
+        """Future of the answers that the vector waits for, if any."""
         self.heard = self.started
-        """When the actor began its work or was last called: it owes a sign of life since then."""
+        """When the actor started or was last called, from which the liveness limit counts."""
         self._has_arrived = False
 
     def exchange(self, frame: bytes | None) -> None:
@@ -70,9 +70,9 @@ class RayWorker(Worker):
 class RayBackend(WorkersBackend[RayWorker]):
     """Runs slots on the nodes of a Ray cluster; survives what ``process`` survives, and the loss of actors and nodes.
 
-    An actor or node that is lost costs no episode: its slots are brought back from their journals on another node.
-    Only a slot whose operation was alone under way when an actor ended, for the second time, faults.
-    ``turngym`` must be installed on every node.
+    Losing an actor or node costs no episode: its slots are rebuilt from their journals on another node. A slot faults
+    only if its operation was the only one in flight when an actor ended for the second time. ``turngym`` must be
+    installed on every node.
     """
 
     own_options = RayOptions
@@ -99,7 +99,7 @@ class RayBackend(WorkersBackend[RayWorker]):
         }
 
     def shut_down(self) -> None:
-        """End every worker, and a Ray that nobody else uses."""
+        """End every worker, and Ray itself if no other vector uses it."""
         self._finalizer()
 
     def places(self) -> list[tuple[str, int]]:
@@ -141,7 +141,7 @@ class RayBackend(WorkersBackend[RayWorker]):
         self._go_on(worker)
 
     def _look_after(self, worker: RayWorker, now: float) -> None:
-        """Find out whether the actor finds no place, or says nothing although it should."""
+        """Detect whether the actor is not scheduled, or does not respond."""
         if now - worker.heard < 2 * BEAT_SECONDS or is_ready(worker.call):
             return
         if worker.has_arrived():
@@ -176,7 +176,7 @@ def is_ready(reference: Any) -> bool:
 
 
 def _brief(error: BaseException) -> str:
-    """Return what Ray says of a loss, on one line."""
+    """Return Ray's message about a loss, on one line."""
     return " ".join(str(error).split())[:_LONGEST_REASON]
 
 

@@ -15,7 +15,7 @@ from turngym.errors import ConfigError
 
 
 class PlainSlot(Slot):
-    """A slot that stays where it is, so that nobody asks how its episode began."""
+    """A slot that never moves, so that the beginning of its episode need not be recorded."""
 
     __slots__ = ()
     is_journaled = False

@@ -19,7 +19,7 @@ _CLOSE_BUSY_SECONDS = 0.5
 
 
 class LaneWorker(Worker):
-    """One slot and the lane that it runs in, which may be left behind.
+    """One slot and its lane, which may be abandoned.
 
     Args:
         slot: Index of the slot.
@@ -42,8 +42,8 @@ class ThreadBackend(WorkersBackend[LaneWorker]):
     """Runs every slot in a thread of its own; survives an exception and a hang.
 
     An environment stays in the thread that made it. Its operations overlap with those of all other slots as far as
-    they release Python's global lock, as waiting does. One that exceeds its limit is left behind together with its
-    thread and its environment, and the slot goes on with fresh ones; such threads do not keep the program from ending.
+    they release Python's global lock, as waiting does. One that exceeds its limit is abandoned together with its thread
+    and its environment, and the slot continues with fresh ones; such threads do not keep the program from ending.
     ``num_workers`` limits how many operations run at once; the default is no limit.
     """
 
@@ -63,7 +63,7 @@ class ThreadBackend(WorkersBackend[LaneWorker]):
         return lambda: Lane(index, Slot(maker), post, gate)
 
     def shut_down(self) -> None:
-        """Close the environments; those that hang are left behind."""
+        """Close the environments; those that hang are abandoned."""
         self.abandoned += self._finalizer() or 0
 
     def _transmit(self, worker: LaneWorker, jobs: list[Order]) -> None:
@@ -96,7 +96,7 @@ class ThreadBackend(WorkersBackend[LaneWorker]):
         self._go_on(worker)
 
     def _look_after(self, worker: LaneWorker, now: float) -> None:
-        """Leave a lane behind whose operation takes too long."""
+        """Abandon a lane whose operation takes too long."""
         (job,) = worker.flight.values()
         limit = self._limit_of(job, worker.lane.is_repeating)
         if limit is None or now - worker.lane.began <= limit:
@@ -107,7 +107,7 @@ class ThreadBackend(WorkersBackend[LaneWorker]):
         self._send(worker)
 
     def _part_with(self, worker: LaneWorker) -> bool:
-        """Leave the lane of a worker behind; False if it is not to blame."""
+        """Abandon the lane of a worker; False if it is not to blame."""
         self.abandoned += 1
         worker.lane.leave()
         return True

@@ -36,11 +36,11 @@ _GRACE_SECONDS = 10.0
 
 
 Begin: TypeAlias = Callable[[bool], None]
-"""Told when a part of a job begins: True for something that is repeated before it, False for the job itself."""
+"""Called when a part of a job begins: True for a replay, False for the job itself."""
 
 
 class Board:
-    """Shared memory in which a worker shows what it is doing since when; it stays readable when the worker dies.
+    """Shared memory in which a worker shows its current job and its start; it stays readable when the worker dies.
 
     Args:
         file: Descriptor of a file of at least :attr:`SIZE` bytes.
@@ -106,7 +106,7 @@ def main(channel_file: int, board_file: int) -> None:
     try:
         _serve(channel, board, slots)
     except (EOFError, OSError):
-        pass  # the vector is gone or closed: end quietly
+        pass  # the vector has gone or closed: exit quietly
     finally:
         for slot in slots.values():
             slot.close()
@@ -185,9 +185,9 @@ def run_job(slot: Slot, journal: Journal | None, op: Op, begin: Begin) -> Any:
 
     Args:
         slot: The slot.
-        journal: What is to be repeated before; None for nothing.
+        journal: What to replay first; None for nothing.
         op: The operation.
-        begin: Told when a part of the job begins, so that each has a time limit of its own.
+        begin: Called when a part of the job begins, so that each has a time limit of its own.
     """
     if journal is not None:
         try:
@@ -219,7 +219,7 @@ def portable(error: BaseException) -> Exception:
     try:
         if isinstance(error, Exception) and type(pickle.loads(pickle.dumps(error))) is type(error):
             return error
-    except BaseException as other:  # the boundary: the exception is foreign code too
+    except BaseException as other:  # the boundary: exceptions run user code too
         if is_for_program(other):
             raise
     return TurngymError(describe(error))
@@ -239,12 +239,12 @@ def encode_answers(answers: list[Any], durations: dict[str, list[float]]) -> byt
     """
     try:
         return encode((answers, durations))
-    except BaseException:  # some answer cannot travel: find out which
+    except BaseException:  # some answer cannot be pickled: find out which
         return encode(([_checked(answer) for answer in answers], durations))
 
 
 def encode_refusal(error: Exception) -> bytes:
-    """Return as a frame that the worker cannot do its work at all."""
+    """Return a frame saying that the worker cannot start."""
     return encode(([(IDLE, Failure(portable(error)), None)], {}))
 
 
@@ -262,7 +262,7 @@ def _checked(answer: tuple[int, Any, Any]) -> tuple[int, Any, Any]:
 
 
 def _move(path: list[str], environ: dict[str, str], folder: str) -> None:
-    """Take over the import path, the environment variables and the folder that the vector has now."""
+    """Adopt the vector's current import path, environment variables and working directory."""
     sys.path[:] = path
     for name in os.environ.keys() - environ.keys():
         del os.environ[name]
@@ -271,7 +271,7 @@ def _move(path: list[str], environ: dict[str, str], folder: str) -> None:
 
 
 def _be_killed_first() -> None:
-    """Where memory runs out, the system should end this process, which can be replaced, and not the vector's."""
+    """Make the OOM killer prefer this process, which can be replaced, over the vector's."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")
 

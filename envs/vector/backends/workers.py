@@ -1,4 +1,4 @@
-"""What the backends with workers share: who has which slot, what is under way, who broke it, what must be repeated."""
+"""Base of the backends with workers: slot assignment, jobs in flight, fault attribution, replay."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SILENT_DEATHS = 3
 
 @dataclass(slots=True)
 class Job:
-    """One operation on its way.
+    """One operation in flight.
 
     Args:
         serial: Number of the job, unique within the backend.
         slot: The slot it is for.
         op: The operation.
-        faults: What it has met so far.
-        is_wanted: Whether anybody will ask for the answer; not after an interrupt.
+        faults: Faults so far.
+        is_wanted: Whether the answer is still needed; False after an interrupt.
     """
 
     serial: int
@@ -44,7 +44,7 @@ Order: TypeAlias = tuple[int, int, Journal | None, Op]
 
 
 class Worker(ABC):
-    """One place of the pool: whatever runs the jobs of its slots, and may be replaced.
+    """One worker of the pool: it runs the jobs of its slots, and may be replaced.
 
     Args:
         slots: The slots, by index.
@@ -55,7 +55,7 @@ class Worker(ABC):
         self.queue: deque[Job] = deque()
         self.flight: dict[int, Job] = {}
         self.is_cautious = False
-        """Whether to send one job at a time, because nobody knows which of several broke the worker."""
+        """Whether to send one job at a time, because it is unknown which of several broke the worker."""
         self.silent_deaths = 0
         """How often in a row the worker ended without having answered."""
         self.start()
@@ -76,9 +76,8 @@ AnyWorker = TypeVar("AnyWorker", bound=Worker)
 class WorkersBackend(Backend, Generic[AnyWorker]):
     """Spreads the slots over workers, several to each, and replaces the workers that break.
 
-    The slot that broke a worker faults. The worker's other slots are brought back from their journals and go on as if
-    nothing had happened. Every worker gets one message per step and answers with one, or with several where its
-    environments are slow.
+    The slot that broke a worker faults. The worker's other slots are rebuilt from their journals and are unaffected.
+    Every worker gets one message per step and answers with one, or with several where its environments are slow.
     """
 
     def __init__(self, makers: Sequence[Maker], options: BackendOptions) -> None:
@@ -93,7 +92,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
         self._looked = time.monotonic()
         self._workers: list[AnyWorker] = []
         self._helpers: dict[int, AnyWorker] = {}
-        """Workers of a single slot each, which was taken out of a worker that had to be killed."""
+        """Single-slot workers, for slots taken out of a worker that had to be killed."""
 
     def _worker_of(self, slot: int) -> AnyWorker:
         return self._helpers.get(slot) or self._workers[slot % len(self._workers)]
@@ -119,7 +118,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
         """Get ready for an operation on a slot."""
 
     def _disown(self, slot: int) -> None:
-        """Throw the answer of an interrupted operation away, also if it is still to come: another one follows."""
+        """Discard the answer of an interrupted operation, even one still to come, because another operation follows."""
         self._orphans.discard(slot)
         self.done.pop(slot, None)
         worker = self._worker_of(slot)
@@ -128,7 +127,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
                 job.is_wanted = False
 
     def pump(self, timeout_seconds: float | None) -> None:
-        """Read answers and look after the workers until an answer has come or the time is over."""
+        """Read answers and check the workers until an answer has arrived or the timeout expires."""
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         before = len(self.done)
         while len(self.done) == before:
@@ -144,7 +143,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
                 return
 
     def adopt(self, slot: int, journal: Journal) -> None:
-        """Bring a slot to where the journal ends, before its next operation."""
+        """Rebuild a slot from the journal before its next operation."""
         self._journals[slot] = journal
         self._lost.add(slot)
 
@@ -152,7 +151,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
         """Return how the running episode of a slot began."""
         return self._journals[slot].start
 
-    # What each kind of worker does in its own way.
+    # Implemented by each kind of worker.
 
     @abstractmethod
     def _transmit(self, worker: AnyWorker, jobs: list[Order]) -> None:
@@ -247,7 +246,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
     # Replacing.
 
     def _replace(self, worker: AnyWorker, culprit: Job | None, fault: str) -> None:
-        """Start afresh in the place of a worker that has ended; queue again what was under way, save the culprit."""
+        """Restart a worker that has ended; requeue its jobs, except the culprit."""
         self.workers_replaced += 1
         rest = [job for job in worker.flight.values() if job is not culprit]
         worker.flight = {}
@@ -264,7 +263,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
         self._renew(worker)
 
     def _renew(self, worker: AnyWorker) -> None:
-        """Start afresh in the place of a worker that has ended."""
+        """Restart a worker that has ended."""
         worker.start()
 
     def _give_up(self, error: Exception) -> Exception:
@@ -273,7 +272,7 @@ class WorkersBackend(Backend, Generic[AnyWorker]):
         return error
 
     def _blame(self, worker: AnyWorker, job: Job, fault: str) -> None:
-        """Turn the end of a worker into the answer of the job that caused it; a reset gets a second try."""
+        """Turn the end of a worker into the answer of the job that caused it; a reset is retried once."""
         kind = job.op[0]
         job.faults = (*job.faults, fault)
         if kind == "reset" and len(job.faults) == 1:

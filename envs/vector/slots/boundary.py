@@ -1,4 +1,4 @@
-"""Where exceptions of environments end: which are faults of a slot, and which are meant for the program."""
+"""Where exceptions of environments end: which are faults of a slot, and which are for the program."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def is_for_program(error: BaseException) -> bool:
     """Return whether an exception must pass the slot in which it came up.
 
     Everything that an environment raises is a fault of its slot, ``SystemExit``, ``GeneratorExit`` and
-    ``CancelledError`` included. An interrupt from the keyboard is not, nor is what a signal handler of the program
-    raises to end it, as many do at ``SIGTERM``.
+    ``CancelledError`` included. An interrupt from the keyboard is not, nor is an exception raised by a signal handler
+    of the program, as many do at ``SIGTERM``.
 
     >>> is_for_program(SystemExit(3)), is_for_program(KeyboardInterrupt())
     (False, True)

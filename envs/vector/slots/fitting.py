@@ -1,4 +1,4 @@
-"""Whether what an environment gives can stand in a batch beside what others give."""
+"""Validates that the results of an environment fit into a batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from turngym.types import INFO_TYPES
 
 
 def require_fitting(env: gymnasium.Env[Any, Any], observation: Any, info: Any) -> dict[str, Any]:
-    """Raise where an environment gives what no batch can hold, so that only its own slot breaks.
+    """Raise where a result does not fit into a batch, so that only its own slot has a fault.
 
     Returns:
         The info as a plain dict, whatever a subclass of dict does when it is read.

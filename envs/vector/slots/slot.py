@@ -1,4 +1,4 @@
-"""One slot of a vector: it owns one environment, runs one operation at a time and turns what breaks into data."""
+"""One slot of a vector: it owns one environment, runs one operation at a time and turns faults into data."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ READ_ONLY = frozenset(
         "tasks",
     }
 )
-"""What ``call`` may ask for without changing an environment, so that a rebuild need not repeat it."""
+"""Names that ``call`` may use without changing an environment, so that a rebuild need not repeat them."""
 
 REFUSALS = (ConfigError, UnknownName, MissingExtra)
-"""What a reset raises instead of recording it, because the caller has to mend it."""
+"""Errors that a reset raises instead of recording, because the caller must fix them."""
 
 _UNKNOWN = ("unknown", None)
 
 
 def fault_result(fault: str, *, counted: bool = True) -> Result:
-    """Return the result of a step that broke: the episode is truncated with reward 0."""
+    """Return the result of a step with a fault: the episode is truncated with reward 0."""
     return None, 0.0, False, True, fault_info(fault, running=False), (fault,) if counted else ()
 
 
 def failed_reset(faults: Sequence[str]) -> Result:
-    """Return the result of a reset that broke in a fresh environment too: the next step ends that episode."""
+    """Return the result of a reset that also failed in a fresh environment: the next step ends that episode."""
     return None, 0.0, False, False, fault_info(faults[-1], running=True), tuple(faults)
 
 
 @dataclass(slots=True)
 class Journal:
-    """Everything needed to bring a slot back in another worker.
+    """Everything needed to rebuild a slot in another worker.
 
     Args:
         start: ``("seed", int)``, ``("generator", state)`` or ``("snapshot", bytes)``; None before the first episode.
@@ -76,7 +76,7 @@ class Journal:
     attributes: dict[str, Any] = field(default_factory=dict)
 
     def begin(self, start: tuple[str, Any] | None, options: dict[str, Any] | None, last: Any) -> None:
-        """Forget the last episode and note how a new one began."""
+        """Discard the last episode and record how a new one began."""
         self.attributes.update(op[1:] for op in self.log if op[0] == "set")
         self.start, self.options, self.log, self.last = start, options, [], last
 
@@ -90,7 +90,7 @@ class Journal:
 class Slot:
     """One environment and its operations.
 
-    Whatever the environment raises ends its episode and nothing else, and so does a result that breaks the contract:
+    An exception in the environment ends only its own episode, and so does a result that breaks the contract:
     a reward that is not finite, an info value of a wrong type. A :class:`~turngym.errors.ConfigError` in a reset is
     the caller's mistake and is raised.
 
@@ -118,7 +118,7 @@ class Slot:
         return getattr(self, op[0])(*op[1:])
 
     def open(self) -> dict[str, Any]:
-        """Make the environment and return what the vector must know of it."""
+        """Make the environment and return what the vector must know about it."""
         env = self._living()
         return {
             "observation_space": env.observation_space,
@@ -128,7 +128,7 @@ class Slot:
         }
 
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> Result:
-        """Begin an episode; try once more in a fresh environment if that breaks."""
+        """Begin an episode; retry once in a fresh environment if that fails."""
         start: tuple[str, Any] | None = None if seed is None else ("seed", seed)
         faults: list[str] = []
         for attempt in range(2):
@@ -199,13 +199,13 @@ class Slot:
         """Bring back a snapshot; the result is the one of a reset."""
         env = self._living()
         if self.start is None and env is not env.unwrapped:
-            env.reset()  # wrappers want to see a beginning
+            env.reset()  # wrappers need a reset first
         observation, info = self._checked(env, *self._method("restore")(snapshot))
         self.start = ("snapshot", snapshot)
         return observation, 0.0, False, False, info, ()
 
     def rebuild(self, journal: Journal, on_part: Callable[[], None]) -> None:
-        """Bring the slot to where its journal ends.
+        """Rebuild the slot from its journal.
 
         Args:
             journal: How the episode began and what was done since.
@@ -240,7 +240,7 @@ class Slot:
             return
         try:
             env.close()
-        except BaseException as error:  # the boundary: a broken one may fail to close, and nothing is lost by that
+        except BaseException as error:  # the boundary: a broken environment may fail to close
             if is_for_program(error):
                 raise
 
@@ -272,7 +272,7 @@ def _generator_of(env: gymnasium.Env[Any, Any]) -> tuple[str, Any]:
 
 
 def stopped_at(env: gymnasium.Env[Any, Any] | None) -> tuple[str, Any] | None:
-    """Return where the generator of a broken environment has stopped, for the fresh one to go on there."""
+    """Return the state of a broken environment's generator, for the fresh one to continue from."""
     try:
         return None if env is None else _generator_of(env)
     except Exception:  # the boundary: it is broken

@@ -1,4 +1,4 @@
-"""What an agent may do to a page, and how it writes that: one action a turn, never a script.
+"""The actions of a page and their syntax: one action per turn, never a script.
 
 Every action names an element by its number in the observation, or a point by its coordinates.
 """
@@ -59,7 +59,7 @@ class Action:
 
 
 def read(text: str) -> Action | None:
-    """Return the action that a text writes, None if it writes none.
+    """Parse an action; None if the text is not one.
 
     >>> read("click 12")
     Action(kind='click', place=12, end=0, text='')

@@ -1,4 +1,4 @@
-"""A pool of browsers: Chromium driven by Playwright, several contexts in each, replaced when they break.
+"""A pool of browsers: Chromium driven by Playwright, with several contexts each, replaced when they fail.
 
 A pool belongs to one event loop; :mod:`turngym.envs.web.driver.thread` gives it one of its own.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 VIEWPORT = 500, 320
 _START_SECONDS = 60.0
 _NOWHERE = "http://127.0.0.1:1"
-"""A proxy that is not there, for all that a page may not reach."""
+"""A non-existent proxy, for everything that a page may not reach."""
 
 
 class BrowserPool:
@@ -95,7 +95,7 @@ class BrowserPool:
             host = await self._host(is_steered)
             try:
                 return await asyncio.wait_for(self._open(host, allowed, viewport), self.timeout_seconds * 2)
-            except Exception as error:  # whatever a dying browser does: another one gets the tab
+            except Exception as error:  # on any error of a dying browser, another one gets the tab
                 await self._lose(host)
                 if attempt == 2:
                     raise BrowserFault(f"no browser opens a page: {type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""What keeps a tab of the shared browsers for one environment, whatever thread or loop that is used from."""
+"""Keeps a tab of the shared browsers for one environment, usable from any thread or loop."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TabKeeper:
             self.run(self.close())
 
     def let_go(self) -> None:
-        """Close the tab some time soon; for an environment that nobody closed."""
+        """Close the tab in the background; for an environment that was not closed."""
         if self._tab is not None and self._thread is not None:
             self._thread.begin(self.close())
 
@@ -62,7 +62,7 @@ class TabKeeper:
     async def surely(
         self, work: Callable[[], Coroutine[Any, Any, T]], again: Callable[[], Coroutine[Any, Any, T]] | None = None
     ) -> T:
-        """Do something, once more if the browser itself ends meanwhile; the tab is given up if that fails.
+        """Run an operation, retrying once if the browser ends meanwhile; the tab is dropped if that fails.
 
         Args:
             work: What to do, from wherever the page is.

@@ -32,7 +32,7 @@ class BrowserFault(TurngymError, RuntimeError):
 
 
 class BrowserGone(BrowserFault):
-    """The browser process itself has ended; its pages are innocent, and may be opened again elsewhere."""
+    """The browser process itself has ended; its pages are not at fault, and may be reopened elsewhere."""
 
 
 class Tab:
@@ -40,7 +40,7 @@ class Tab:
 
     What a page may try is stopped and counted in :attr:`events`: ``dialog`` (dismissed), ``popup`` and ``download``
     (closed, cancelled). A page that crashes, hangs or leaves :attr:`allowed` raises :class:`BrowserFault` from the
-    method that meets it, and the tab is of no more use.
+    method that meets it, and the tab can no longer be used.
 
     Args:
         context: The browser context.
@@ -69,7 +69,7 @@ class Tab:
         self.allowed = tuple(allowed)
         self.events: Counter[str] = Counter()
         self.fault = ""
-        """Why the tab is of no more use; empty while it is."""
+        """Why the tab can no longer be used; empty while it can."""
         self.resets = 0
         self._session = session
         self._timeout = timeout_seconds
@@ -195,7 +195,7 @@ class Tab:
         return answer
 
     async def ask(self, expression: str, *, frames_after: float | None = None) -> Any:
-        """Return the value of an expression of ours, promises awaited; the agent never has a say in it."""
+        """Return the value of a trusted expression, awaiting promises; never contains text of the agent."""
         values = {"expression": expression, "returnByValue": True, "awaitPromise": True}
         answer = await self.send("Runtime.evaluate", frames_after=frames_after, **values)
         if "exceptionDetails" in answer:
@@ -306,7 +306,7 @@ class Tab:
         """Return the visible part of the page as PNG.
 
         Args:
-            is_marked: Whether the page's tool ``mark`` was called when all that shall be seen had happened.
+            is_marked: Whether the page's tool ``mark`` was called after all changes to be seen.
         """
         if self._frames:
             return base64.b64decode(await self._painted(self._frames, is_marked=is_marked))

@@ -1,7 +1,8 @@
 """MiniWoB++ (Shi et al. 2017, Liu et al. 2018; 130 tasks as kept by Farama) on a pool of real browsers.
 
-The package miniwob brings the pages. Their clock stands still while the agent thinks: each turn moves it by a fixed
-span, so that an episode depends on its seed and actions alone. The agent has mouse and keyboard, and no script.
+The package miniwob provides the pages. Their clock stands still while the agent thinks: each turn advances it by a
+fixed amount, so that an episode depends only on its seed and actions. The agent has mouse and keyboard, but no
+scripting.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ You have {turns} turns."""
 _UNREAD = "Unknown action: answer with one action such as `click 3` or `fill 4 some text`."
 _LARGEST_SEED = 2**31
 SUCCESS = 0.8
-"""Reward from which an episode counts as solved: where a page pays for exactness, a pixel off still does."""
+"""Reward from which an episode counts as solved; tolerates one pixel where a page rewards precision."""
 
 
 class MiniWoB(PictureEnv):
-    """One task of MiniWoB++, or several of which every reset draws one.
+    """One task of MiniWoB++, or several, of which every reset samples one.
 
-    An episode ends as its page says, with a reward from -1 to 1; success is a reward of at least
+    An episode ends when its page says so, with a reward from -1 to 1; success is a reward of at least
     :data:`SUCCESS`, before any decay. Splits share no seed, but two
     seeds may give the same page where a task has few. The environment offers its calls as coroutines too, so the vector
     backend ``asyncio`` overlaps the slots; all environments of a process share its browsers.
@@ -54,7 +55,7 @@ class MiniWoB(PictureEnv):
         observation: What the text shows: ``"page"``, the visible elements of the document with what can be read off
             them, or ``"tree"``, Chromium's accessibility tree, which leaves out places and colours. Both give the
             elements the same numbers.
-        turn_ms: How far a turn moves the page's clock, in milliseconds.
+        turn_ms: How far a turn advances the page's clock, in milliseconds.
         image: Whether the observation holds a screenshot beside the text.
         marks: Whether the screenshot shows the numbers of the elements.
         width: Width of the page in pixels; below 332 some dialogs have their buttons outside.
@@ -129,7 +130,7 @@ class MiniWoB(PictureEnv):
 
     @property
     def events(self) -> dict[str, int]:
-        """What the pages of this environment tried and were kept from: dialogs, popups, downloads."""
+        """Counts of what the pages were prevented from doing: dialogs, popups, downloads."""
         return dict(self._page.events)
 
     # The rules.
@@ -237,7 +238,7 @@ class MiniWoB(PictureEnv):
         picture = decode(self._page.picture())
         return with_marks(picture, self._screen.nodes) if self._marks else picture
 
-    # Snapshots: the seed and the actions, played again.
+    # Snapshots: the seed and the actions, replayed.
 
     def save_state(self) -> JSONValue:
         return {"task": self._task, "seed": self._seed, "actions": list(self._actions), "screen": self._screen.text}

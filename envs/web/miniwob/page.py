@@ -1,4 +1,4 @@
-"""A page of MiniWoB++ in a tab: started from a seed, played turn by turn, brought back by playing it again."""
+"""A page of MiniWoB++ in a tab: started from a seed, played turn by turn, restored by replaying."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Starts worker processes quickly: a process that has imported everything forks them, in milliseconds each.
+"""Starts worker processes quickly, by forking a process that has imported everything: milliseconds each.
 
-It is started as its own interpreter and has neither threads nor anything of the user's, so a fork of it is as clean as
-a new interpreter. It cannot hang, because it runs nothing but the loop in
-:mod:`turngym.envs.vector.backends.forking.forks`. What it has imported is shared by all workers, so that each needs
-little memory of its own.
+It runs in its own interpreter, without threads or user code, so a fork of it is as clean as a new interpreter. It
+cannot hang, because it runs only the loop in :mod:`turngym.envs.vector.backends.forking.forks`. Its imported modules
+are shared by all workers, so that each needs little memory of its own.
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ class Child(ABC):
 
     @abstractmethod
     def release(self) -> None:
-        """Let the system have the process id, as soon as it has ended; nothing may be asked after that."""
+        """Reap the process as soon as it has ended; no other method may be called after that."""
 
     def kill(self) -> None:
-        """Kill it and everything that it has started."""
+        """Kill the process and everything that it has started."""
         if self.pid > 0:
             for kill in (os.killpg, os.kill):  # one that was forked just now may not lead a group yet
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -85,7 +84,7 @@ class _Interpreter(Child):
 
 
 class _Forked(Child):
-    """A worker that the fork server forks; its id becomes known a little later.
+    """A worker forked by the fork server; its process id becomes known a little later.
 
     Args:
         fork_server: The fork server.
@@ -118,7 +117,7 @@ class _Forked(Child):
 
 
 class ForkServer:
-    """Starts worker processes; where the system does not suit forking, each is an interpreter of its own."""
+    """Starts worker processes; where forking is not supported, each is a new interpreter."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -150,14 +149,14 @@ class ForkServer:
             self._process = _interpreter(_BOOT_FORK_SERVER, (far.fileno(),))
 
     def listen(self, timeout_seconds: float | None, child: _Forked | None = None) -> bool:
-        """Take one note of the fork server; returns whether one has come in time.
+        """Read one message from the fork server; returns whether one arrived in time.
 
         Args:
             timeout_seconds: How long to wait for it; None waits.
-            child: The worker that is asked for, in case that the fork server was killed and nobody knows its exit code.
+            child: The worker being waited for, in case the fork server was killed and its exit code is unknown.
 
         Raises:
-            TurngymError: The system has no room for another process.
+            TurngymError: The system cannot start another process.
         """
         if self._process is None:
             return child is not None and _watch(child, timeout_seconds)
@@ -183,7 +182,7 @@ class ForkServer:
         return True
 
     def release(self, child: _Forked) -> None:
-        """Let the fork server give up the process id of a worker, as soon as it has ended."""
+        """Let the fork server reap a worker as soon as it has ended."""
         if self._process is not None and child.pid:
             self._living.pop(child.pid, None)
             with contextlib.suppress(OSError):
@@ -191,7 +190,7 @@ class ForkServer:
                 self._control.send(NOTE.pack(0, child.pid))
 
     def close(self) -> None:
-        """End the fork server; the workers that it has started stay."""
+        """End the fork server; its workers keep running."""
         if self._process is None:
             return
         self._control.close()
@@ -205,7 +204,7 @@ class ForkServer:
 
 
 def _watch(child: _Forked, timeout_seconds: float | None) -> bool:
-    """Look whether a worker still runs, and wait a little if it does; returns whether it has ended."""
+    """Wait briefly for a worker to end; returns whether it has ended."""
     try:
         os.kill(child.known_pid, 0)
     except ProcessLookupError:

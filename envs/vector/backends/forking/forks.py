@@ -1,4 +1,4 @@
-"""The fork server's own process: it forks a worker for every request, and tells of those that end."""
+"""The fork server's process: it forks a worker for every request, and reports the exits of workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAILED = STARTED + 1
 
 
 def serve(control_file: int) -> tuple[int, int]:
-    """Fork a worker for every pair of descriptors that arrives, and tell of those that end.
+    """Fork a worker for every pair of descriptors that arrives, and report the exits of workers.
 
     Returns:
         The descriptors, in each forked process; never in the fork server, which ends with its vector.
@@ -35,7 +35,7 @@ def serve(control_file: int) -> tuple[int, int]:
     children: set[int] = set()
     released: set[int] = set()
     gc.collect()
-    gc.freeze()  # the collector must not touch, and so copy, what is shared
+    gc.freeze()  # keep the garbage collector from touching, and so copying, shared pages
     while True:
         ready = {file for file, _ in poll.poll()}
         if wake in ready:
@@ -75,12 +75,12 @@ def _fork(control: socket.socket, children: set[int]) -> int:
 
 
 def _tell_of_ends(control: socket.socket, children: set[int], released: set[int]) -> None:
-    """Send the exit codes of those that have ended; they stay zombies until released, so that their ids stay theirs.
+    """Send the exit codes of ended workers, which stay zombies until released so that their ids are not reused.
 
     Args:
         control: The way to the vector.
-        children: Those that nobody was told of; updated.
-        released: Those that the vector does not ask for any more; updated.
+        children: Workers whose exit has not been reported; updated.
+        released: Workers that the vector has released; updated.
     """
     for pid in list(released):
         if os.waitpid(pid, os.WNOHANG)[0]:
@@ -96,6 +96,6 @@ def _tell_of_ends(control: socket.socket, children: set[int], released: set[int]
 
 
 def _be_new() -> None:
-    """Undo what a fork shares and a new interpreter would not."""
+    """Undo sharing that a new interpreter would not have."""
     os.setsid()
-    np.random.seed()  # for environments that use the global generator: they must not all draw the same
+    np.random.seed()  # reseed the global generator, which would be equal in all workers

@@ -1,4 +1,4 @@
-"""A worker process as the vector sees it: started, talked to, ended together with all that it has started."""
+"""A worker process as the vector sees it: started, used, and ended together with all its children."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Handle:
         return self._process.poll() is None
 
     def stop(self, patience_seconds: float) -> int:
-        """End the process and everything it has started; wait so long for it to end by itself.
+        """End the process and everything it has started, after waiting for it to end by itself.
 
         Returns:
             The exit code, negative for a signal.
@@ -61,7 +61,7 @@ class Handle:
         return self._code
 
     def kill(self) -> None:
-        """End the process and everything it has started at once, and do not wait for that."""
+        """Kill the process and everything it has started, without waiting."""
         if self._code is None:
             self._code = -signal.SIGKILL
             self._process.kill()

@@ -30,7 +30,7 @@ from turngym.envs.vector.slots.slot import (
 class AsyncEnv(Protocol):
     """What the backend ``asyncio`` looks for: an environment that also offers its two methods as coroutines.
 
-    They mean what ``reset`` and ``step`` mean, which must work as well, because the other backends call those. While a
+    They do what ``reset`` and ``step`` do, which must work as well, because the other backends call them. While a
     coroutine waits, the other slots go on; one that computes long or waits without ``await`` holds up all of them.
     It is cancelled when it exceeds the vector's limit. A coroutine ``async_close`` is awaited if there is one;
     otherwise ``close`` runs in a thread. All other methods run in threads, never while a coroutine is under way. The
@@ -62,7 +62,7 @@ async def in_thread(function: Any, *arguments: Any) -> Any:
 
 
 def _let_pass(error: BaseException) -> None:
-    """Raise again what is no fault of the slot: an interrupt, and the cancelling of a coroutine that took too long."""
+    """Reraise what is not a fault of the slot: an interrupt, and the cancellation of a coroutine that took too long."""
     if isinstance(error, asyncio.CancelledError) or is_for_program(error):
         raise error
 
@@ -77,7 +77,7 @@ class AsyncSlot(Slot):
         return isinstance(self._living(), AsyncEnv)
 
     async def attend(self, journal: Journal | None, op: Op, begin: Begin) -> Any:
-        """Run one operation, after what has to be repeated before; as :func:`run_job` does in a thread."""
+        """Run one operation after any replay, as :func:`run_job` does in a thread."""
         if journal is not None:
             try:
                 await self._async_rebuild(journal, partial(begin, True))
@@ -107,7 +107,7 @@ class AsyncSlot(Slot):
                 await close()
             else:
                 await in_thread(env.close)
-        except BaseException as error:  # the boundary: a broken one may fail to close, and nothing is lost by that
+        except BaseException as error:  # the boundary: a broken environment may fail to close
             _let_pass(error)
 
     async def _async_step(self, action: Any) -> Result:
@@ -146,7 +146,7 @@ class AsyncSlot(Slot):
         return failed_reset(faults)
 
     async def _async_rebuild(self, journal: Journal, on_part: Callable[[], None]) -> None:
-        """Bring the slot to where its journal ends, as :meth:`rebuild` does."""
+        """Rebuild the slot from its journal, as :meth:`rebuild` does."""
         on_part()
         await self.async_close()
         self._attributes = dict(journal.attributes)

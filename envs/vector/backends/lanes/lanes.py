@@ -1,4 +1,4 @@
-"""A thread for each slot: it may be left behind when its environment hangs, and nothing waits for it."""
+"""A thread for each slot, which can be abandoned when its environment hangs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an operation led to.
+    """The answer of an operation.
 
     Args:
-        lane: Where it ran; the answer of a lane that was left behind is worth nothing.
+        lane: Where it ran; answers of abandoned lanes are ignored.
         serial: Number of the job.
         content: The result, a failure, or :class:`Broken`.
         start: How the episode began, if the operation was a reset.
@@ -65,7 +65,7 @@ class Gate:
                 self._inside.add(id(lane))
 
     def leave(self, lane: Lane) -> None:
-        """Give the turn back; does nothing for a lane that has none."""
+        """Return the turn, if the lane has one."""
         if self._turns is not None:
             with self._lock:
                 if id(lane) not in self._inside:
@@ -90,18 +90,18 @@ class Lane:
         self.post = post
         self.gate = gate
         self.began = math.inf
-        """When the operation that is under way began; infinite if there is none."""
+        """When the current operation began; infinite if there is none."""
         self.is_repeating = False
-        """Whether what is under way is repeated for an operation, to bring the slot back first."""
+        """Whether the current operation is part of a replay that rebuilds the slot."""
         self.is_left = False
-        """Whether nobody waits for this lane any more."""
+        """Whether this lane is abandoned."""
         self.has_ended = threading.Event()
         """Set when the environment is closed and nothing runs any more."""
         self._inbox: SimpleQueue[Order | None] = SimpleQueue()
         self._has_thread = False
 
     def begin(self, is_repeating: bool) -> None:
-        """Note that a part of an operation begins."""
+        """Record that a part of an operation begins."""
         self.began = time.monotonic()
         self.is_repeating = is_repeating
 
@@ -113,7 +113,7 @@ class Lane:
         self._inbox.put(order)
 
     def leave(self) -> None:
-        """Ask for nothing more: the environment is closed as soon as it stands still, if that ever happens."""
+        """Abandon the lane: the environment is closed once it is idle, if ever."""
         self.is_left = True
         self.gate.leave(self)
         if self._has_thread:
@@ -124,7 +124,7 @@ class Lane:
     def _serve(self) -> None:
         while (order := self._inbox.get()) is not None and not self.is_left:
             self.gate.enter(self)
-            stays = self.is_left or self.run(order)  # left while it waited for its turn: nobody wants the answer
+            stays = self.is_left or self.run(order)  # abandoned while it waited for its turn
             self.gate.leave(self)
             if not stays:
                 return

@@ -33,7 +33,7 @@ class DaemonExecutor(ThreadPoolExecutor):
                 return
             try:
                 result = fn(*args, **kwargs)
-            except BaseException as error:  # handed to whoever waits for the future
+            except BaseException as error:  # reported through the future
                 future.set_exception(error)
             else:
                 future.set_result(result)
@@ -50,7 +50,7 @@ class LoopThread:
         self.loop.set_default_executor(DaemonExecutor())
         self.loop.set_task_factory(self._make_task)
         self.owners: WeakKeyDictionary[asyncio.Future[Any], LoopLane] = WeakKeyDictionary()
-        """Whose each task is: the lane's that runs it, also where an environment has started it."""
+        """The lane of each task, including tasks started by an environment."""
         self._is_stopping = False
         threading.Thread(target=self._run, name="turngym-loop", daemon=True).start()
 
@@ -60,13 +60,13 @@ class LoopThread:
             self.loop.call_soon_threadsafe(function, *arguments)
 
     def answers(self, seconds: float) -> bool:
-        """Return whether the loop gives a sign of life within that time."""
+        """Return whether the loop responds within that time."""
         sign = threading.Event()
         self.call(sign.set)
         return sign.wait(seconds)
 
     def current(self) -> LoopLane | None:
-        """Return whose task is running just now, None if nobody's; one that blocks the loop stays it."""
+        """Return the lane whose task is running, or None; a task that blocks the loop remains current."""
         task = asyncio.current_task(self.loop)
         return None if task is None else self.owners.get(task)
 
@@ -130,7 +130,7 @@ class LoopLane(Lane):
             super().put(order)
 
     def leave(self) -> None:
-        """Ask for nothing more: what is under way is cancelled, and the environment is closed."""
+        """Abandon the lane: the current operation is cancelled, and the environment is closed."""
         if self.is_async:
             self.is_left = True
             self.home.call(self._cancel)

@@ -1,1 +1,1 @@
-"""The far end of a vector on a Ray cluster."""
+"""The remote side of a vector on a Ray cluster."""

@@ -1,7 +1,7 @@
 """What a Ray actor runs: it holds a worker process on its node and passes operations and answers on.
 
-The environments live in that process and not in the actor itself, so that whatever they do to their process, the
-actor stays to tell which slot it was, and nothing of Ray is touched.
+The environments live in that process and not in the actor itself, so that if one breaks its process, the actor survives
+to report the slot, and Ray is unaffected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from turngym.envs.vector.backends.worker import encode_refusal
 from turngym.envs.vector.slots.maker import Maker
 
 BEAT_SECONDS = 0.5
-"""How long an actor keeps a call waiting at most; so it shows that it lives, and may be closed in between."""
+"""Maximum time that an actor keeps a call waiting, so that it shows liveness and can be closed."""
 
 
 class Sealed:

@@ -1,4 +1,4 @@
-"""Which Ray a vector uses: the one that runs already, the one it is told of, or a small one of its own."""
+"""Which Ray a vector uses: a running one, a given one, or a small one of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OBJECT_STORE_BYTES = 80 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RayOptions:
-    """What only the backend ``"ray"`` knows.
+    """Options of the backend ``"ray"``.
 
     Args:
         address: The cluster, as in ``ray.init``, if this process has not joined one yet. None starts a small Ray of
@@ -64,8 +64,8 @@ class RaySession:
 
     Raises:
         MissingExtra: Ray is not installed.
-        ConfigError: This process has joined another cluster than the one asked for, or its own Ray lacks what the
-            workers shall reserve.
+        ConfigError: This process has joined another cluster than the one asked for, or its own Ray lacks the resources
+            that the workers reserve.
     """
 
     def __init__(self, options: RayOptions, num_workers: int) -> None:
@@ -80,7 +80,7 @@ class RaySession:
         self._connection = _connection(ray)
         mine = _started.get(self._connection)
         self.is_own = mine is not None and mine.is_own
-        """Whether the Ray is turngym's own: nobody else needs its resources."""
+        """Whether the Ray is turngym's own, so that its resources are not shared."""
         if mine is not None:
             mine.num_vectors += 1
 
@@ -94,7 +94,7 @@ class RaySession:
         return bool(ray.is_initialized()) and _connection(ray) == self._connection
 
     def leave(self) -> None:
-        """Disconnect, and end a Ray of turngym's own, once no vector uses it; leave alone what others started."""
+        """Disconnect, and end turngym's own Ray, once no vector uses it; never end one that others started."""
         mine = _started.get(self._connection)
         if mine is None or not self.is_open():
             return
