@@ -77,7 +77,7 @@ def branch_state(spec: EpisodeSpec) -> bytes:
         return b""
     if not branch.trajectory.turns[branch.turn].snapshot:
         raise ConfigError(
-            f"episode {spec.episode} shall branch off at turn {branch.turn} of episode "
+            f"episode {spec.episode} is to branch off at turn {branch.turn} of episode "
             f"{branch.trajectory.spec.episode}, which has no snapshot there: roll out with snapshots=True."
         )
     return branch.trajectory.turns[branch.turn].snapshot

@@ -67,7 +67,7 @@ class ProgRM(FittedReward[ProgRMConfig]):
     name: ClassVar[str] = "progrm"
     Config = ProgRMConfig
     advice: ClassVar[str] = (
-        " (episodes of tasks that nobody solved have no label; scope=environment takes the recipes of other tasks)"
+        " (episodes of unsolved tasks have no label; scope=environment takes the recipes of other tasks)"
     )
 
     def targets(self, trajectories: Sequence[Trajectory]) -> list[Sequence[float] | None]:

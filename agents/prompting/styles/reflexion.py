@@ -29,7 +29,7 @@ class Reflexion(Style):
 
     Args:
         keep: Number of latest reflections that are shown.
-        words: Longest reflection, as the model is told.
+        words: Longest reflection, as the prompt requests it.
     """
 
     keep: int = 3

@@ -27,7 +27,7 @@ class Summary(Style):
         budget: Tokens of a prompt above which older turns are summarised; at most ``max_prompt_tokens``, which 0
             selects.
         keep: Number of last turns that are kept verbatim.
-        words: Longest summary, as the model is told.
+        words: Longest summary, as the prompt requests it.
     """
 
     budget: int = 0
