@@ -1,4 +1,4 @@
-"""Wrappers that change one thing about an environment, and the formats that action texts are written in."""
+"""Wrappers that change one thing about an environment, and formats of action texts."""
 
 from turngym.exports import renamed_names
 

@@ -1,9 +1,9 @@
-"""The base of every wrapper: what a wrapper remembers is declared, cleared by a reset and kept in snapshots.
+"""The base of every wrapper: its state is declared, cleared by a reset and saved in snapshots.
 
-A wrapper keeps what it remembers of an episode in ``self.state``, a dict of values that JSON can hold, which
-``initial_state`` declares. Every reset makes it anew, so nothing of an earlier episode remains. What outlasts an
-episode, such as a running mean, is in ``self.lasting``. Snapshots hold both. In a vector, a slot whose environment
-breaks starts anew and loses what lasted there; slots that only shared its worker keep theirs.
+A wrapper keeps its state of an episode in ``self.state``, a dict of JSON values declared by ``initial_state``. Every
+reset recreates it, so nothing of an earlier episode remains. State that outlasts an episode, such as a running mean, is
+in ``self.lasting``. Snapshots hold both. In a vector, a slot whose environment has a fault is recreated and loses its
+lasting state; slots that only shared its worker keep theirs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Reset: TypeAlias = tuple[int | None, dict[str, Any] | None]
 
 
 class ResetResult(NamedTuple):
-    """A reset: what came from inside, and what it was called with."""
+    """A reset: the inner result, and the arguments."""
 
     observation: Any
     info: dict[str, Any]
@@ -38,7 +38,7 @@ class ResetResult(NamedTuple):
 
 
 class StepResult(NamedTuple):
-    """A turn: the action text that reached the wrapper, and what came from inside."""
+    """A turn: the action text that reached the wrapper, and the inner result."""
 
     action: str
     observation: Any
@@ -57,11 +57,11 @@ _NEEDED = ("env_id", "instructions", "settings", "snapshot")
 
 
 class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
-    """An environment around a :class:`turngym.envs.core.TextEnv` that changes one thing and keeps its promises.
+    """A wrapper of a :class:`turngym.envs.core.TextEnv` that changes one thing and keeps its contract.
 
     Subclasses set ``name``, register under it, and override the hooks that they need: ``initial_state``,
     ``transform_reset``, ``on_reset``, ``transform_action``, ``on_step``, ``transform_observation``, ``on_restore``,
-    ``extra_instructions`` and ``completion``. A wrapper that keeps something over resets sets ``lasting`` in
+    ``extra_instructions`` and ``completion``. A wrapper that keeps state across resets sets ``lasting`` in
     ``__init__``.
 
     Args:
@@ -89,14 +89,14 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
     name: ClassVar[str] = ""
     """The name that the wrapper is registered under."""
     is_transparent: ClassVar[bool] = False
-    """Whether all that passes through is left as it is, so that snapshots are the same with and without it."""
+    """Whether it changes nothing, so that snapshots are the same with and without it."""
     unchecked: ClassVar[frozenset[str]] = frozenset()
     """Options that may differ between the wrapper that took a snapshot and the one that restores it."""
     options: Mapping[str, Any]
     """The options of this wrapper, defaults included."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Record the options, so that a snapshot or a transcript can tell which wrappers were on."""
+        """Record the options, so that a snapshot or a transcript can name the wrappers."""
         self = super().__new__(cls)
         signature = inspect.signature(cls)
         known = set(signature.parameters) - {"env"}
@@ -127,40 +127,40 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
     # The hooks, overridden by subclasses.
 
     def initial_state(self) -> dict[str, Any]:
-        """Return what is remembered of an episode that begins: names and first values, JSON only, no option read."""
+        """Return the initial state of an episode as JSON values; options are not available yet."""
         return {}
 
     def transform_reset(self, seed: int | None, options: dict[str, Any] | None) -> Reset:
-        """Return the seed and the options that the reset goes on with; the last episode is still in ``state``."""
+        """Return the seed and options to pass on; ``state`` still holds the last episode."""
         return seed, options
 
     def on_reset(self, result: ResetResult) -> None:
-        """Take note of a reset."""
+        """Update the state after a reset."""
 
     def transform_action(self, action: str) -> str:
-        """Return what is passed on for an action text."""
+        """Return the action text to pass on."""
         return action
 
     def on_step(self, step: StepResult) -> tuple[float, bool]:
-        """Take note of a turn; return the reward, and whether to cut the episode off here unless it is over."""
+        """Update the state after a turn; return the reward, and whether to truncate the episode unless it is over."""
         return step.reward, False
 
     def transform_observation(self, observation: Any, info: dict[str, Any]) -> Any:
-        """Return the observation to show, a function of ``state``; entries of ``info`` may be replaced."""
+        """Return the observation, a function of ``state``; may replace entries of ``info``."""
         return observation
 
     def on_restore(self) -> None:
         """Called when ``state`` and ``lasting`` have been replaced by those of a snapshot."""
 
     def extra_instructions(self) -> str:
-        """Return what is added to the instructions; empty for nothing."""
+        """Return the text to add to the instructions; empty for none."""
         return ""
 
     def completion(self, action: str) -> str:
         """Return what must be passed to ``step`` for the environment inside to get ``action``."""
         return action
 
-    # The promises, kept here.
+    # Provided by this class.
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin a new episode, as :meth:`turngym.envs.core.TextEnv.reset` does."""
@@ -177,7 +177,7 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
 
         Raises:
             EpisodeOver: The episode has ended or has not begun.
-            TypeError: The action is no text.
+            TypeError: The action is not a ``str``.
         """
         if not self._is_running:
             raise EpisodeOver(f"step() of {self.env_id} when no episode is running: call reset() first.")
@@ -186,7 +186,7 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
         observation, reward, terminated, truncated, info = self.env.step(self.transform_action(action))
         step = StepResult(action, observation, float(reward), terminated, truncated, info)
         reward, is_cut = self.on_step(step)
-        # Gymnasium's TimeLimit cuts an episode off without a word in its info
+        # Gymnasium's TimeLimit truncates an episode without saying so in its info
         is_untold = truncated and info["success"] < 0 and not self.is_transparent
         if is_untold or (is_cut and not step.is_over):
             truncated = self._has_cut = True
@@ -195,7 +195,7 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
         return self.transform_observation(observation, info), float(reward), terminated, truncated, info
 
     def snapshot(self) -> bytes:
-        """Return the exact state of the environment and of everything around it, as JSON.
+        """Return the exact state of the environment and its wrappers, as JSON.
 
         Raises:
             EpisodeOver: No episode has begun.
@@ -214,7 +214,7 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
         return written(own)[:-1] + b', "inner": ' + inner + b"}"
 
     def restore(self, snapshot: bytes) -> tuple[Any, dict[str, Any]]:
-        """Bring back a state that ``snapshot`` saved, in this or another process.
+        """Restore a state that ``snapshot`` saved, in this or another process.
 
         Returns:
             The observation and info as they were.
@@ -228,14 +228,14 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
             return self._adopt(content)
         except ConfigError:
             raise
-        except Exception as error:  # the boundary: whatever a damaged state leads to, it is refused
+        except Exception as error:  # the boundary: any error from a damaged state rejects it
             self.state, self.lasting, self._is_running, self._has_cut = before
             raise ConfigError(
                 f"restore() of {self.env_id} got a damaged snapshot ({error_text(error)}): take a new one."
             ) from error
 
     def _adopt(self, content: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Take over what a snapshot holds, from the inside to the outside."""
+        """Adopt the content of a snapshot, from the inside to the outside."""
         self._require_whole(content)
         observation, info = self._adopt_inside(content["inner"])
         self.state, self.lasting = content["state"], content["lasting"]
@@ -270,7 +270,7 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
 
     @property
     def has_lasting(self) -> bool:
-        """Whether this wrapper, or one inside of it, keeps something over resets."""
+        """Whether this wrapper, or one inside it, keeps state across resets."""
         return any(layer.lasting for layer in layers_of(self))
 
     @property
@@ -281,12 +281,12 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
 
     @property
     def instructions(self) -> str:
-        """Rules and answer format, and what this wrapper adds to them."""
+        """Rules and answer format, with the additions of this wrapper."""
         inner, own = super().instructions, self.extra_instructions()
         return f"{inner}\n{own}".strip() if own else inner
 
     def expert_action(self) -> str:
-        """Return a solver's next action, as this wrapper wants it written."""
+        """Return a solver's next action, in the form that this wrapper expects."""
         return self.completion(super().expert_action())
 
     # Tools for subclasses.
@@ -310,7 +310,7 @@ def layers_of(env: gymnasium.Env[Any, Any]) -> list[TextWrapper]:
 
 
 def _mark_cut(info: dict[str, Any]) -> None:
-    """Say in the info of a running environment that its episode was cut off."""
+    """Mark in the info of a running environment that its episode was truncated."""
     info["success"], info["legal_actions"] = 0, ()
 
 

@@ -1,4 +1,4 @@
-"""The text of an observation, whether it is the whole of it or stands beside a picture."""
+"""The text of an observation, with or without a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wrapper that shows the contract's attributes and methods of the environment inside."""
+"""A wrapper that forwards the attributes and methods of the contract."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import gymnasium
 
 
 class Passing(gymnasium.Wrapper[Any, str, Any, str]):
-    """Passes on what a :class:`turngym.envs.core.TextEnv` promises, which Gymnasium's wrappers do not.
+    """Forwards the interface of :class:`turngym.envs.core.TextEnv`, which Gymnasium's wrappers do not.
 
     Args:
         env: The environment.
@@ -18,7 +18,7 @@ class Passing(gymnasium.Wrapper[Any, str, Any, str]):
     def _inner(self, name: str) -> Any:
         """Return an attribute of the environment inside.
 
-        ``get_wrapper_attr`` looks every property up twice, which through many wrappers doubles again and again.
+        ``get_wrapper_attr`` looks every property up twice, which is exponential in the number of wrappers.
         """
         return getattr(self.env, name) if isinstance(self.env, Passing) else self.env.get_wrapper_attr(name)
 
@@ -46,7 +46,7 @@ class Passing(gymnasium.Wrapper[Any, str, Any, str]):
 
     @property
     def turn(self) -> int:
-        """How many turns of the episode were taken."""
+        """Number of turns taken in this episode."""
         return int(self._inner("turn"))
 
     @property
@@ -64,7 +64,7 @@ class Passing(gymnasium.Wrapper[Any, str, Any, str]):
         return str(self._inner("expert_action")())
 
     def resample_hidden(self) -> bool:
-        """Replace what the agent cannot know; return whether anything changed."""
+        """Resample hidden facts; return whether anything changed."""
         return bool(self._inner("resample_hidden")())
 
     def tasks(self) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class Passing(gymnasium.Wrapper[Any, str, Any, str]):
         return tuple(self._inner("tasks")())
 
     def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
-        """Set an attribute where it lives: one that is only passed on here is set inside."""
+        """Set an attribute on its owner: forwarded ones are set on the inner environment."""
         own = getattr(type(self), name, None)
         if isinstance(own, property) and own.fset is None:
             return self.env.set_wrapper_attr(name, value, force=force)

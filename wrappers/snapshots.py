@@ -1,4 +1,4 @@
-"""The form of a wrapped environment's snapshot: one JSON object a wrapper, each holding that of the next one inside."""
+"""The form of a wrapped environment's snapshot: nested JSON objects, one per wrapper."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMAT = "wrapped 1"
 
 
 def parsed(snapshot: bytes) -> dict[str, Any]:
-    """Return what a snapshot holds.
+    """Return the content of a snapshot.
 
     Raises:
         ConfigError: The bytes are no JSON object.
@@ -28,7 +28,7 @@ def parsed(snapshot: bytes) -> dict[str, Any]:
 
 
 def written(content: Mapping[str, Any]) -> bytes:
-    """Return the bytes of what a snapshot holds."""
+    """Return the bytes of a snapshot's content."""
     return json.dumps(content, sort_keys=True).encode()
 
 
@@ -47,7 +47,7 @@ def wrappers_in(content: Any) -> list[JSONValue]:
 
 
 def told(wrappers: list[JSONValue]) -> str:
-    """Return wrappers in one line, for a message.
+    """Return wrappers on one line, for a message.
 
     >>> told([{"name": "history", "options": {"k": 2}}, {"name": "record", "options": {}}])
     "[history{'k': 2}, record]"

@@ -38,7 +38,7 @@ class Wrapping:
 
     @classmethod
     def read(cls, text: str, kind: str = "wrapper") -> Wrapping:
-        """Return what a specification such as ``history:k=4`` says.
+        """Parse a specification such as ``history:k=4``.
 
         A value is JSON where it can be read as JSON, else the text up to the next comma.
 
@@ -62,7 +62,7 @@ class Wrapping:
         return cls(name.strip(), _read_options(rest, f"the {kind} {text!r}"))
 
     def __call__(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
-        """Put the wrapper around an environment."""
+        """Wrap an environment."""
         wrapped: gymnasium.Env[Any, Any] = wrapper_class(self.name)(env, **self.options)
         return wrapped
 
@@ -75,7 +75,7 @@ _WRAPPER = Wanted(
 
 
 def wrapper_class(name: str) -> Callable[..., Any]:
-    """Return what puts a wrapper around an environment.
+    """Return the class or function that wraps an environment.
 
     Args:
         name: A registered name, ``"module:Class"``, or ``"path/to/file.py:Class"``.
@@ -101,7 +101,7 @@ def _divide(text: str) -> tuple[str, str, str]:
 
 
 def wrapper_refusal(wrapping: Wrapping) -> str:
-    """Return why a file that somebody else wrote may not ask for a wrapper; empty if it may.
+    """Return why an untrusted file may not use a wrapper; empty if it may.
 
     >>> wrapper_refusal(Wrapping("history", {"k": 2})), wrapper_refusal(Wrapping("tools", {"tools": ["os:getcwd"]}))
     ('', 'the wrapper tools: Tools is not declared safe for files of others to ask for')
@@ -117,12 +117,12 @@ def wrapper_refusal(wrapping: Wrapping) -> str:
 
 
 def is_left_out(wrapping: Wrapping) -> bool:
-    """Return whether a wrapper changes nothing that passes through it, so that episodes are replayed without it."""
+    """Return whether a wrapper changes nothing, so that episodes are replayed without it."""
     return bool(getattr(wrapper_class(wrapping.name), "is_transparent", False))
 
 
 def wrap(env: gymnasium.Env[Any, Any], *wrappers: str | Wrapping, **options: Any) -> gymnasium.Env[Any, Any]:
-    """Put wrappers around an environment, the first innermost.
+    """Wrap an environment, the first wrapper innermost.
 
     Args:
         env: The environment.
@@ -152,7 +152,7 @@ def wrap(env: gymnasium.Env[Any, Any], *wrappers: str | Wrapping, **options: Any
 
 
 def wrapping(*wrappers: str | Wrapping) -> list[Wrapping]:
-    """Return names and specifications as what ``make_vec(..., wrappers=...)`` takes.
+    """Convert names and specifications to what ``make_vec(..., wrappers=...)`` takes.
 
     >>> wrapping("history:k=4", "turn_limit")
     [Wrapping(name='history', options={'k': 4}), Wrapping(name='turn_limit', options={})]

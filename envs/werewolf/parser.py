@@ -1,4 +1,4 @@
-"""Reads what a player of Werewolf wrote: a JSON object, the bracket form, or the bare action.
+"""Parses answers of Werewolf players: a JSON object, the bracket form, or the bare action.
 
 The last action in a text counts, so that a player may think first. Speech is taken from its field alone: what a player
 thinks never reaches the others.
@@ -16,7 +16,7 @@ from turngym.envs.werewolf.roles import MOST
 
 VERBS = ("kill", "see", "save", "vote", "abstain", "say", "bid")
 _AIMED = ("kill", "see", "save", "vote")
-_READ, _TRIES, _END = 10_000, 100, 500  # hostile texts must cost little
+_READ, _TRIES, _END = 10_000, 100, 500  # adversarial texts must be cheap to parse
 """How much of the end is searched, how many broken objects are tried there, and how much is searched after those."""
 _VERB = rf"\s*({'|'.join(VERBS)})(?![a-z0-9_])"
 _ACTION = re.compile(_VERB, re.IGNORECASE)

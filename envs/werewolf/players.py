@@ -1,4 +1,4 @@
-"""The rule-based player of Werewolf: it talks in four fixed phrases and believes what it can check."""
+"""The rule-based player of Werewolf: it talks in four fixed phrases."""
 
 from __future__ import annotations
 

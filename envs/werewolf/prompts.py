@@ -1,4 +1,4 @@
-"""What players of Werewolf are told at the beginning of a game, and what they are asked."""
+"""The instructions and questions of Werewolf."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def other_world(past: Past, seat: int, generator: np.random.Generator) -> World 
     Args:
         past: The true world.
         seat: Whose knowledge counts: its own lines and the public ones.
-        generator: Draws the world.
+        generator: Samples the world.
     """
     free = _unknown(past, seat)
     cards = [past.roles[other] for other in free]

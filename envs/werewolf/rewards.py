@@ -37,7 +37,7 @@ SCALES = {
 
 
 def pay_result(due: list[float], scale: Scale, roles: Sequence[str], winner: str) -> None:
-    """Add what the end of a game brings to ``due``, [num_seats]; nothing if ``winner`` is empty.
+    """Add the rewards of the game's end to ``due``, [num_seats]; nothing if ``winner`` is empty.
 
     >>> due = [0.0, 0.0, 0.0]
     >>> pay_result(due, SCALES["zero_sum"], ["werewolf", "seer", "villager"], "village")
@@ -53,7 +53,7 @@ def pay_result(due: list[float], scale: Scale, roles: Sequence[str], winner: str
 
 
 def pay_ballots(due: list[float], scale: Scale, roles: Sequence[str], ballots: Mapping[int, int]) -> None:
-    """Add what the ballots of one vote bring to the village's seats; abstentions (-1) bring nothing."""
+    """Add the village seats' rewards for the ballots of one vote; abstentions (-1) earn nothing."""
     if not scale.ballot:
         return
     for seat, target in ballots.items():
@@ -62,7 +62,7 @@ def pay_ballots(due: list[float], scale: Scale, roles: Sequence[str], ballots: M
 
 
 def pay_exile(due: list[float], scale: Scale, roles: Sequence[str], living: Sequence[int], exiled: int) -> None:
-    """Add what an exile brings to those who were alive just before it."""
+    """Add the rewards for an exile to the seats that were alive just before it."""
     if not scale.exile and not scale.exiled:
         return
     team = team_of(roles[exiled])
@@ -74,7 +74,7 @@ def pay_exile(due: list[float], scale: Scale, roles: Sequence[str], living: Sequ
 
 
 def pay_survivors(due: list[float], scale: Scale, living: Sequence[int]) -> None:
-    """Add what being alive brings."""
+    """Add the rewards for being alive."""
     if scale.alive:
         for seat in living:
             due[seat] += scale.alive

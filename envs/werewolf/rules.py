@@ -1,4 +1,4 @@
-"""The rules of Werewolf as pure functions: what a night does, who is exiled, who speaks next, who has won."""
+"""The rules of Werewolf as pure functions: what a night does, the exile, the next speaker, the winner."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def next_speaker(
         bids: Bid of every living seat, from 0 to 4.
         last_speech: What was said last today, empty if nothing was.
         spoken: How often each seat has spoken today.
-        generator: Draws among those that are equal in everything.
+        generator: Breaks remaining ties.
 
     Returns:
         A seat, or NOBODY if all bids are 0.

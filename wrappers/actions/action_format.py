@@ -1,4 +1,4 @@
-"""Finding the action in what a model wrote: named formats, each with its instruction and its parser."""
+"""Extracting the action from a completion: named formats, each with its instruction and its parser."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from turngym.errors import UnknownName, nearest
 
 @dataclass(frozen=True)
 class ActionFormat:
-    """How an action is written inside of a completion.
+    """How an action is written inside a completion.
 
     Args:
         name: Name of the format.
-        instruction: What the model is told about it.
-        parse: Completion to action text; None where there is no action.
-        write: Action text to the shortest completion that carries it.
+        instruction: Instruction for the model.
+        parse: Converts a completion to the action text; None where there is no action.
+        write: Converts an action text to the shortest completion that contains it.
     """
 
     name: str
@@ -30,13 +30,13 @@ class ActionFormat:
     write: Callable[[str], str]
 
     def action_of(self, completion: str) -> str:
-        """Return the action text, or a text that no environment takes for an action and that says what is wrong."""
+        """Return the action text, or else an error text that no environment accepts as an action."""
         action = self.parse(completion)
         return action if action is not None else f"(no action found: {self.instruction})"
 
 
 def parse_tag(completion: str) -> str | None:
-    """Return what the last ``<action>`` element holds; of elements inside of one another, the inner one.
+    """Return the content of the last ``<action>`` element; of nested elements, the inner one.
 
     >>> parse_tag("The box is above me. <action> up </action>")
     'up'
@@ -46,7 +46,7 @@ def parse_tag(completion: str) -> str | None:
 
 
 def parse_boxed(completion: str) -> str | None:
-    r"""Return what the last ``\boxed{}`` holds, inner braces balanced.
+    r"""Return the content of the last ``\boxed{}``, with balanced inner braces.
 
     >>> parse_boxed(r"so \boxed{move {1} 3}")
     'move {1} 3'

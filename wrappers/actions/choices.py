@@ -1,4 +1,4 @@
-"""Numbers the legal actions, so that an answer is a number instead of an action spelt out."""
+"""Numbers the legal actions, so that an answer is a number instead of the action's text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from turngym.wrappers.observation import text_of, with_text
 
 @WRAPPERS.register("choices")
 class Choices(TextWrapper):
-    r"""Lists the legal actions under numbers after the observation, and takes the number of one as the action.
+    r"""Lists numbered legal actions after the observation, and takes a number as the action.
 
-    For policies too small to copy words, and for games that are to be multiple choice. Only what the environment lists
-    can be played then: where a list is not all that is legal, such as the searches of WebShop, the rest is out of
-    reach. A number that is not in the list, or any other text, is answered by the environment as an action that it
-    does not know. Where nothing is listed, actions are passed on as they are.
+    For policies too small to copy words, and for multiple-choice games. Only listed actions can be played: where the
+    list is incomplete, such as for searches in WebShop, the rest cannot be reached. The environment answers a number
+    that is not in the list, or any other text, as an unknown action. Where nothing is listed, actions are passed on
+    unchanged.
 
     Args:
         env: The environment.

@@ -1,4 +1,4 @@
-"""Punishes actions that were not understood or not legal, says so, and ends an episode that is full of them."""
+"""Penalises invalid actions, adds a note, and truncates an episode with too many of them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ FEEDBACK = ("none", "note", "legal")
 
 @WRAPPERS.register("invalid_action")
 class InvalidAction(TextWrapper):
-    """Takes a penalty off the reward of every invalid action and puts a note before the observation.
+    """Subtracts a penalty from the reward of every invalid action and prepends a note to the observation.
 
-    Invalid is what the environment marks with ``action_is_valid`` False; it has answered with what was wrong. The
-    note adds how many invalid actions are left before the episode is cut off, where there is a limit.
+    An action is invalid if the environment sets ``action_is_valid`` to False; its observation says what was wrong. With
+    a limit, the note adds how many invalid actions are left before the episode is truncated.
 
     Args:
         env: The environment.
-        penalty: Taken off the reward of an invalid action.
+        penalty: Subtracted from the reward of an invalid action.
         feedback: ``"none"``, ``"note"``, or ``"legal"`` for a note that lists the legal actions.
         max_in_row: The episode is truncated after so many invalid actions in a row; None for no limit.
-        max_total: The same for all of an episode.
+        max_total: The same for the whole episode.
 
     >>> import gymnasium, turngym
     >>> env = InvalidAction(gymnasium.make("turngym/TowerOfHanoi-v0"), feedback="legal", max_in_row=2)
@@ -66,12 +66,12 @@ class InvalidAction(TextWrapper):
 
     @property
     def invalid_in_row(self) -> int:
-        """How many actions in a row were invalid, up to now."""
+        """Number of consecutive invalid actions so far."""
         return int(self.state["in_row"])
 
     @property
     def invalid_total(self) -> int:
-        """How many actions of this episode were invalid."""
+        """Number of invalid actions in this episode."""
         return int(self.state["total"])
 
     def on_step(self, step: StepResult) -> tuple[float, bool]:

@@ -1,4 +1,4 @@
-"""Passes the action inside of a completion on to the environment."""
+"""Passes the action inside a completion on to the environment."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from turngym.wrappers.core import TextWrapper
 
 @WRAPPERS.register("parse_action")
 class ParseAction(TextWrapper):
-    r"""Takes whole completions and passes the action inside of them on to the environment.
+    r"""Takes whole completions and passes the action inside them on to the environment.
 
-    A completion without an action is answered by the environment as an action that it does not know. Legal actions
-    and the expert's are completions too: what ``info`` and ``expert_action`` give can be passed to ``step``.
+    The environment answers a completion without an action as an unknown action. Legal actions and the expert's are
+    completions too: the texts in ``info`` and from ``expert_action`` can be passed to ``step``.
 
     Args:
         env: The environment.

@@ -46,11 +46,11 @@ def longest_prefix(text: str, budget: int, count: Callable[[str], int]) -> str:
 
 @WRAPPERS.register("token_limit")
 class TokenLimit(TextWrapper):
-    """Cuts what the agent writes where its budget ends, as a sampler would.
+    """Cuts the agent's text where its budget ends, as a sampler would.
 
-    An action text over the budget of its turn, or over what is left of the episode's, is passed on up to there; the
-    environment answers what is left of it. The episode is truncated when its budget is used up, unless the rules end
-    it with that turn. It counts what reaches it: outside of ``parse_action`` whole completions.
+    An action text that exceeds the budget of its turn, or the rest of the episode's, is cut there before it is passed
+    on. The episode is truncated when its budget is used up, unless the rules end it with that turn. It counts the text
+    that reaches it: outside ``parse_action``, whole completions.
 
     Args:
         env: The environment.
@@ -95,12 +95,12 @@ class TokenLimit(TextWrapper):
 
     @property
     def tokens_used(self) -> int:
-        """What the agent has written in this episode, cut texts counted up to their cut."""
+        """Tokens written in this episode; cut texts are counted up to the cut."""
         return int(self.state["used"])
 
     @property
     def tokens_left(self) -> int | None:
-        """What is left of the episode's budget; None without one."""
+        """Rest of the episode's budget; None without one."""
         return None if self.per_episode is None else max(0, self.per_episode - self.tokens_used)
 
     def transform_action(self, action: str) -> str:

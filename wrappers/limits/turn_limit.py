@@ -1,4 +1,4 @@
-"""Truncates episodes after fewer turns than the environment would."""
+"""Truncates episodes earlier than the environment would."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TurnLimit(TextWrapper):
     """Truncates an episode after ``limit`` turns; one that the rules end with that turn is terminated.
 
     Args:
-        env: The environment; its own limit stays where it is lower.
+        env: The environment; its own limit still applies if it is lower.
         limit: Turns, at least 1.
 
     >>> import gymnasium, turngym

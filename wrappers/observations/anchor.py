@@ -1,4 +1,4 @@
-"""Which turns count as taken from the same state: equal, equal up to how it is written, or similar."""
+"""Which turns count as taken from the same state: exact, normalised or similar anchors."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def similar(text: str, earlier: Sequence[str], threshold: float) -> int | None:
 
 
 def cluster(texts: Sequence[str], threshold: float) -> list[int]:
-    """Return for each text the position of the text that stands for it: the first one that is similar enough.
+    """Return for each text the position of its representative: the first text that is similar enough.
 
     This is the similarity grouping of GiGPO (Feng et al. 2025): walk through the texts, join the first cluster whose
     first member is similar enough, or open a new one. Applied to the anchors of all turns of a group, in the order of
-    the table, it gives members of different episodes one key, which no wrapper of a single environment can.
+    the table, it gives turns of different episodes a common key, which a wrapper of a single environment cannot do.
 
     Args:
         texts: Anchors, in a fixed order; another order may give other clusters.
@@ -76,17 +76,17 @@ def cluster(texts: Sequence[str], threshold: float) -> list[int]:
 
 @WRAPPERS.register("anchor")
 class Anchor(TextWrapper):
-    """Replaces the anchor, so that states that are written differently, or are similar, count as one.
+    """Replaces the anchor, so that states that differ only in form, or are similar, count as one.
 
-    With ``"similarity"`` a turn gets the text of the first state of the same episode that is similar enough. That
-    depends on this episode alone, so it is the same whatever other slots do; for groups over several episodes keep
-    the anchors exact and give all of them to :func:`cluster`.
+    With ``"similarity"`` a turn gets the text of the first state of the same episode that is similar enough. It depends
+    only on this episode, not on other slots; for groups across episodes keep the anchors exact and pass all of them to
+    :func:`cluster`.
 
     Args:
         env: The environment.
         mode: ``"exact"``, ``"normalised"`` (case and white space do not count) or ``"similarity"``.
-        source: ``"anchor"``, or ``"observation"`` for the text of the observation, as some papers do; then whatever
-            changes from turn to turn in it keeps equal states apart.
+        source: ``"anchor"``, or ``"observation"`` for the text of the observation, as some papers do; then any text
+            that changes every turn keeps equal states apart.
         threshold: Smallest similarity, in (0, 1].
         numbers: Whether the values of numbers do not count either, in mode ``"normalised"``.
 
@@ -129,7 +129,7 @@ class Anchor(TextWrapper):
         return step.reward, False
 
     def _assign(self, observation: Any, info: dict[str, Any]) -> None:
-        """Find the cluster of the state that was reached."""
+        """Find the cluster of the current state."""
         if self.mode != "similarity":
             return
         text, firsts = self._text(observation, info), self.state["firsts"]

@@ -1,4 +1,4 @@
-"""Shows the last turns together with the current observation."""
+"""Shows the last turns with the current observation."""
 
 from __future__ import annotations
 
@@ -53,9 +53,8 @@ def history_text(pairs: Sequence[Sequence[str]], now: str, first_turn: int = 1, 
 class History(TextWrapper):
     r"""Shows the last ``k`` pairs of observation and action before the current observation.
 
-    The actions are shown as they reach this wrapper: outside of ``parse_action`` whole completions, inside of it the
-    actions alone. A first observation without earlier turns is shown as it is, and so is a picture. The anchor stays
-    that of the environment.
+    Actions are shown as they reach this wrapper: outside ``parse_action`` as whole completions, inside it as actions.
+    The first observation is unchanged, and so are pictures. The anchor is that of the environment.
 
     Args:
         env: The environment.

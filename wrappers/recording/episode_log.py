@@ -1,7 +1,7 @@
 """Episodes as JSON lines: a header that says how to repeat the episode, the reset, the turns, and the end.
 
 Every line is an object with a ``kind``: ``episode``, ``reset``, ``turn`` or ``end``. An unknown progress is null, so
-that every JSON reader can read the file; a picture is told by type, shape and hash.
+that every JSON reader can read the file; a picture is given by type, shape and hash.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MADE = (gymnasium.wrappers.OrderEnforcing, gymnasium.wrappers.PassiveEnvChecker
 
 
 class EpisodeLog:
-    """The lines of one episode, written down at once, since whoever gets an info may change it.
+    """The lines of one episode, serialised immediately, since callers may modify an info.
 
     Args:
         env: The environment that is played.
@@ -54,7 +54,7 @@ class EpisodeLog:
         self.num_turns = 0
 
     def add(self, step: StepResult) -> None:
-        """Write down a turn."""
+        """Record a turn."""
         self.num_turns += 1
         fields = {**step._asdict(), "info": _plain_info(step.info), "turn": self.num_turns}
         self._lines.append(_line("turn", **fields))
@@ -87,7 +87,7 @@ class RecordedEpisode:
         observations: What the reset and every turn showed.
         actions: The action texts.
         rewards: The rewards.
-        is_complete: Whether the episode came to its end.
+        is_complete: Whether the episode ended.
         text: The lines as they stand in the file.
     """
 
@@ -100,10 +100,10 @@ class RecordedEpisode:
 
 
 def read_episodes(path: str | Path) -> list[RecordedEpisode]:
-    """Return the episodes of a recorded file; one that a kill cut short while it was written is left out.
+    """Return the episodes of a recorded file; an incomplete last one, left by a killed process, is skipped.
 
     Raises:
-        ConfigError: The file is no recording, or it is damaged before its end.
+        ConfigError: The file is not a recording, or it is damaged before its end.
     """
     lines = Path(path).read_text("utf8").split("\n")
     found: list[RecordedEpisode] = []

@@ -1,4 +1,4 @@
-"""Writes every episode down as JSON lines, so that it can be read, shown and replayed to the same bytes."""
+"""Records every episode as JSON lines, so that it can be read, shown and replayed to the same bytes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from turngym.wrappers.snapshots import parsed
 
 @WRAPPERS.register("record")
 class Record(TextWrapper):
-    """Records what passes through it and changes nothing.
+    """Records episodes without changing them.
 
     Each wrapper has a file of its own in ``folder``, made with its first episode: ``0000.jsonl``, ``0001.jsonl`` and
-    so on, whichever is free. An episode is written with one call when it ends, so that a kill loses the episodes that
-    were running and no other; one that a reset, ``restore`` or ``close`` interrupts is written as not complete.
-    :mod:`turngym.wrappers.recording.replay` plays a file again. What stands outside of this wrapper is not recorded:
-    put it outermost to keep what the agent saw.
+    so on, whichever is free. An episode is written with one call when it ends, so that killing the process loses only
+    running episodes; one interrupted by ``reset``, ``restore`` or ``close`` is written as incomplete.
+    :mod:`turngym.wrappers.recording.replay` plays a file again. Wrappers outside this one are not recorded: put it
+    outermost to record what the agent sees.
 
     Args:
         env: The environment.
-        folder: Where the files are; made if it is missing.
+        folder: Folder of the files; created if missing.
     """
 
     name: ClassVar[str] = "record"
@@ -41,7 +41,7 @@ class Record(TextWrapper):
         self._log: EpisodeLog | None = None
 
     def on_reset(self, result: ResetResult) -> None:
-        self._write(complete=False)  # only now: a reset that is refused leaves the episode running
+        self._write(complete=False)  # only now: a rejected reset leaves the episode running
         # a reset without a seed goes on with a generator, and what lasts over resets is not in seed and options
         needs_state = result.seed is None or self.has_lasting
         snapshot = parsed(self.snapshot()) if needs_state else None
@@ -81,13 +81,13 @@ class Record(TextWrapper):
         return observation, info
 
     def close(self) -> None:
-        """Write what is left and close the environment."""
+        """Write any running episode and close the environment."""
         self._write(complete=False)
         super().close()
 
 
 def _free_file(folder: Path) -> Path:
-    """Make a new file, which no other process takes for its own."""
+    """Create a new file that no other process uses."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in itertools.count(len(list(folder.glob("*.jsonl")))):
         path = folder / f"{number:04}.jsonl"

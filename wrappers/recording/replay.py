@@ -20,14 +20,14 @@ from turngym.wrappers.wrapping import Wrapping, is_left_out, wrapper_refusal
 
 
 class ReplayPolicy:
-    """Gives the actions of a recorded episode, one after the other; for :func:`turngym.envs.transcript.transcript`.
+    """Returns the actions of a recorded episode one by one; for :func:`turngym.envs.transcript.transcript`.
 
     Args:
         episode: The episode.
         strict: Whether another observation than the recorded one is an error.
 
     Raises:
-        TurngymError: On a call: the episode shows something else than was recorded, or has no more actions.
+        TurngymError: On a call: the observation differs from the recorded one, or there are no more actions.
     """
 
     def __init__(self, episode: RecordedEpisode, *, strict: bool = True) -> None:
@@ -98,7 +98,7 @@ def rebuild(header: Mapping[str, Any], *, is_trusted: bool = False) -> gymnasium
 
 
 def replay_episode(episode: RecordedEpisode, *, is_trusted: bool = False) -> str:
-    """Play a recorded episode again and return its lines anew; equal text means that nothing has changed.
+    """Replay a recorded episode and return its new lines; equal text means that nothing has changed.
 
     Args:
         episode: The episode.
@@ -129,10 +129,10 @@ def replay_episode(episode: RecordedEpisode, *, is_trusted: bool = False) -> str
 
 
 def replay_jsonl(path: str | Path, *, is_trusted: bool = False) -> str:
-    """Play every episode of a recorded file again and return the text of the new file.
+    """Replay every episode of a recorded file and return the text of the new file.
 
-    It equals the text of the file, up to an episode that a kill cut short, wherever the environments are what they
-    were. An episode that was interrupted is played as far as it went.
+    It equals the text of the file, except for an incomplete last episode, if the environments are unchanged. An
+    interrupted episode is replayed as far as it went.
 
     Args:
         path: The file.
@@ -145,7 +145,7 @@ def replay_jsonl(path: str | Path, *, is_trusted: bool = False) -> str:
 
 
 def replay_transcript(text: str, *, is_trusted: bool = False) -> str:
-    """Play a transcript again as :func:`turngym.envs.transcript.replay` does, wrappers included.
+    """Replay a transcript as :func:`turngym.envs.transcript.replay` does, wrappers included.
 
     Args:
         text: The transcript.

@@ -1,4 +1,4 @@
-"""Rewards completions that are well formed and punishes those that are not."""
+"""Rewards well-formed completions and penalises others."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from turngym.wrappers.core import StepResult, TextWrapper
 
 @WRAPPERS.register("format_reward")
 class FormatReward(TextWrapper):
-    """Adds a bonus where an action can be found in the completion, and takes off a penalty where none can.
+    """Adds a bonus if the completion contains an action, and subtracts a penalty if not.
 
-    It judges what reaches it, so it belongs outside of ``parse_action``: ``wrap(env, "parse_action",
-    "format_reward")``. Inside of it, it would see actions without their marks and punish every one of them.
+    It checks the text that reaches it, so it belongs outside ``parse_action``: ``wrap(env, "parse_action",
+    "format_reward")``. Inside, it would see bare actions and penalise every one of them.
 
     Args:
         env: The environment.
         format: Name of the format: ``tag``, ``boxed``, ``json`` or ``plain``.
         bonus: Added to the reward of a turn whose completion is well formed.
-        penalty: Taken off the reward of every other turn.
+        penalty: Subtracted from the reward of every other turn.
 
     >>> import gymnasium, turngym
     >>> env = FormatReward(gymnasium.make("turngym/TowerOfHanoi-v0"), bonus=0.1, penalty=0.5)

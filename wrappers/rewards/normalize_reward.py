@@ -17,7 +17,7 @@ _SMALLEST = 1e-8
 
 
 class Moments(NamedTuple):
-    """How many numbers came one by one, their mean, and the sum of the squared differences from it."""
+    """Running moments: count, mean, and sum of squared differences from the mean."""
 
     size: int = 0
     mean: float = 0.0
@@ -44,17 +44,16 @@ class Moments(NamedTuple):
 class NormalizeReward(TextWrapper):
     """Divides every reward by the standard deviation of the discounted sums of rewards up to each turn.
 
-    The sum starts at 0 with each episode; the statistics go on from episode to episode, belong to this environment
-    alone, and are in its snapshots. So the reward of a turn depends on what was played before, by intention: freeze
-    the statistics where episodes must repeat, as in evaluation, or are compared with each other, as in the groups of
-    a trainer, since every slot of a vector has statistics of its own. A reward that is not finite is passed on and
-    not counted.
+    The sum starts at 0 with each episode; the statistics continue across episodes, belong to this environment, and are
+    saved in its snapshots. So the reward of a turn depends on earlier episodes: freeze the statistics where episodes
+    must be reproducible, as in evaluation, or are compared with each other, as in the groups of a trainer, since every
+    slot of a vector has its own statistics. A reward that is not finite is passed on and not counted.
 
     Args:
         env: The environment.
         gamma: Discount per turn, in [0, 1].
         clip: Largest absolute value of a reward that is given; None for no limit.
-        frozen: Whether the statistics stay as they are; also an attribute that can be set at any time.
+        frozen: Whether the statistics are frozen; also an attribute that can be set at any time.
 
     >>> import gymnasium, turngym
     >>> env = NormalizeReward(gymnasium.make("turngym/FrozenLake-v0"), frozen=True)
@@ -100,12 +99,12 @@ class NormalizeReward(TextWrapper):
 
     @property
     def scale(self) -> float:
-        """What rewards are divided by now."""
+        """The current divisor of rewards."""
         return Moments(**self.lasting).scale
 
     def on_step(self, step: StepResult) -> tuple[float, bool]:
         if not math.isfinite(step.reward):
-            return step.reward, False  # neither counted nor clipped, so that whoever gets it notices
+            return step.reward, False  # neither counted nor clipped, so that it is noticed
         self.state["sum"] = self.gamma * self.state["sum"] + step.reward
         if not self.frozen:
             self.lasting = Moments(**self.lasting).with_value(self.state["sum"])._asdict()

@@ -28,13 +28,12 @@ def potential(progress: float, scale: float) -> float:
 class ProgressReward(TextWrapper):
     """Adds ``gamma * phi(next) - phi(current)`` to every reward, where phi is ``scale`` times ``info["progress"]``.
 
-    The potential of a state in which the rules ended the episode is 0. Then the discounted sum of what is added is
-    ``-phi(start)`` for every policy, so that no policy becomes better than another by it. The potential of a
-    truncated state is its progress, which fits a critic that bootstraps there. Methods that take a truncated episode
-    for a finished one, such as GRPO, keep the order of policies with ``zero_when="over"``. With ``"never"`` the
-    added rewards add up to the progress that was made; that is a bonus, and it may change which policy is best.
-
-    A limit that a wrapper further out sets cannot be seen here: put ``turn_limit`` inside.
+    The potential of a state in which the rules ended the episode is 0. Then the discounted sum of the added rewards is
+    ``-phi(start)`` for every policy, so the order of policies is unchanged. The potential of a truncated state is its
+    progress, which fits a critic that bootstraps there. For methods that treat a truncated episode as finished, such as
+    GRPO, ``zero_when="over"`` keeps the order of policies. With ``"never"`` the added rewards sum to the progress made;
+    that is a bonus, which may change the best policy. Limits set by outer wrappers are not visible here: put
+    ``turn_limit`` inside.
 
     Args:
         env: The environment.

@@ -1,4 +1,4 @@
-"""Progress from what solved episodes have in common, for any environment."""
+"""Progress computed from the common steps of solved episodes, for any environment."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from turngym.wrappers.rewards.recipes import RecipeBook, canonical_action, next_
 
 @WRAPPERS.register("recipe_progress")
 class RecipeProgress(TextWrapper):
-    """Makes ``info["progress"]`` the share of a recipe that has been done: the largest of the task's recipes.
+    """Sets ``info["progress"]`` to the completed share of a recipe: the largest over the task's recipes.
 
-    ``turngym label-progress`` makes recipes of recorded episodes. What is told is the label that it would write, but
-    below 1 until the task is solved: at most n / (n + 1) for a recipe of n steps. It never falls. A task without a
-    recipe keeps the progress that the environment reports. A wrapper further out, such as ``progress_reward``, rewards
-    what is told here.
+    ``turngym label-progress`` makes recipes from recorded episodes. The progress equals its label, but is below 1 until
+    the task is solved: at most n / (n + 1) for a recipe of n steps. It never falls. A task without a recipe keeps the
+    progress that the environment reports. An outer wrapper, such as ``progress_reward``, uses this progress.
 
     Args:
         env: The environment.

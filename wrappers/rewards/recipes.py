@@ -1,6 +1,6 @@
-"""Recipes: what solved episodes of a task have in common, by longest common subsequences of their steps.
+"""Recipes: the common steps of solved episodes of a task, by longest common subsequences.
 
-They tell how far an episode has come without a person or a model that says so. Source: ProgRM, arXiv 2505.18121
+They measure the progress of an episode without human or model labels. Source: ProgRM, arXiv 2505.18121
 (self-annotation). Everything but reading and writing files is a pure function of sequences of steps.
 """
 
@@ -31,7 +31,7 @@ Steps = tuple[str, ...]
 
 
 class Recipe(NamedTuple):
-    """Key steps of a way to solve a task, and how many solved episodes went it."""
+    """Key steps of a solution, and the number of solved episodes that followed it."""
 
     steps: Steps
     support: int

@@ -1,1 +1,1 @@
-"""Wrappers that choose the tasks."""
+"""Wrappers that choose tasks."""

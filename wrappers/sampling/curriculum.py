@@ -1,4 +1,4 @@
-"""Moves to harder or easier levels of an environment by the share of episodes that were solved."""
+"""Moves to harder or easier levels of an environment according to the share of solved episodes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from turngym.wrappers.core import Reset, ResetResult, StepResult, TextWrapper, l
 def next_level(
     level: int, results: Sequence[int], num_levels: int, *, window: int, raise_at: float, lower_at: float | None
 ) -> int:
-    """Return the level to go on with.
+    """Return the next level.
 
     Args:
         level: The level that the results are from.
         results: 1 for each episode that was solved and 0 for each that was not, the latest last.
         num_levels: How many levels there are.
         window: How many of the latest episodes count; with fewer, the level stays.
-        raise_at: Share of solved episodes from which on the next level follows.
+        raise_at: Share of solved episodes from which the next level follows.
         lower_at: Share up to which the level before follows; None to never go back.
 
     >>> next_level(0, [1, 1, 0, 1], 3, window=4, raise_at=0.75, lower_at=0.2)
@@ -41,12 +41,12 @@ def next_level(
 
 @WRAPPERS.register("curriculum")
 class Curriculum(TextWrapper):
-    """Plays the levels of an environment, from the easy ones to the hard ones.
+    """Plays the levels of an environment, from easy to hard.
 
-    The level changes with a reset and never within an episode. ``reset(options={"level": 2})`` plays a level of the
-    caller's choice; a trainer that compares episodes in groups must choose, because the slots of a vector move on
-    independently. Episodes of another level than the current one are not counted. Limits such as ``turn_limit``
-    belong inside: an episode that a wrapper further out cuts off does not end here and is not counted.
+    The level changes with a reset and never within an episode. ``reset(options={"level": 2})`` plays a given level; a
+    trainer that compares episodes in groups must choose it, because the slots of a vector advance independently.
+    Episodes of another level than the current one are not counted. Limits such as ``turn_limit`` belong inside: an
+    episode truncated by an outer wrapper does not end here and is not counted.
 
     Args:
         env: The environment. With levels it was made by ``gymnasium.make``; wrappers around it stay, around any level.
@@ -116,7 +116,7 @@ class Curriculum(TextWrapper):
 
     @property
     def level_reached(self) -> int:
-        """The level that the next reset plays, unless it is told another one."""
+        """The level that the next reset plays by default."""
         return int(self.lasting["level"])
 
     @property
@@ -131,14 +131,14 @@ class Curriculum(TextWrapper):
         return level
 
     def _pick(self, level: int) -> None:
-        """Make a level the current one; the stream of random numbers goes on where it is."""
+        """Make a level the current one; the random generator continues."""
         env = self._levels[level]
         if env is not self._bottom.env:
             env.unwrapped.np_random = copy.deepcopy(self._bottom.env.unwrapped.np_random)
             self._bottom.env = env
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin a new episode; one that is refused leaves the episode of the level before running."""
+        """Begin a new episode; a rejected reset leaves the previous episode running."""
         before, is_begun = self._bottom.env, False
         try:
             begun = super().reset(seed=seed, options=options)
@@ -175,7 +175,7 @@ class Curriculum(TextWrapper):
         self._pick(self._level_of(content["state"]))
         try:
             if self._bottom.env is not before:
-                self._bottom.env.reset()  # Gymnasium's wrappers around a level want to see a beginning
+                self._bottom.env.reset()  # Gymnasium's wrappers around a level need a reset first
             return super()._adopt(content)
         except ConfigError:
             self._bottom.env = before

@@ -1,4 +1,4 @@
-"""Resets to tasks that are neither solved always nor never."""
+"""Resets to tasks that are solved sometimes, but not always."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from turngym.wrappers.sampling.task_sampler import Task, TaskSampler
 
 @WRAPPERS.register("success_filter")
 class SuccessFilter(TextWrapper):
-    """Lets a reset without a seed and without a task play one that the agent solves sometimes.
+    """Makes a reset without seed and task choose one that the agent solves sometimes.
 
     The tasks are those of the data set, or the seeds ``first_seed .. first_seed + num_seeds - 1``. A reset with a
-    seed, or with ``options={"task": ...}``, plays what it is told, and a seed also starts the draws that follow; so
-    slots of a vector that are reset with different seeds draw different tasks. What is known of the tasks outlasts
-    the resets and is in the snapshots. A trainer that samples groups uses
+    seed, or with ``options={"task": ...}``, plays that task, and a seed also seeds the following samples; so slots of a
+    vector that are reset with different seeds sample different tasks. The statistics of tasks persist across resets and
+    are saved in snapshots. A trainer that samples groups uses
     :class:`turngym.wrappers.sampling.task_sampler.TaskSampler` itself, one for all slots.
 
     Args:
         env: The environment.
         low: Smallest share of solved episodes, in [0, 1].
         high: Largest share, in [``low``, 1].
-        num_seeds: How many seeds there are to draw from where there is no data set.
+        num_seeds: Number of seeds to sample from where there is no data set.
         first_seed: The first of them.
         window: How many of the latest episodes of a task count.
-        min_episodes: With fewer episodes a task is drawn whatever came out.
-        explore: Probability with which a draw is from all tasks.
+        min_episodes: With fewer episodes a task is always eligible.
+        explore: Probability of sampling from all tasks.
 
     >>> import gymnasium, turngym
     >>> env = SuccessFilter(gymnasium.make("turngym/FrozenLake-v0"), num_seeds=3)
@@ -70,7 +70,7 @@ class SuccessFilter(TextWrapper):
 
     @property
     def task(self) -> Task | None:
-        """The task of the running episode; None where it is none of those that are drawn from."""
+        """The task of the running episode; None if it is not one of the sampled tasks."""
         task: Task | None = self.state["task"]
         return task
 
@@ -80,7 +80,7 @@ class SuccessFilter(TextWrapper):
         return self.sampler.rates()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin a new episode; one that is refused has drawn nothing."""
+        """Begin a new episode; a rejected reset samples nothing."""
         memory, is_begun = self.sampler.memory, False
         before = memory["seed"], memory["draws"]
         try:

@@ -1,4 +1,4 @@
-"""Choosing tasks that are neither solved always nor never, as DAPO's dynamic sampling does (Yu et al. 2025)."""
+"""Sampling of tasks that are solved sometimes but not always, as in DAPO's dynamic sampling (Yu et al. 2025)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Task: TypeAlias = int | str
 
 
 class TaskSampler:
-    """Draws tasks whose share of solved episodes lies in an interval; a task with too few episodes counts as inside.
+    """Samples tasks whose success rate lies in an interval; a task with too few episodes counts as inside.
 
-    What is drawn depends on ``seed``, on the number of draws, and on what was recorded; nothing else. Trainers record
-    every member of a group.
+    Samples depend only on ``seed``, the number of samples so far, and the recorded results. Trainers record every
+    member of a group.
 
     Args:
-        tasks: What to draw from; at least one, all different.
+        tasks: The tasks to sample from; at least one, all different.
         low: Smallest share, in [0, 1].
         high: Largest share, in [``low``, 1].
         window: How many of the latest episodes of a task count, at least 1.
-        min_episodes: With fewer episodes a task is drawn whatever came out, at least 1.
-        explore: Probability with which a draw is from all tasks, so that a task outside can come back.
-        seed: Seed of the draws.
+        min_episodes: With fewer episodes a task is always eligible, at least 1.
+        explore: Probability of sampling from all tasks, so that a task outside the interval can return.
+        seed: Seed of the samples.
 
     Raises:
         ConfigError: An option is out of its range.
@@ -62,18 +62,18 @@ class TaskSampler:
         self.window, self.min_episodes, self.explore = window, min_episodes, explore
         self._known = frozenset(self.tasks)
         self.memory: dict[str, Any] = {"seed": seed, "draws": 0, "results": {}}
-        """Everything that changes, as JSON values: save it and put it back to go on."""
+        """The mutable state as JSON values: save and restore it to continue."""
 
     def __contains__(self, task: object) -> bool:
-        """Return whether a task is one of those that are drawn from."""
+        """Return whether a task is one of the sampler's."""
         return task in self._known
 
     def reseed(self, seed: int) -> None:
-        """Begin the draws anew from another seed; what was recorded stays."""
+        """Restart the samples from another seed; recorded results are kept."""
         self.memory["seed"], self.memory["draws"] = seed, 0
 
     def record(self, task: Task, solved: bool) -> None:
-        """Note how an episode of a task came out; other tasks than those of the sampler are ignored."""
+        """Record the result of an episode; tasks that are not the sampler's are ignored."""
         if task in self:
             results = self.memory["results"]
             results[str(task)] = [*results.get(str(task), []), int(solved)][-self.window :]
@@ -88,16 +88,16 @@ class TaskSampler:
         return {task: self.rate(task) for task in self.tasks}
 
     def is_eligible(self, task: Task) -> bool:
-        """Return whether a task is neither too easy nor too hard, as far as is known."""
+        """Return whether a task is neither too easy nor too hard, as far as known."""
         results = self.memory["results"].get(str(task), [])
         return len(results) < self.min_episodes or self.low <= sum(results) / len(results) <= self.high
 
     def eligible(self) -> list[Task]:
-        """Return the tasks that are drawn from."""
+        """Return the eligible tasks."""
         return [task for task in self.tasks if self.is_eligible(task)]
 
     def sample(self) -> Task:
-        """Draw a task; from all of them if none is eligible."""
+        """Sample a task; from all of them if none is eligible."""
         generator = stream("task sampler", self.memory["seed"], self.memory["draws"])
         self.memory["draws"] += 1
         explores = bool(generator.random() < self.explore)

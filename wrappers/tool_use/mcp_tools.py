@@ -1,4 +1,4 @@
-"""Tools of MCP servers (Model Context Protocol): started as child processes, spoken to over standard input and output.
+"""Tools of MCP servers (Model Context Protocol), run as child processes over standard input and output.
 
 with McpServer(["python", "server.py"]) as server:
     env = wrap(env, "tools", tools=server.tools())
@@ -27,11 +27,11 @@ class McpServer:
     Args:
         command: The program and its arguments.
         environment: Its environment variables; a few harmless ones unless given.
-        start_seconds: How long it may take to begin.
+        start_seconds: How long the server may take to start.
 
     Raises:
         MissingExtra: The package mcp is missing.
-        ConfigError: The server does not begin.
+        ConfigError: The server does not start.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class McpServer:
             raise ConfigError(
                 f"the MCP server {list(command)} has said nothing for {start_seconds:g} seconds."
             ) from None
-        except Exception as error:  # whatever ends a foreign program at its start
+        except Exception as error:  # any failure of an external program at its start
             self.close()
             raise ConfigError(f"the MCP server {list(command)} does not begin: {_innermost(error)!r}.") from error
 
@@ -70,7 +70,7 @@ class McpServer:
             self._loop.run_until_complete(self._task)
         except asyncio.CancelledError:
             pass
-        except Exception as error:  # handed to whoever waits for the start
+        except Exception as error:  # reported to the waiting caller
             if not self._ready.done():
                 self._ready.set_exception(error)
         finally:
@@ -102,7 +102,7 @@ class McpServer:
         return list(self._tools)
 
     def close(self) -> None:
-        """End the server; may be called again."""
+        """End the server; calling it again has no effect."""
         if self._thread.is_alive():
             stop: Callable[[], Any] = self._task.cancel
             with contextlib.suppress(RuntimeError):  # it has just closed its loop by itself
@@ -121,7 +121,7 @@ class McpServer:
 
 
 class ToolError(RuntimeError):
-    """What a server's tool says went wrong."""
+    """An error reported by a server's tool."""
 
 
 def _text(result: Any) -> str:

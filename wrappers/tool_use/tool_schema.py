@@ -1,4 +1,4 @@
-"""Functions as tools: what a model is told about their arguments, and whether a call fits."""
+"""Functions as tools: the schemas of their arguments, and validation of calls."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _ARGUMENT = re.compile(r"^\s+(\w+)(?: \([^)]*\))?: (.*)$")
 
 @dataclass(frozen=True)
 class Tool:
-    """Something that an agent can call.
+    """A function that an agent can call.
 
     Args:
         name: Its name.
         description: What it does, in a sentence or two.
         parameters: JSON Schema of its arguments: an object.
         call: Called with the arguments by name; may be a coroutine function.
-        cost: Taken off the reward at every call, beside the wrapper's own.
+        cost: Subtracted from the reward at every call, in addition to the wrapper's own cost.
     """
 
     name: str
@@ -138,7 +138,7 @@ def schema_of(kind: Any, what: str) -> dict[str, Any]:
 
 
 def problem_with(value: Any, schema: Mapping[str, Any], where: str = "the arguments") -> str:
-    """Return what is wrong with a value by a schema, empty for nothing.
+    """Return how a value violates a schema, empty if it does not.
 
     Knows what ``schema_of`` writes, and ``minimum``, ``maximum``, ``required``; leaves other keywords to the tool.
 

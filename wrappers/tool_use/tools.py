@@ -38,20 +38,21 @@ class Tools(TextWrapper):
     r"""Lets an agent call functions: their schemas are added to the instructions, results are observations.
 
     A completion with ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>`` is a call and does not reach the
-    environment; every other one does. What is wrong with a call, or happens in a tool, is told as the observation.
+    environment; every other one does. Errors in a call or a tool are returned as the observation.
     Calls are turns of their own, so ``max_turns`` grows by ``max_calls``; a call beyond that is passed on as an action.
-    What tools have told belongs to the anchor and to snapshots; what they remember themselves does not.
+    Tool results are part of the anchor and of snapshots; the tools' own state is not.
 
     Coroutine functions are awaited; under the vector backend ``asyncio`` the other slots go on meanwhile. A tool that
-    exceeds ``timeout`` is left behind: a coroutine is cancelled, a function goes on in its thread, unheard.
+    exceeds ``timeout`` is abandoned: a coroutine is cancelled, a function keeps running in its thread and its result is
+    ignored.
 
     Args:
         env: The environment.
         tools: Functions with types, :class:`~turngym.wrappers.tool_use.tool_schema.Tool` objects, or texts such as
             ``"package.module:function"``.
         max_calls: Calls in an episode.
-        cost: Taken off the reward at every call.
-        error_cost: Taken off as well where a call is malformed or fails.
+        cost: Subtracted from the reward at every call.
+        error_cost: Also subtracted where a call is malformed or fails.
         timeout: Seconds that a call may take.
         output: Characters shown of a result.
 
