@@ -94,10 +94,21 @@ class Registry(Mapping[str, T], Generic[T]):
         if self._discovered:
             return
         self._discovered = True  # set first: a module that asks the registry while it registers must not recurse
-        package = importlib.import_module(self.package)
-        for module in pkgutil.walk_packages(package.__path__, self.package + "."):
-            self._import(module.name)
+        for module in self._own_modules():
+            self._import(module)
         load_plugins(self.kind)
+
+    def _own_modules(self) -> Iterator[str]:
+        """Yield the modules of the package; its sub-package ``base`` holds what components derive from, and none."""
+        base = f"{self.package}.base"
+        folder = importlib.import_module(self.package).__path__
+        for module in pkgutil.iter_modules(folder, self.package + "."):
+            if module.name == base:
+                continue
+            yield module.name
+            if module.ispkg:
+                inner = importlib.import_module(module.name).__path__
+                yield from (each.name for each in pkgutil.walk_packages(inner, module.name + "."))
 
     def _import(self, name: str) -> None:
         try:
@@ -111,11 +122,9 @@ class Registry(Mapping[str, T], Generic[T]):
     def _import_alone(self, name: str) -> None:
         """Import the module of that name, if there is one: all are named as their component, and some are heavy."""
         own = name.replace("-", "_")
-        if own.isidentifier():
-            package = importlib.import_module(self.package)
-            found = (each.name for each in pkgutil.walk_packages(package.__path__, self.package + "."))
-            if module := next((path for path in found if path.rpartition(".")[2] == own), ""):
-                self._import(module)
+        module = next((path for path in self._own_modules() if path.rpartition(".")[2] == own), "")
+        if module:
+            self._import(module)
 
     def __getitem__(self, name: str) -> T:
         if not self._discovered and root_of(self._modules.get(name, "")) != OURS:

@@ -15,7 +15,7 @@ BOUNDED = {
     "turngym.envs.tools.math_python.reading._MATRIX": "at most 2,000 characters are read",
     "turngym.envs.tools.math_python.reading._TOKEN": "at most 2,000 characters are read",
     "turngym.envs.web.miniwob.tasks._PICTURE": "reads pages that are part of MiniWoB",
-    "turngym.envs.web.oracles": "read pages that are part of MiniWoB",
+    "turngym.envs.web.miniwob.oracles": "read pages that are part of MiniWoB",
 }
 """Expressions that are not linear -> why that costs nothing."""
 

@@ -120,8 +120,9 @@ def run(folder: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[str
 
 def python(folder: Path, code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run a line of Python in an environment."""
+    clean = {name: value for name, value in os.environ.items() if name != "ALFWORLD_DATA"}
     command = [str(folder / "bin" / "python"), "-I", "-c", code]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=clean, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def attempts(folder: Path, commands: Mapping[str, str], cwd: Path) -> dict[str, tuple[int, str]]:

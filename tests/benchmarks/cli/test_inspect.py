@@ -220,7 +220,7 @@ def test_a_limit_of_inspect_ends_a_sample_and_its_outcome_counts(server: ChatSer
 
 @pytest.mark.parametrize("name", ["turngym/turngym_core", "file"])
 def test_the_command_line_of_inspect_finds_the_tasks(name: str, server: ChatServerForTests, tmp_path: Path) -> None:
-    source = Path(__file__).parents[3] / "benchmarks" / "inspect_tasks.py"
+    source = Path(__file__).parents[3] / "benchmarks" / "exports" / "inspect_tasks.py"
     target = f"{source}@suite" if name == "file" else name
     command = [sys.executable, "-m", "inspect_ai", "eval", target, "-T", "episodes=1", "--message-limit", "6"]
     command += ["--model", "openai-api/local/model", "--model-base-url", server.url]

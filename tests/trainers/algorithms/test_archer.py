@@ -12,10 +12,10 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.algorithms.archer import ArCHer, transitions_of, with_texts
-from turngym.trainers.algorithms.base.twin_critic import Transition, TwinCritic, expectile_loss
 from turngym.trainers.core.algorithm import Credit
 from turngym.trainers.core.columns import lay_out_column
 from turngym.trainers.core.turn_table import TurnTable, turn_table
+from turngym.trainers.engine.twin_critic import Transition, TwinCritic, expectile_loss
 
 torch.set_num_threads(1)
 

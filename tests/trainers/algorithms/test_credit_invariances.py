@@ -53,7 +53,8 @@ def variants(*without: Mapping[str, str]) -> list[str]:
 
 @functools.cache
 def made(variant: str, **options: Any) -> Algorithm[Any]:
-    """The method, with those options that it has."""
+    """The method, with those options that it has; without divergences in the reward, which need a reference policy."""
+    options = {"reward_kl_coef": 0.0, **options}
     name, configs = VARIANTS[variant]
     first = name.partition("+")[0]
     base = "ppo" if isinstance(build(first), Modifier) else first

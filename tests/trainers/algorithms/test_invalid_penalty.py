@@ -20,7 +20,8 @@ CHARGED = [variant for variant in [*COMPARING, "remax"] if variant not in COUNTI
 def charging(variant: str) -> Algorithm[object]:
     name, configs = VARIANTS[variant]
     base = name.partition("+")[0]
-    return build(name, {**configs, base: {**configs.get(base, {}), "invalid_penalty": PENALTY}})
+    without_kl = {"reward_kl_coef": 0.0} if hasattr(build(base).config, "reward_kl_coef") else {}
+    return build(name, {**configs, base: {**configs.get(base, {}), **without_kl, "invalid_penalty": PENALTY}})
 
 
 def failures(returns: list[float], invalid_turn: int) -> list[Trajectory]:

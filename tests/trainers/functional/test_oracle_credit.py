@@ -57,7 +57,7 @@ def test_grpo(vector: Vector) -> None:
 
 @every("verl_rloo")
 def test_rloo(vector: Vector) -> None:
-    check(vector, outcome_table(vector), "rloo", singleton="raw")
+    check(vector, outcome_table(vector), "rloo", singleton="raw", reward_kl_coef=0.0)
 
 
 @every("verl_opo")
@@ -70,7 +70,7 @@ def test_remax(vector: Vector) -> None:
     """verl leaves the bare return on observations inside a row, which enter no loss; they are not compared."""
     expected = vector.real(vector["advantages"]).masked_fill(~vector.mask(), 0.0).tolist()
     whole = vector.like({**vector, "advantages": expected})
-    check(whole, outcome_table(vector, vector["reward_baselines"]), "remax")
+    check(whole, outcome_table(vector, vector["reward_baselines"]), "remax", reward_kl_coef=0.0)
 
 
 @every("verl_reinforce_pp")
@@ -81,7 +81,7 @@ def test_reinforce_pp(vector: Vector) -> None:
         turns = [turn(reward, 1) for reward, here in zip(rewards, mask, strict=True) if here]
         episodes.append(Trajectory(EpisodeSpec(row, 0, row), turns=turns, terminated=True))
     gamma = float(vector.settings["config"].rpartition(" ")[2].rstrip("}"))
-    check(vector, in_precision(turn_table(episodes), vector), "reinforce_pp", gamma=gamma)
+    check(vector, in_precision(turn_table(episodes), vector), "reinforce_pp", gamma=gamma, reward_kl_coef=0.0)
 
 
 @every("verl_reinforce_pp_baseline")

@@ -31,7 +31,7 @@ def test_parts_reach_the_credit_of_gdpo(backend: str) -> None:
     assert set(parts) == {"paid", "cost"}
     torch.testing.assert_close(torch.stack(list(parts.values())).sum(0), table.reward)
     credit = build("gdpo").credit(table)
-    assert credit.metrics["reward_parts"] == 2 + bool((~table.is_valid).any())
+    assert credit.metrics["reward_parts"] == 2, "valid actions are a part only where they are given a weight"
     with pytest.raises(ConfigError, match=r"gdpo has a weight for 'costs', a part of no reward\. Did you mean 'cost'"):
         build("gdpo", {"gdpo": {"weights": "costs=1"}}).credit(table)
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from turngym.trainers.algorithms.base.joint_critic import JointCritic
+from turngym.trainers.engine.joint_critic import JointCritic
 
 
 class Transition(NamedTuple):
