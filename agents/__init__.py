@@ -1,4 +1,4 @@
-"""Agents: backends, prompts, the token log, the rollout loop and evaluation.
+"""Agents: players, prompts, the token log, the rollout loop and evaluation.
 
 A custom agent is one class, which every command takes as ``path/to/file.py:Class``:
 

@@ -46,7 +46,7 @@ class Result:
             "status": self.status,
             "promise": rule.promise,
             "why": rule.why,
-            "mend": rule.mend,
+            "fix": rule.fix,
             "reason": self.reason,
             "evidence": [asdict(finding) for finding in self.findings],
             "seconds": round(self.seconds, 3),
@@ -93,7 +93,7 @@ class Report:
         """Return the report as a value that JSON can hold.
 
         Keys: ``name``, ``ok`` (no rule is broken), ``seed``, ``episodes``, ``rules``: for each rule ``name``,
-        ``status`` (passed, failed, skipped), ``promise``, ``why``, ``mend``, ``reason`` (of a skip), ``seconds`` and
+        ``status`` (passed, failed, skipped), ``promise``, ``why``, ``fix``, ``reason`` (of a skip), ``seconds`` and
         ``evidence``: for each finding ``seen``, ``seed``, ``turn`` (both null where there is none), ``ours`` and
         ``theirs`` (the differing texts).
         """
@@ -122,7 +122,7 @@ def explained(result: Result) -> str:
     """Explain a broken rule: the promise, what was seen, why it matters, how to fix it."""
     rule = result.rule
     seen = "\n".join(f"        seen: {finding}" for finding in result.findings)
-    return f"{rule.name}: {rule.promise}\n{seen}\n        why:  {rule.why}\n        mend: {rule.mend}"
+    return f"{rule.name}: {rule.promise}\n{seen}\n        why:  {rule.why}\n        fix:  {rule.fix}"
 
 
 class CheckFailed(TurngymError, AssertionError):

@@ -24,7 +24,7 @@ from turngym.terminal.output import reserved_stdout
 from turngym.text import printable
 
 COMMANDS = {
-    "list": "Show the environments, algorithms, backends, suites and wrappers that can be chosen, plug-ins included.",
+    "list": "Show the environments, algorithms, agents, suites and wrappers that can be chosen, plug-ins included.",
     "play": "Play an environment in the terminal, or watch a random or expert agent play it.",
     "check": "Check that an environment keeps every promise of the contract.",
     "new-env": "Write a file with a working environment and a file with its test, to make your own from.",

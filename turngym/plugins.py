@@ -28,7 +28,7 @@ PLUGIN_GROUP = "turngym.plugins"
 OURS = "turngym"
 """The origin of what comes with turngym, and the namespace of its ids."""
 ENVIRONMENT, GAME = "environment", "game"
-KINDS = (ENVIRONMENT, GAME, "algorithm", "backend", "suite", "wrapper", "player", "verifier", "reward model")
+KINDS = (ENVIRONMENT, GAME, "algorithm", "agent", "suite", "wrapper", "player", "verifier", "reward model")
 """What an entry point can be for: one of the name ``algorithms`` is imported when an algorithm is asked for."""
 _MOST_NAMED = 10
 """How many plug-ins that could not be loaded a warning names."""

@@ -1,4 +1,4 @@
-"""One registry type for algorithms, backends, wrappers, reward models and suites."""
+"""One registry type for algorithms, agents, wrappers, reward models and suites."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ class Registry(Mapping[str, T], Generic[T]):
         """
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
             shown = repr(name)[:80] if isinstance(name, str) else f"a {type(name).__name__}"
-            raise ConfigError(
-                f"the name of a {self.kind} is printable text of 1 to {_LONGEST_NAME} letters, got {shown}."
-            )
+            raise ConfigError(f"{self.kind} names are printable text of 1 to {_LONGEST_NAME} letters, got {shown}.")
         module = str(sys._getframe(1).f_globals.get("__name__", ""))
 
         def record(item: T) -> T:

@@ -14,7 +14,7 @@ from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError, SnapshotUnsupported, error_text
 
 
-class Seen(NamedTuple):
+class Restored(NamedTuple):
     """What an environment showed when its state was restored, or the fault that prevented it."""
 
     text: str
@@ -48,7 +48,7 @@ def saved_states(vector: TextVectorEnv, slots: Sequence[int]) -> dict[int, bytes
         return {slot: state for each in slots for slot, state in saved_states(vector, [each]).items()}
 
 
-def bring_back(vector: TextVectorEnv, states: Mapping[int, bytes]) -> dict[int, Seen]:
+def bring_back(vector: TextVectorEnv, states: Mapping[int, bytes]) -> dict[int, Restored]:
     """Restore snapshots into slots, and return what each slot shows."""
     if not states:
         return {}
@@ -58,11 +58,11 @@ def bring_back(vector: TextVectorEnv, states: Mapping[int, bytes]) -> dict[int, 
     except Exception as error:  # the boundary: what breaks here is the slot's environment
         if len(slots) == 1:
             lost = {"success": -1, "score": math.nan}
-            return {slots[0]: Seen("", None, lost, f"restore failed: {error_text(error)}")}
+            return {slots[0]: Restored("", None, lost, f"restore failed: {error_text(error)}")}
         return {slot: seen for each in slots for slot, seen in bring_back(vector, {each: states[each]}).items()}
     return {
-        slot: Seen(*text_and_image(observations, position), infos.rows[position], str(infos.rows[position]["fault"]))
-        for position, slot in enumerate(slots)
+        slot: Restored(*text_and_image(observations, position), info, str(info["fault"]))
+        for position, (slot, info) in enumerate(zip(slots, infos.rows, strict=True))
     }
 
 

@@ -37,7 +37,7 @@ def parameter_count(source: str) -> int:
         return _in_gguf(path)
     try:
         return sum(_in_header(file) for file in _weights(_folder(source)))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return _by_config(source)
 
 
@@ -61,6 +61,8 @@ def _weights(folder: Path) -> Sequence[Path]:
         if (folder / name).is_file():
             return [folder / name]
     names = set(json.loads((folder / _INDEX).read_text("utf8"))["weight_map"].values())
+    if any(Path(name).name != name for name in names):
+        raise ValueError(f"{folder / _INDEX} names files outside of its folder")
     return [folder / name for name in sorted(names)]
 
 

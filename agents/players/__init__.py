@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from turngym.agents.core import Agent
 from turngym.errors import ConfigError, UnknownName
+from turngym.exports import renamed_names
 from turngym.loading import Wanted, call_with, is_file, is_own, load_object
 from turngym.registry import Registry
 
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """Settings that an agent is built with; each backend reads those it needs.
+    """Settings that an agent is built with; each agent reads those it needs.
 
     Args:
         seed: Seed of everything the agent samples.
@@ -40,7 +41,7 @@ class AgentSettings:
     style: str = "plain"
 
 
-class Backend(Protocol):
+class AgentFactory(Protocol):
     """Builds an agent from the text after the colon, such as a path."""
 
     def __call__(self, argument: str, settings: AgentSettings) -> Agent:
@@ -48,7 +49,7 @@ class Backend(Protocol):
         ...
 
 
-BACKENDS: Registry[Backend] = Registry("backend", "turngym.agents.players", extra="train")
+AGENTS: Registry[AgentFactory] = Registry("agent", "turngym.agents.players", extra="train")
 
 
 _AGENT = Wanted(
@@ -86,19 +87,19 @@ def make_agent(description: str, settings: AgentSettings | None = None) -> Agent
     """Return the agent that a description names.
 
     Args:
-        description: ``"name"`` or ``"name:argument"`` of a backend, or ``"module:Name"`` or
+        description: ``"name"`` or ``"name:argument"`` of an agent, or ``"module:Name"`` or
             ``"path/to/file.py:Name"`` for a custom agent.
         settings: What it is made with; if not given, those its model was trained with, see :func:`settings_for`.
 
     Raises:
-        UnknownName: There is no such backend, module, file, or name in it.
+        UnknownName: There is no such agent, module, file, or name in it.
         ConfigError: It is no agent, or an argument is wrong.
 
     >>> type(make_agent("random")).__name__
     'RandomAgent'
     """
     chosen = settings or settings_for(description)
-    agent = own_agent(description, chosen) if is_own(description, BACKENDS) else _built_in(description, chosen)
+    agent = own_agent(description, chosen) if is_own(description, AGENTS) else _built_in(description, chosen)
     if chosen.style == "plain":
         return agent
     from turngym.agents.players.styled import styled  # imported only when a style is used
@@ -109,21 +110,21 @@ def make_agent(description: str, settings: AgentSettings | None = None) -> Agent
 def _built_in(description: str, settings: AgentSettings) -> Agent:
     name, _, argument = description.partition(":")
     try:
-        return BACKENDS[name](argument, settings)
+        return AGENTS[name](argument, settings)
     except UnknownName as error:
-        if BACKENDS.has(name):
+        if AGENTS.has(name):
             raise
         if not argument and is_file(name):
             raise UnknownName(f"{name} is a file. Name a class or function in it, as in {name}:Name.") from error
         if not argument and Path(name, "config.json").is_file():
-            raise UnknownName(f"{name} is a folder and no backend. Did you mean 'hf:{name}'?") from error
+            raise UnknownName(f"{name} is a folder and no agent. Did you mean 'hf:{name}'?") from error
         if not argument:
             raise
         raise UnknownName(f"{error} There is no module of that name either, nor a file {name}.py:Name.") from error
 
 
 def own_agent(description: str, settings: AgentSettings) -> Agent:
-    """Return a custom agent; a backend registered by its module gets no argument.
+    """Return a custom agent; an agent registered by its module gets no argument.
 
     Args:
         description: ``"module:Name"``, ``"module:id"`` or ``"path/to/file.py:Name"``.
@@ -133,10 +134,14 @@ def own_agent(description: str, settings: AgentSettings) -> Agent:
         UnknownName: There is no such module, file, or name in it.
         ConfigError: It is no agent.
     """
-    found = load_object(description, _AGENT, BACKENDS)
-    if BACKENDS.holds(found):
+    found = load_object(description, _AGENT, AGENTS)
+    if AGENTS.holds(found):
         return cast("Agent", found("", settings))
     agent = call_with(found, settings)
     if not isinstance(agent, Agent):
         raise ConfigError(f"{description} must make a turngym.agents.Agent, got {type(agent).__name__}.")
     return agent
+
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed_names(__name__, {"BACKENDS": "AGENTS", "Backend": "AgentFactory"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.players import AGENTS, AgentSettings
 from turngym.agents.trajectory import Turn
 from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError, ExpertLost
@@ -45,7 +45,7 @@ class ExpertAgent(Agent):
         """Do nothing: the environments' solvers know the state."""
 
 
-@BACKENDS.register("expert")
+@AGENTS.register("expert")
 def make(argument: str, settings: AgentSettings) -> ExpertAgent:
     """Return an agent that plays the environment's solver."""
     return ExpertAgent()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.players import AGENTS, AgentSettings
 
 
 class HumanAgent(Agent):
@@ -36,7 +36,7 @@ class HumanAgent(Agent):
         return self.read("action> ")
 
 
-@BACKENDS.register("human")
+@AGENTS.register("human")
 def make(argument: str, settings: AgentSettings) -> HumanAgent:
     """Return an agent that asks the person at the terminal."""
     return HumanAgent()

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from turngym.agents.core import Agent
-from turngym.agents.players import BACKENDS, AgentSettings, own_agent
+from turngym.agents.players import AGENTS, AgentSettings, own_agent
 from turngym.errors import ConfigError
 from turngym.loading import split_place
 
 
-@BACKENDS.register("module")
+@AGENTS.register("module")
 def make(argument: str, settings: AgentSettings) -> Agent:
     """Return the agent that a custom function or class makes from the settings.
 
@@ -23,7 +23,7 @@ def make(argument: str, settings: AgentSettings) -> Agent:
         ConfigError: The path is no dotted path, or what it makes is no agent.
         UnknownName: There is no such module, or no such name in it.
     """
-    return own_agent(place_of(argument, "backend"), settings)
+    return own_agent(place_of(argument, "agent"), settings)
 
 
 def place_of(argument: str, kind: str) -> str:
@@ -36,7 +36,7 @@ def place_of(argument: str, kind: str) -> str:
     Raises:
         ConfigError: It is no dotted path.
 
-    >>> place_of("games.agents.Mine", "backend"), place_of("games/agents.py:Mine", "backend")
+    >>> place_of("games.agents.Mine", "agent"), place_of("games/agents.py:Mine", "agent")
     ('games.agents:Mine', 'games/agents.py:Mine')
     """
     path, _, name = argument.rpartition(".")

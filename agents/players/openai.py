@@ -6,7 +6,7 @@ import dataclasses
 import re
 
 from turngym.agents.models.sampling import Sampling
-from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.players import AGENTS, AgentSettings
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.servers.agent import ServerAgent
 from turngym.agents.servers.client import ChatServer
@@ -16,7 +16,7 @@ from turngym.errors import ConfigError, nearest
 _DEFAULT_URL = f"https://{OPENAI_HOST}/v1"
 
 
-@BACKENDS.register("openai")
+@AGENTS.register("openai")
 def make(argument: str, settings: AgentSettings) -> ServerAgent:
     """Return an agent that plays with a model behind a server.
 
@@ -60,7 +60,5 @@ def split_argument(argument: str) -> tuple[str, str]:
     found = re.fullmatch(r"(.*)@([A-Za-z][A-Za-z0-9+.-]*://.*)", argument)
     model, url = found.groups() if found else (argument, _DEFAULT_URL)
     if not model.strip():
-        raise ConfigError(
-            "the backend openai needs a model: write openai:MODEL@URL, URL like http://localhost:8000/v1."
-        )
+        raise ConfigError("the agent openai needs a model: write openai:MODEL@URL, URL like http://localhost:8000/v1.")
     return model, url

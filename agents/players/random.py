@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.players import AGENTS, AgentSettings
 from turngym.agents.trajectory import Turn
 from turngym.envs.spaces import Unicode
 from turngym.seeding import stream
@@ -34,7 +34,7 @@ class RandomAgent(Agent):
         return str(legal[generator.integers(len(legal))]) if legal else Unicode(generator).sample()
 
 
-@BACKENDS.register("random")
+@AGENTS.register("random")
 def make(argument: str, settings: AgentSettings) -> RandomAgent:
     """Return a random agent."""
     return RandomAgent(settings.seed)

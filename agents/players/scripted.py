@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.players import AGENTS, AgentSettings
 from turngym.errors import ConfigError
 
 
@@ -26,7 +26,7 @@ class ScriptedAgent(Agent):
         return [Decision(self.actions[min(request.turn, len(self.actions) - 1)]) for request in requests]
 
 
-@BACKENDS.register("scripted")
+@AGENTS.register("scripted")
 def make(argument: str, settings: AgentSettings) -> ScriptedAgent:
     """Return an agent that plays the comma-separated actions."""
     return ScriptedAgent([action for action in argument.split(",") if action])

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from turngym.agents.chat import ACTION, Ask, ChatModel, Note, Reply
 from turngym.agents.core import Agent, Decision, EagerAgent, Request, build_each
-from turngym.agents.prompting.styles import PLAIN, Scene, Story, Style, Told, Try, make_style
+from turngym.agents.prompting.styles import PLAIN, ChatTurn, EpisodeMemory, Scene, Style, Try, make_style
 from turngym.agents.servers.agent import ServerAgent
 from turngym.agents.servers.background import Background
 from turngym.agents.usage import Usage
@@ -26,7 +26,7 @@ class Conductor:
     def __init__(self, style: Style, model: ChatModel) -> None:
         self.style = style
         self.model = model
-        self._stories: dict[int, Story] = {}
+        self._memories: dict[int, EpisodeMemory] = {}
         self._tries: dict[int, tuple[Try, ...]] = {}
 
     def remind(self, episode: int, tries: Sequence[Try]) -> None:
@@ -35,15 +35,15 @@ class Conductor:
 
     def forget(self, episode: int) -> None:
         """Forget an episode."""
-        self._stories.pop(episode, None)
+        self._memories.pop(episode, None)
 
     def turn(self, request: Request) -> Generator[Ask, Reply, Decision]:
         """Play a turn: yield calls, be sent their answers, and return the decision."""
         if request.turn == 0:  # an episode that broke starts again
-            self._stories[request.episode] = Story(tries=self._tries.get(request.episode, ()))
-        story = self._stories.setdefault(request.episode, Story())
+            self._memories[request.episode] = EpisodeMemory(tries=self._tries.get(request.episode, ()))
+        memory = self._memories.setdefault(request.episode, EpisodeMemory())
         scene = Scene(request, self.model)
-        script = self.style.turn(story, scene)
+        script = self.style.turn(memory, scene)
         usage, notes, last = Usage(), [], Reply("", Usage())
         try:
             ask = next(script)
@@ -60,7 +60,7 @@ class Conductor:
         except StopIteration as stop:
             completion = str(stop.value)
         action = self.model.format.action_of(completion)
-        story.turns.append(Told(scene.shown, completion, action))
+        memory.turns.append(ChatTurn(scene.shown, completion, action))
         ids = last.prompt_ids, last.completion_ids, last.logprobs
         return Decision(action, completion, *ids, usage, tuple(notes))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.models.sampling import Sampling
-from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.players import AGENTS, AgentSettings
 from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError, nearest
 from turngym.lazy import require
@@ -49,7 +49,7 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
     )
 
 
-@BACKENDS.register("transformers")
+@AGENTS.register("transformers")
 def make(argument: str, settings: AgentSettings) -> ModelAgent:
     """Return an agent that plays with the model at a path or with a hub name.
 
@@ -63,7 +63,7 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
     from turngym.agents.models.loading import load_model
 
     if not argument:
-        raise ConfigError("the backend transformers needs a model: write transformers:PATH_OR_NAME.")
+        raise ConfigError("the agent transformers needs a model: write transformers:PATH_OR_NAME.")
     for key in settings.server:
         if key not in _LOADING:
             raise ConfigError(f"a model in this process has no setting {key!r}. {nearest(key, _LOADING)}")

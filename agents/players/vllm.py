@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.vllm_config import VllmConfig, require_vllm
-from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.players import AGENTS, AgentSettings
 from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError, nearest
 from turngym.lazy import require
@@ -37,7 +37,7 @@ def vllm_agent(sampler: VllmSampler, vocabulary: Vocabulary, settings: AgentSett
     )
 
 
-@BACKENDS.register("vllm")
+@AGENTS.register("vllm")
 def make(argument: str, settings: AgentSettings) -> ModelAgent:
     """Return an agent that plays with the model in a folder or with a hub name.
 
@@ -51,7 +51,7 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
         ModelError: vLLM cannot be started with this model.
     """
     if not argument:
-        raise ConfigError("the backend vllm needs a model: write vllm:PATH_OR_NAME.")
+        raise ConfigError("the agent vllm needs a model: write vllm:PATH_OR_NAME.")
     known = [field.name for field in dataclasses.fields(VllmConfig)]
     for key in settings.server:
         if key not in known:

@@ -138,7 +138,7 @@ def _show(console: Console, result: Result) -> None:
                 line(f"              expected  [green]{escape(repr(finding.ours))}[/green]")
                 line(f"              got       [red]{escape(repr(finding.theirs))}[/red]")
         line(f"        [bold]why[/bold]   {escape(rule.why)}")
-        line(f"        [bold]mend[/bold]  {escape(rule.mend)}")
+        line(f"        [bold]fix[/bold]   {escape(rule.fix)}")
 
 
 def _verdict(report: Report) -> str:
@@ -150,13 +150,13 @@ def _verdict(report: Report) -> str:
 
 def _show_rules(console: Console, *, is_json: bool) -> int:
     if is_json:
-        fields = ("name", "promise", "why", "mend", "after")
+        fields = ("name", "promise", "why", "fix", "after")
         table = [{field: getattr(rule, field) for field in fields} for rule in RULES.values()]
         print_json({"version": SCHEMA, "rules": table})
         return 0
     for rule in RULES.values():
         console.print(f"[bold]{rule.name}[/bold]  {escape(rule.promise)}", soft_wrap=True)
-        console.print(f"    why   {escape(rule.why)}\n    mend  {escape(rule.mend)}", style="dim", soft_wrap=True)
+        console.print(f"    why   {escape(rule.why)}\n    fix   {escape(rule.fix)}", style="dim", soft_wrap=True)
     return 0
 
 

@@ -28,7 +28,7 @@ Kind = Literal[
     "environments",
     "games",
     "algorithms",
-    "backends",
+    "agents",
     "styles",
     "verifiers",
     "suites",
@@ -85,11 +85,11 @@ def algorithms() -> list[Row]:
     return _registered(ALGORITHMS)
 
 
-def backends() -> list[Row]:
+def agents() -> list[Row]:
     """Return what can follow ``--agent``."""
-    from turngym.agents.players import BACKENDS
+    from turngym.agents.players import AGENTS
 
-    return _registered(BACKENDS)
+    return _registered(AGENTS)
 
 
 def styles() -> list[Row]:
@@ -169,7 +169,7 @@ KINDS: dict[str, Callable[[], list[Row]]] = {
     "environments": environments,
     "games": games,
     "algorithms": algorithms,
-    "backends": backends,
+    "agents": agents,
     "styles": styles,
     "verifiers": verifiers,
     "suites": suites,
@@ -182,7 +182,7 @@ KINDS: dict[str, Callable[[], list[Row]]] = {
 
 def main(argv: Sequence[str]) -> int:
     """Print the tables."""
-    arguments = parse(Arguments, argv, "list")
+    arguments = parse(Arguments, ["agents" if word == "backends" else word for word in argv], "list")
     wanted = KINDS if arguments.kind == "all" else {arguments.kind: KINDS[arguments.kind]}
     found = {kind: rows() for kind, rows in wanted.items()}
     if arguments.json:

@@ -11,7 +11,7 @@ from typing import Any
 
 from turngym.agents.core import Agent
 from turngym.agents.players.styled import StyledAgent, learns_between_tries
-from turngym.agents.prompting.styles import Told, Try
+from turngym.agents.prompting.styles import ChatTurn, Try
 from turngym.benchmarks.evaluation.folder import Key
 from turngym.errors import ConfigError
 
@@ -22,7 +22,7 @@ def try_of(transcript: Mapping[str, Any]) -> Try:
     """Return a transcript in the form in which the next try sees it."""
     turns = transcript["turns"]
     return Try(
-        tuple(Told(str(turn["observation"]), turn["completion"], turn["action"]) for turn in turns),
+        tuple(ChatTurn(str(turn["observation"]), turn["completion"], turn["action"]) for turn in turns),
         str(transcript["final_observation"]),
         transcript["success"] == 1,
         tuple((note["purpose"], note["text"]) for turn in turns for note in turn.get("notes", ())),

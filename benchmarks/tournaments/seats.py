@@ -11,7 +11,7 @@ from typing import Any
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.episodes.seat_player import SeatPlayer
 from turngym.agents.episodes.turn_writer import TurnWriter
-from turngym.agents.players import BACKENDS, AgentSettings, make_agent
+from turngym.agents.players import AGENTS, AgentSettings, make_agent
 from turngym.agents.players.styled import learns_between_tries
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.benchmarks.tournaments.pairings import Match
@@ -80,7 +80,7 @@ def is_agent(description: str, game: Game) -> bool:
             f"the agent 'expert' asks an environment for its solver; the players of {game.name} are: "
             f"{', '.join([*game.players, 'random', 'first_legal'])}."
         )
-    if not is_own(description, BACKENDS):
+    if not is_own(description, AGENTS):
         return True
     place, name = split_place(description)
     found = getattr(load_place(place, description), name, None)
@@ -150,7 +150,7 @@ class LiveGame:
 
     @property
     def trajectories(self) -> list[Trajectory]:
-        """What agents did, one for each seat that one has; players of our own leave none."""
+        """What agents did, one for each seat that one has; built-in players leave none."""
         return [writer.trajectory for writer in self._writers.values()]
 
     def _note(self, seat: int, problem: Exception) -> None:

@@ -27,7 +27,7 @@ _COLOUR = re.compile(r"\x1b\[\d*m")
     "plays",
     "An episode can be played from its reset to its end.",
     why="Nothing else can be judged, and every rollout would end in a fault.",
-    mend="Read the error and the line; begin() returns an observation, apply_action() an Outcome for every text.",
+    fix="Read the error and the line; begin() returns an observation, apply_action() an Outcome for every text.",
 )
 def plays(case: Case) -> Iterator[Finding]:
     """Nothing raises during an episode."""
@@ -41,7 +41,7 @@ def plays(case: Case) -> Iterator[Finding]:
     "instructions-given",
     "instructions tells the rules and the form of an answer.",
     why="It is the system prompt: without it a language model cannot know what to answer, and plays at random.",
-    mend="Set the class attribute `instructions`, or self.instructions in __init__ where it depends on the options.",
+    fix="Set the class attribute `instructions`, or self.instructions in __init__ where it depends on the options.",
 )
 def instructions_given(case: Case) -> Iterator[Finding]:
     """There is text."""
@@ -54,7 +54,7 @@ def instructions_given(case: Case) -> Iterator[Finding]:
     "no-step-without-episode",
     "step() before the first reset() and after the end of the episode raises EpisodeOver.",
     why="A rollout that steps on after the end counts rewards that do not exist, and nobody notices.",
-    mend="Do not override step(): TextEnv refuses such a call.",
+    fix="Do not override step(): TextEnv refuses such a call.",
 )
 def no_step_without_episode(case: Case) -> Iterator[Finding]:
     """``step`` without an episode raises."""
@@ -82,7 +82,7 @@ def _raises_over(env: Env) -> bool:
     "close-twice",
     "close() may be called before a reset, after one, and again.",
     why="Vectors, context managers and test fixtures all close; the second of them must not fail.",
-    mend="In close(), let go of what is held and set it to None, so that the next call finds nothing to do.",
+    fix="In close(), let go of what is held and set it to None, so that the next call finds nothing to do.",
 )
 def close_twice(case: Case) -> Iterator[Finding]:
     """Closing is harmless."""
@@ -102,7 +102,7 @@ def close_twice(case: Case) -> Iterator[Finding]:
     "any-text-answered",
     "No action text raises, however odd.",
     why="A language model writes anything at all; one exception in a rollout of thousands costs that rollout.",
-    mend="Match the action with a regular expression or look it up in a dict, and answer everything else with an "
+    fix="Match the action with a regular expression or look it up in a dict, and answer everything else with an "
     "Outcome whose action_is_valid is False. Mind lone surrogates, NUL, other scripts' digits, and megabytes.",
 )
 def any_text_answered(case: Case) -> Iterator[Finding]:
@@ -124,7 +124,7 @@ def any_text_answered(case: Case) -> Iterator[Finding]:
     "renders",
     "Every render mode in metadata works: ansi gives text, rgb_array a picture uint8 [height, width, 3].",
     why="`turngym play`, recorders and reports show what render() returns.",
-    mend="Name only what works in metadata['render_modes']; override render_text(), and derive from PictureEnv for "
+    fix="Name only what works in metadata['render_modes']; override render_text(), and derive from PictureEnv for "
     "pictures.",
 )
 def renders(case: Case) -> Iterator[Finding]:
@@ -178,7 +178,7 @@ class _Known(gymnasium.Wrapper[Any, Any, Any, Any]):
     "gymnasium-accepts",
     "Gymnasium's own checker has nothing to say.",
     why="Everything that is built on Gymnasium, vectors and wrappers included, expects what it checks.",
-    mend="Read its message; most often the spaces or the signatures of reset and step differ from Gymnasium's.",
+    fix="Read its message; most often the spaces or the signatures of reset and step differ from Gymnasium's.",
     after=(
         *REUSABLE,
         "observation-in-space",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from turngym.envs.checks.case import Case, replay
-from turngym.envs.checks.elsewhere import PLAIN, SHIFTED, Seen, Setting, elsewhere
+from turngym.envs.checks.elsewhere import PLAIN, SHIFTED, ProcessResult, Setting, elsewhere
 from turngym.envs.checks.rule import Finding, Skipped, difference
 
 
@@ -79,11 +79,11 @@ def _diagnosed_there(case: Case) -> Diagnosis:
     return Diagnosis("no-clock" if _seen(shifted) != _seen(unshifted) else "same-in-other-process", found)
 
 
-def _seen(seen: Seen) -> Any:
+def _seen(seen: ProcessResult) -> Any:
     return seen.episodes, seen.error
 
 
-def _differs(case: Case, seen: Seen) -> Finding | None:
+def _differs(case: Case, seen: ProcessResult) -> Finding | None:
     if seen.error:
         return Finding(f"in another process, playing raised {seen.error}", case.first.seed)
     for episode, theirs in zip(case.recorded, seen.episodes, strict=True):

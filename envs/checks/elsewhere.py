@@ -40,7 +40,7 @@ class Setting:
 
 
 @dataclass(slots=True)
-class Seen:
+class ProcessResult:
     """What another process saw.
 
     Args:
@@ -115,7 +115,7 @@ class Elsewhere:
             "snapshots": [(branch.snapshot, branch.actions) for branch in self.branches],
         }
         self._running: dict[Setting, _Running] = {}
-        self._seen: dict[Setting, Seen] = {}
+        self._seen: dict[Setting, ProcessResult] = {}
 
     def start(self, setting: Setting) -> None:
         """Start a process without waiting for it."""
@@ -139,7 +139,7 @@ class Elsewhere:
             )
         self._running[setting] = _Running(process, folder)
 
-    def run(self, setting: Setting, *, anew: bool = False) -> Seen:
+    def run(self, setting: Setting, *, anew: bool = False) -> ProcessResult:
         """Return what a process with that setting saw.
 
         Args:
@@ -162,18 +162,20 @@ class Elsewhere:
             running.folder.cleanup()
 
 
-def _collect(running: _Running) -> Seen:
+def _collect(running: _Running) -> ProcessResult:
     """Wait for a process and read what it saw."""
     own = Path(running.folder.name)
     try:
         running.process.wait(_TIMEOUT_SECONDS)
         result = own / "result.json"
         if result.exists():
-            return Seen(**json.loads(result.read_text(encoding="ascii")))
+            return ProcessResult(**json.loads(result.read_text(encoding="ascii")))
         said = (own / "said").read_text(encoding="utf8", errors="replace").strip().splitlines()
-        return Seen(f"the process ended with status {running.process.returncode}: {' '.join(said[-1:])}", "making")
+        return ProcessResult(
+            f"the process ended with status {running.process.returncode}: {' '.join(said[-1:])}", "making"
+        )
     except subprocess.TimeoutExpired:
-        return Seen(f"the process was not done after {_TIMEOUT_SECONDS:g} s", "playing")
+        return ProcessResult(f"the process was not done after {_TIMEOUT_SECONDS:g} s", "playing")
     finally:
         running.process.kill()
         running.process.wait()

@@ -120,7 +120,7 @@ _AFTER = (*REUSABLE, "info-complete", "snapshot-json", "snapshot-generator", "sn
     "hidden-in-observation",
     "No observation and no picture tells what the agent has not found out.",
     why=_HIDDEN_WHY,
-    mend="Build texts and pictures from what has been revealed. Every hidden fact that fits all that was seen must "
+    fix="Build texts and pictures from what has been revealed. Every hidden fact that fits all that was seen must "
     "give the same text; where a fact is told on purpose, add it to anchor() and keep it in resample_hidden.",
     after=_AFTER,
 )
@@ -160,7 +160,7 @@ def _hidden_in(key: str, case: Case) -> Iterator[Finding]:
     "The anchor holds nothing that the agent cannot know.",
     why="Turns are grouped by it: with a hidden fact inside, turns that look alike to the agent fall into different "
     "groups, and step advantages leak the secret.",
-    mend="Write into anchor() only what the observations so far have told.",
+    fix="Write into anchor() only what the observations so far have told.",
     after=_AFTER,
 )
 def hidden_in_anchor(case: Case) -> Iterator[Finding]:
@@ -172,7 +172,7 @@ def hidden_in_anchor(case: Case) -> Iterator[Finding]:
     "hidden-in-legal-actions",
     "The list of legal actions is made from what the agent knows.",
     why="A list that leaves out what would fail tells where the treasure is, to every agent that sees or samples it.",
-    mend="List an action as long as the agent cannot know better; let the rules answer it when it is tried.",
+    fix="List an action as long as the agent cannot know better; let the rules answer it when it is tried.",
     after=_AFTER,
 )
 def hidden_in_legal_actions(case: Case) -> Iterator[Finding]:
@@ -184,7 +184,7 @@ def hidden_in_legal_actions(case: Case) -> Iterator[Finding]:
     "hidden-in-progress",
     "progress is computed from what the agent knows.",
     why="A progress reward that knows the answer is a compass: the policy learns to follow it, and fails without it.",
-    mend="Measure what has been found out or done, such as the share of candidates that are ruled out.",
+    fix="Measure what has been found out or done, such as the share of candidates that are ruled out.",
     after=_AFTER,
 )
 def hidden_in_progress(case: Case) -> Iterator[Finding]:
@@ -196,7 +196,7 @@ def hidden_in_progress(case: Case) -> Iterator[Finding]:
     "anchor-timeless",
     "The anchor holds no turn counter.",
     why="With a counter inside, no two turns of a group ever share an anchor, and step groups are of one member each.",
-    mend="Leave self.turn and all numbers that move once a turn out of anchor(); two ways to one place are one place.",
+    fix="Leave self.turn and all numbers that move once a turn out of anchor(); two ways to one place are one place.",
     after=_AFTER,
 )
 def anchor_timeless(case: Case) -> Iterator[Finding]:

@@ -87,14 +87,14 @@ def _left(case: Case, kind: str) -> Iterator[Finding]:
         yield Finding(f"{_ROUNDS} copies that were closed left {len(names)} {kind} behind: {shown}", case.first.seed)
 
 
-_MEND = "Let go of it in close(), and open it in __init__ or once in begin(), not at every reset."
+_FIX = "Let go of it in close(), and open it in __init__ or once in begin(), not at every reset."
 
 
 @rule(
     "no-leaked-processes",
     "A closed copy leaves no process behind.",
     why="A long run makes thousands of copies; each process that stays eats memory until the machine gives up.",
-    mend=_MEND + " End a process with terminate(), wait() for it, and kill() it if it does not end.",
+    fix=_FIX + " End a process with terminate(), wait() for it, and kill() it if it does not end.",
 )
 def no_leaked_processes(case: Case) -> Iterator[Finding]:
     """Processes are ended."""
@@ -107,7 +107,7 @@ def no_leaked_processes(case: Case) -> Iterator[Finding]:
     "no-leaked-threads",
     "A closed copy leaves no thread behind.",
     why="Threads that stay hold memory, and a program with one that never ends never ends either.",
-    mend=_MEND + " Tell the thread to end, and join() it.",
+    fix=_FIX + " Tell the thread to end, and join() it.",
 )
 def no_leaked_threads(case: Case) -> Iterator[Finding]:
     """Threads are joined."""
@@ -118,7 +118,7 @@ def no_leaked_threads(case: Case) -> Iterator[Finding]:
     "no-leaked-files",
     "A closed copy leaves no file, pipe or socket open.",
     why="A process may hold some thousand open files; then every open() fails, in the middle of the night.",
-    mend=_MEND + " Use `with open(...)` where you can.",
+    fix=_FIX + " Use `with open(...)` where you can.",
 )
 def no_leaked_files(case: Case) -> Iterator[Finding]:
     """Files are closed."""
@@ -131,7 +131,7 @@ def no_leaked_files(case: Case) -> Iterator[Finding]:
     "no-temporary-files",
     "A closed copy leaves no temporary file behind.",
     why="Runs of days fill the disk, and then everything on the machine stops.",
-    mend="Use tempfile.TemporaryDirectory and its cleanup() in close().",
+    fix="Use tempfile.TemporaryDirectory and its cleanup() in close().",
     after=("same-in-other-process",),
 )
 def no_temporary_files(case: Case) -> Iterator[Finding]:

@@ -69,7 +69,7 @@ def _global_states() -> dict[str, str]:
     "No random number comes from a generator that is shared: random, np.random, one of a module or a class.",
     why="Whatever else draws from it in the process then changes the episode: equal seeds give unequal tasks, group "
     "members differ, and no result can be repeated.",
-    mend="Draw from self.np_random, which reset(seed=...) seeds: self.np_random.integers(6), not random.randrange(6).",
+    fix="Draw from self.np_random, which reset(seed=...) seeds: self.np_random.integers(6), not random.randrange(6).",
 )
 def no_global_random(case: Case) -> Iterator[Finding]:
     """Shared generators stay where they are."""
@@ -100,7 +100,7 @@ def _where(case: Case, cause: str) -> Iterator[Finding]:
     "no-clock",
     "The time of day, the date and how long a step takes change nothing.",
     why="The same seed shows another episode tomorrow, on a slower machine, or in the next member of a group.",
-    mend="Leave time and datetime out of rules and texts; where a story needs a date, draw it from self.np_random.",
+    fix="Leave time and datetime out of rules and texts; where a story needs a date, draw it from self.np_random.",
     after=("expert-pure", "no-global-random"),
 )
 def no_clock(case: Case) -> Iterator[Finding]:
@@ -112,7 +112,7 @@ def no_clock(case: Case) -> Iterator[Finding]:
     "copies-isolated",
     "Copies share no state: what one does changes nothing for another.",
     why="A vector plays many copies in one process; if they share a list, every slot disturbs the others.",
-    mend="Set attributes in __init__ or begin(), not in the class body: a list there belongs to all copies.",
+    fix="Set attributes in __init__ or begin(), not in the class body: a list there belongs to all copies.",
     after=("expert-pure", "no-global-random", "no-clock"),
 )
 def copies_isolated(case: Case) -> Iterator[Finding]:
@@ -145,7 +145,7 @@ def copies_isolated(case: Case) -> Iterator[Finding]:
     "seed-repeats",
     "Two copies that are reset with one seed show the same episode for the same actions.",
     why="Group advantages compare episodes of one task; if the seed does not fix the task, they compare noise.",
-    mend="Take every random number from self.np_random, in an order that depends on nothing else. Look for "
+    fix="Take every random number from self.np_random, in an order that depends on nothing else. Look for "
     "default_rng() without a seed, os.urandom, uuid, secrets, id() and object addresses in texts.",
     after=("expert-pure", "no-global-random", "no-clock", "copies-isolated"),
 )
@@ -160,7 +160,7 @@ def seed_repeats(case: Case) -> Iterator[Finding]:
     "The order of a set, or anything else that depends on the hash of a text, changes nothing.",
     why="Each Python process orders sets of texts differently: workers and reruns then show other episodes, while "
     "every test in one process passes.",
-    mend="Sort before you list, draw from or print a set: sorted(words); and never use hash() of a text.",
+    fix="Sort before you list, draw from or print a set: sorted(words); and never use hash() of a text.",
     after=REPEATABLE,
 )
 def no_hash_order(case: Case) -> Iterator[Finding]:
@@ -172,7 +172,7 @@ def no_hash_order(case: Case) -> Iterator[Finding]:
     "same-in-other-process",
     "Another process shows the same episodes.",
     why="Vectors with processes, evaluation on another machine and a resumed run all play in fresh processes.",
-    mend="Keep process ids, addresses, the current folder and what was played before out of rules and texts; the "
+    fix="Keep process ids, addresses, the current folder and what was played before out of rules and texts; the "
     "environment and what it is made from must be importable, or pickled by value.",
     after=REPEATABLE,
 )
@@ -185,7 +185,7 @@ def same_in_other_process(case: Case) -> Iterator[Finding]:
     "no-environment-variables",
     "Environment variables change nothing in an episode.",
     why="Two machines with the same code, options and seed then play different games, and no file says so.",
-    mend="Make it an option of the constructor, so that it is part of settings, snapshots and transcripts.",
+    fix="Make it an option of the constructor, so that it is part of settings, snapshots and transcripts.",
     after=(*REPEATABLE, "no-hash-order", "same-in-other-process"),
 )
 def no_environment_variables(case: Case) -> Iterator[Finding]:
@@ -211,7 +211,7 @@ def no_environment_variables(case: Case) -> Iterator[Finding]:
     "seed-varies",
     "Other seeds lead to other tasks, and so does a reset without a seed.",
     why="Training on a thousand seeds that are one task measures nothing but memory.",
-    mend="Draw the task from self.np_random in begin(); a game of one single task declares finite_instances = 1.",
+    fix="Draw the task from self.np_random in begin(); a game of one single task declares finite_instances = 1.",
     after=REPEATABLE,
 )
 def seed_varies(case: Case) -> Iterator[Finding]:
@@ -238,7 +238,7 @@ def _instance(env: Env, seed: int | None) -> str:
     "seed-binds",
     "reset(seed=...) decides the task, whatever was played before.",
     why="A group is one task played many times by reusing copies: if only the first seed counts, members differ.",
-    mend="Do not override reset(), and do not keep a generator of your own: self.np_random is seeded by every "
+    fix="Do not override reset(), and do not keep a generator of your own: self.np_random is seeded by every "
     "reset(seed=...).",
     after=REPEATABLE,
 )
@@ -257,7 +257,7 @@ def seed_binds(case: Case) -> Iterator[Finding]:
     "reset-forgets",
     "After reset() nothing is left of earlier episodes.",
     why="Text of the last task in the prompt of the next one is a leak between tasks that inflates results.",
-    mend="Set every attribute of the episode anew in begin(), lists, caches and counters included.",
+    fix="Set every attribute of the episode anew in begin(), lists, caches and counters included.",
     after=(*REPEATABLE, "seed-binds"),
 )
 def reset_forgets(case: Case) -> Iterator[Finding]:

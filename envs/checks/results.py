@@ -30,7 +30,7 @@ def _is_over(turn: Turn) -> bool:
     "info-complete",
     "Every info has every key of the table, each of its own type.",
     why="Vectors stack info into columns and trainers read it without asking; a key that comes and goes stops a run.",
-    mend="Leave info to TextEnv and override anchor(), legal_actions(), progress() and score(); turngym.types.Info "
+    fix="Leave info to TextEnv and override anchor(), legal_actions(), progress() and score(); turngym.types.Info "
     "documents the table. Convert numbers of NumPy with int() and float().",
 )
 def info_complete(case: Case) -> Iterator[Finding]:
@@ -66,7 +66,7 @@ def info_complete(case: Case) -> Iterator[Finding]:
     "info-values",
     "success, progress, score, action_is_valid and fault say what the table documents.",
     why="success is what evaluation counts and progress what a progress reward pays: a wrong value is a wrong result.",
-    mend="success is -1 while the episode runs and 0 or 1 after it; progress lies in [0, 1] or is nan; score is a "
+    fix="success is -1 while the episode runs and 0 or 1 after it; progress lies in [0, 1] or is nan; score is a "
     "finite number; action_is_valid is True after a reset; fault stays empty.",
     after=("info-complete",),
 )
@@ -96,7 +96,7 @@ def info_values(case: Case) -> Iterator[Finding]:
     "observation-in-space",
     "Every observation lies in the observation space.",
     why="Vectors, wrappers and prompts are built from the space; what lies outside of it breaks them later, elsewhere.",
-    mend="Return a str from begin() and in every Outcome, or declare the space that you really return.",
+    fix="Return a str from begin() and in every Outcome, or declare the space that you really return.",
 )
 def observation_in_space(case: Case) -> Iterator[Finding]:
     """Observations belong to the space."""
@@ -113,7 +113,7 @@ def observation_in_space(case: Case) -> Iterator[Finding]:
     "reward-finite",
     "Every reward is a finite float.",
     why="One nan or infinity among the rewards makes every weight of the policy nan in one update.",
-    mend="Compute the reward of an Outcome from finite numbers; TextEnv turns it into a float.",
+    fix="Compute the reward of an Outcome from finite numbers; TextEnv turns it into a float.",
 )
 def reward_finite(case: Case) -> Iterator[Finding]:
     """Rewards are finite numbers."""
@@ -129,7 +129,7 @@ def reward_finite(case: Case) -> Iterator[Finding]:
     "flags-exclusive",
     "terminated and truncated are bool and never both true.",
     why="After terminated the value is zero, after truncated it is bootstrapped: both at once means a wrong target.",
-    mend="Say terminated=True in an Outcome where the rules end the episode, and leave the turn limit to TextEnv.",
+    fix="Say terminated=True in an Outcome where the rules end the episode, and leave the turn limit to TextEnv.",
 )
 def flags_exclusive(case: Case) -> Iterator[Finding]:
     """An episode is not both terminated and truncated."""
@@ -147,7 +147,7 @@ def flags_exclusive(case: Case) -> Iterator[Finding]:
     "turn-limit",
     "An episode ends after at most max_turns turns.",
     why="A rollout of an endless episode never comes back, and its prompt outgrows the context.",
-    mend="Do not set self.turn yourself and do not override step(): TextEnv counts the turns and truncates.",
+    fix="Do not set self.turn yourself and do not override step(): TextEnv counts the turns and truncates.",
 )
 def turn_limit_holds(case: Case) -> Iterator[Finding]:
     """Every episode ends within its turn limit."""
@@ -164,7 +164,7 @@ def turn_limit_holds(case: Case) -> Iterator[Finding]:
     "legal-actions-valid",
     "Every action that is listed as legal is accepted, and nothing is legal after the end.",
     why="Random baselines, guided decoding and action masks choose from the list: a wrong entry makes them wrong.",
-    mend="Build legal_actions() from the same rules as apply_action(), and return texts that it understands.",
+    fix="Build legal_actions() from the same rules as apply_action(), and return texts that it understands.",
     after=("info-complete",),
 )
 def legal_actions_valid(case: Case) -> Iterator[Finding]:
@@ -184,7 +184,7 @@ def legal_actions_valid(case: Case) -> Iterator[Finding]:
     "What reset and step returned never changes afterwards, and changing it changes nothing.",
     why="Rollouts keep observations and infos for the loss; if a later turn writes into them, the batch holds the last "
     "turn many times over.",
-    mend="Make a new dict, list and array for every turn, and return no part of the state itself.",
+    fix="Make a new dict, list and array for every turn, and return no part of the state itself.",
     after=REUSABLE,
 )
 def results_not_shared(case: Case) -> Iterator[Finding]:

@@ -61,7 +61,7 @@ class Rule:
         name: Short, stable name, such as ``"no-clock"``.
         promise: What is promised.
         why: What goes wrong in training or evaluation if it is broken.
-        mend: How to fix a violation.
+        fix: How to fix a violation.
         test: Yields what is wrong with a case; raises :class:`Skipped` where the promise does not apply.
         after: Rules that must hold before this one can be judged.
     """
@@ -69,14 +69,14 @@ class Rule:
     name: str
     promise: str
     why: str
-    mend: str
+    fix: str
     test: Test
     after: tuple[str, ...] = ()
 
 
-def rule(name: str, promise: str, *, why: str, mend: str, after: tuple[str, ...] = ()) -> Callable[[Test], Rule]:
+def rule(name: str, promise: str, *, why: str, fix: str, after: tuple[str, ...] = ()) -> Callable[[Test], Rule]:
     """Return a decorator that makes a rule of a test."""
-    return lambda test: Rule(name, promise, why, mend, test, after)
+    return lambda test: Rule(name, promise, why, fix, test, after)
 
 
 def excerpts(ours: str, theirs: str) -> tuple[str, str]:

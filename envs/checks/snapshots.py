@@ -55,7 +55,7 @@ def _own_generators(env: Env) -> dict[str, str]:
     "snapshot-json",
     "snapshot() gives JSON as bytes, at every turn, and twice the same.",
     why="A snapshot travels between processes and machines and is kept in files; JSON is read there, never unpickled.",
-    mend="Return lists, dicts, texts and numbers from save_state(): sorted(...) for sets, int(...) for numbers of "
+    fix="Return lists, dicts, texts and numbers from save_state(): sorted(...) for sets, int(...) for numbers of "
     "NumPy, no objects.",
 )
 def snapshot_json(case: Case) -> Iterator[Finding]:
@@ -83,7 +83,7 @@ def snapshot_json(case: Case) -> Iterator[Finding]:
     "restore() brings back every random generator as it was.",
     why="A branch whose dice fall otherwise is another episode: tree search and branched rollouts compare apples and "
     "pears.",
-    mend="TextEnv saves self.np_random: draw from nothing else. Where you keep a generator of your own, save its "
+    fix="TextEnv saves self.np_random: draw from nothing else. Where you keep a generator of your own, save its "
     "bit_generator.state in save_state() and set it in load_state().",
     after=(*REUSABLE, "snapshot-json", "info-complete", "observation-in-space"),
 )
@@ -104,7 +104,7 @@ def snapshot_generator(case: Case) -> Iterator[Finding]:
     "snapshot-exact",
     "A branch from a snapshot equals the original to its end and into the next episode, here and in a fresh copy.",
     why="Branching, resuming after a kill, undo and the replacement of a dead worker all rest on it.",
-    mend="Put every attribute that apply_action(), anchor(), legal_actions(), progress() or score() reads into "
+    fix="Put every attribute that apply_action(), anchor(), legal_actions(), progress() or score() reads into "
     "save_state(), and set it in load_state(); restore() must also work on a copy that was never reset.",
     after=(*REUSABLE, "snapshot-json", "snapshot-generator"),
 )
@@ -158,7 +158,7 @@ def _next_episode(env: Env, episode: Episode, rest: list[str]) -> list[str]:
     "snapshot-elsewhere",
     "A snapshot restores to the same in another process.",
     why="Workers that died are rebuilt elsewhere, and snapshots in files outlive their process.",
-    mend="Save the facts themselves in save_state(), no place in a table, id() or name that only this process knows.",
+    fix="Save the facts themselves in save_state(), no place in a table, id() or name that only this process knows.",
     after=(
         *REUSABLE,
         "snapshot-json",

@@ -78,7 +78,7 @@ def _visible_state(env: Env) -> str:
     "expert-pure",
     "Asking for the expert's action changes nothing, and asking twice gives the same.",
     why="Demonstrations, hints and baselines ask in the middle of episodes that must go on as if nobody had asked.",
-    mend="Compute expert_action from the state without changing it, and break ties by order, not by self.np_random.",
+    fix="Compute expert_action from the state without changing it, and break ties by order, not by self.np_random.",
 )
 def expert_pure(case: Case) -> Iterator[Finding]:
     """Calling the expert changes nothing."""
@@ -89,7 +89,7 @@ def expert_pure(case: Case) -> Iterator[Finding]:
     "expert-valid",
     "Every expert action is valid.",
     why="Demonstrations with invalid actions teach a policy to write them.",
-    mend="Return the text of an action that apply_action() understands in this state; raise nothing.",
+    fix="Return the text of an action that apply_action() understands in this state; raise nothing.",
     after=("expert-pure",),
 )
 def expert_valid(case: Case) -> Iterator[Finding]:
@@ -101,7 +101,7 @@ def expert_valid(case: Case) -> Iterator[Finding]:
     "expert-solves",
     f"The expert solves at least one of {_EXPERT_EPISODES} tasks.",
     why="The expert is the upper end of every normalised result, and the proof that the tasks can be solved.",
-    mend="Compare the expert's moves with the rules on one seed by hand (`turngym play ID --agent expert --seed 0`); "
+    fix="Compare the expert's moves with the rules on one seed by hand (`turngym play ID --agent expert --seed 0`); "
     "see that max_turns suffices and that Outcome says success=True.",
     after=("info-complete", "info-values", "expert-pure", "expert-valid"),
 )
@@ -115,7 +115,7 @@ def expert_solves(case: Case) -> Iterator[Finding]:
     "instance-named",
     "self.instance is the canonical text of the task: never empty, and equal only where the task is equal.",
     why="Splits, evaluation without repetition and task statistics all go by the hash of this text.",
-    mend="Store the text in begin(), or draw with self.draw(), which stores it and keeps to the split.",
+    fix="Store the text in begin(), or draw with self.draw(), which stores it and keeps to the split.",
     after=REUSABLE,
 )
 def instance_named(case: Case) -> Iterator[Finding]:
@@ -137,7 +137,7 @@ def instance_named(case: Case) -> Iterator[Finding]:
     "tasks-bind",
     'reset(options={"task": name}) picks the same instance whatever the seed.',
     why="Evaluation on a data set names its tasks; two runs must mean the same by one name.",
-    mend="Let everything that makes up the instance depend on the task that begin() is given.",
+    fix="Let everything that makes up the instance depend on the task that begin() is given.",
     after=REUSABLE,
 )
 def tasks_bind(case: Case) -> Iterator[Finding]:
@@ -158,7 +158,7 @@ def tasks_bind(case: Case) -> Iterator[Finding]:
     "splits-disjoint",
     "No instance belongs to two splits.",
     why="A test task that was trained on makes the result look better than it is.",
-    mend="Draw instances with self.draw(), or give each split tasks of its own; a game with too few instances for "
+    fix="Draw instances with self.draw(), or give each split tasks of its own; a game with too few instances for "
     "splits declares finite_instances.",
     after=(*REUSABLE, "instance-named"),
 )

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import gymnasium
 
-from turngym.agents.players import BACKENDS
+from turngym.agents.players import AGENTS
 from turngym.agents.core import Agent, Decision
 from turngym.agents.verifiers import VERIFIERS
 from turngym.envs.multiagent.players import FirstLegalPlayer
@@ -61,8 +61,9 @@ def make_own_agent(settings):
     return OwnAgent()
 
 
-@BACKENDS.register("own-backend-{0}")
-def backend(argument, settings):
+@AGENTS.register("own-agent-{0}")
+def registered_agent(argument, settings):
+    """An agent that its module registers."""
     return OwnAgent()
 
 
@@ -163,7 +164,7 @@ def test_an_id_that_a_file_or_module_registers_is_found_with_it(spellings: tuple
     for place, word in zip(spellings, ("file", "module"), strict=True):
         spec = find_spec(f"{place}:own{word}{number}/Hanoi-v0")
         assert spec.id == find_spec(f"{place}:OwnEnv").id == f"own{word}{number}/Hanoi-v0"
-        assert type(make_agent(f"{place}:own-backend-{word}{number}")).__name__ == "OwnAgent"
+        assert type(make_agent(f"{place}:own-agent-{word}{number}")).__name__ == "OwnAgent"
         assert type(_verifier(f"{place}:own-verifier-{word}{number}")).__name__ == "OwnVerifier"
 
 

@@ -32,6 +32,9 @@ RENAMED = [
     ("turngym.envs.tools.sandbox", "Session", "SandboxSession"),
     ("turngym.envs.desktop.session", "Session", "DesktopSession"),
     ("turngym.envs.website.session", "Session", "WebSiteSession"),
+    ("turngym.agents.players", "BACKENDS", "AGENTS"),
+    ("turngym.agents.prompting.styles", "Told", "ChatTurn"),
+    ("turngym.trainers.loop.task", "Task", "TaskSource"),
 ]
 
 SCRIPT = """

@@ -44,7 +44,7 @@ def listed(folder: Path) -> tuple[dict[str, str], set[str], str]:
         (RUDE, "Rude: (its message cannot be read)"),
         ("raise RuntimeError('\\x1b]0;title\\x07\\x1b[2J')", r"RuntimeError: \x1b]0;title\x07\x1b[2J"),
         ("raise RuntimeError('x' * 20_000_000)", "RuntimeError: xxx"),
-        (SUITE.format(name="'\\x1b[31mred'"), "the name of a suite is printable text"),
+        (SUITE.format(name="'\\x1b[31mred'"), "suite names are printable text"),
         (SUITE.format(name="7"), "got a int"),
         (SUITE.format(name="'a' * 1_000_000"), "of 1 to 200 letters"),
         (SUMMARY.format(text="None"), "the summary of 'bad/Game-v0' is a sentence"),

@@ -42,10 +42,10 @@ def test_everything_is_listed_with_its_origin(site: Path) -> None:
     assert foreign["games"] == {"sample/Misere-v0": "Three in a row lose."}
     assert foreign["algorithms"] == {"sample_plain": "Discounted returns without a baseline."}
     assert foreign["suites"] == {"sample-suite": "Doors, and a game of turngym."}
-    assert foreign["backends"] == {"sample_last": "An agent that takes the last legal action."}
+    assert foreign["agents"] == {"sample_last": "An agent that takes the last legal action."}
     assert set(foreign["wrappers"]) == {"sample_loud"} and set(foreign["players"]) == {"sample_last"}
     assert foreign["plugins"]["games"] == "Registers 1 environment, 1 game."
-    assert foreign["plugins"]["more"] == "Registers 1 backend, 1 player, 1 wrapper."
+    assert foreign["plugins"]["more"] == "Registers 1 agent, 1 player, 1 wrapper."
     origins = {row["origin"] for kind, rows in told.items() if kind != "plugins" for row in rows}
     assert origins == {ORIGIN, "turngym"}
 

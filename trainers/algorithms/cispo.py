@@ -23,6 +23,8 @@ from turngym.trainers.core.turn_table import TurnTable
 class CISPOConfig(GroupConfig):
     """Settings of CISPO."""
 
+    keeps: ClassVar[frozenset[str]] = frozenset({"dual_clip"})
+
     clip_low: float = 1.0
     """Width of the range of weights below 1; 1 means no lower end."""
     clip_high: float = 4.0

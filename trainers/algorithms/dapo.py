@@ -26,6 +26,8 @@ from turngym.trainers.core.turn_table import TurnTable, usable
 class DAPOConfig(GroupConfig):
     """Settings of DAPO."""
 
+    keeps: ClassVar[frozenset[str]] = frozenset({"dual_clip"})
+
     clip_high: float = 0.28
     """Width of the clip range above a ratio of 1; wider than below, so that unlikely tokens can become likely."""
     dual_clip: float = 10.0

@@ -24,6 +24,8 @@ from turngym.trainers.core.turn_table import TurnTable
 class GMPOConfig(GroupConfig):
     """Settings of GMPO."""
 
+    keeps: ClassVar[frozenset[str]] = frozenset({"dual_clip"})
+
     clip_low: float = 0.4
     """Width of the clip range of log-ratios below 0."""
     clip_high: float = 0.4

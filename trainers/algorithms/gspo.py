@@ -21,6 +21,8 @@ from turngym.trainers.core.turn_table import TurnTable
 class GSPOConfig(GroupConfig):
     """Settings of GSPO."""
 
+    keeps: ClassVar[frozenset[str]] = frozenset({"dual_clip"})
+
     clip_low: float = 3e-4
     """Width of the clip range below a ratio of 1; narrow, for a mean over tokens moves little."""
     clip_high: float = 4e-4

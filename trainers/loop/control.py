@@ -18,9 +18,9 @@ import torch
 
 from turngym.agents.models.loading import load_model
 from turngym.storage.files import write_json
-from turngym.trainers.loop.making import make_task
 from turngym.trainers.loop.setup import policy_agent
 from turngym.trainers.loop.sft import SupervisedLearner
+from turngym.trainers.loop.task_factory import make_task
 from turngym.trainers.records.run_folder import RunFolder
 
 _BUDGET = "allowance.json"

@@ -21,7 +21,7 @@ from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.opponent_pool import PREFIX, PastSelves
 from turngym.trainers.loop.setup import policy_agent
 from turngym.trainers.loop.sft import DemonstrationAgent
-from turngym.trainers.loop.task import CURVE_SAMPLING, FINAL_SAMPLING, Evaluation, Task, curve_metrics
+from turngym.trainers.loop.task import CURVE_SAMPLING, FINAL_SAMPLING, Evaluation, TaskSource, curve_metrics
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 from turngym.wrappers.actions.action_format import action_format
@@ -30,7 +30,7 @@ _TEXT_GAMES = 200
 _TABLE_OPTIONS = ("retries", "invalid_penalty")
 
 
-class GameTask(Task):
+class GameTask(TaskSource):
     """A game between seats.
 
     Args:

@@ -17,7 +17,6 @@ from turngym.errors import ConfigError, RunStopped, TurngymError
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.control import ControlArm, is_done
-from turngym.trainers.loop.making import make_task
 from turngym.trainers.loop.needs import require_packages
 from turngym.trainers.loop.setup import (
     add_adapters,
@@ -29,7 +28,8 @@ from turngym.trainers.loop.setup import (
     without_adapters,
 )
 from turngym.trainers.loop.sft import SupervisedLearner
-from turngym.trainers.loop.task import Task
+from turngym.trainers.loop.task import TaskSource
+from turngym.trainers.loop.task_factory import make_task
 from turngym.trainers.loop.time_left import TimeLeft
 from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.loop.vllm_rollouts import source_of, vllm_rollouts
@@ -127,7 +127,7 @@ class _Job:
     """One run of the main job."""
 
     def __init__(
-        self, config: TrainConfig, folder: RunFolder, task: Task, console: Console, watch: Watch | None = None
+        self, config: TrainConfig, folder: RunFolder, task: TaskSource, console: Console, watch: Watch | None = None
     ) -> None:
         self.config = config
         self.folder = folder

@@ -15,7 +15,7 @@ from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import CheckpointError, ConfigError
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.loop.checkpoint import all_checkpoints
-from turngym.trainers.loop.task import Evaluation, Task
+from turngym.trainers.loop.task import Evaluation, TaskSource
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.reward_models import FILE, load_reward_model
 from turngym.trainers.reward_models.base.fitted import FittedReward, ranking
@@ -25,7 +25,7 @@ from turngym.trainers.reward_models.base.recordings import lightened, read_traje
 _FOLDER = "reward_model"
 
 
-class RewardedTask(Task):
+class RewardedTask(TaskSource):
     """Wraps a task, and replaces the rewards of gathered episodes by those of a model.
 
     Demonstrations and evaluations are those of the task. A trainable model without a ``path`` is fitted to the
@@ -37,7 +37,7 @@ class RewardedTask(Task):
         seed: Seed of the run, for fits.
     """
 
-    def __init__(self, task: Task, model: RewardModel[Any], seed: int = 0) -> None:
+    def __init__(self, task: TaskSource, model: RewardModel[Any], seed: int = 0) -> None:
         self.task = task
         self.model = model
         self.seed = seed

@@ -1,7 +1,7 @@
 """The task interface: texts, demonstrations, trajectories and evaluations of a run.
 
-The loop, the learner and the job use a :class:`Task` and no vectors or tables, so environments with one agent and games
-between seats share all of them.
+The loop, the learner and the job use a :class:`TaskSource` and no vectors or tables, so environments with one agent and
+games between seats share all of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turngym.agents.episodes.evaluate import EvaluationResult, distinct_instances, evaluate
 from turngym.agents.episodes.rollout import rollout
@@ -17,6 +17,7 @@ from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
 from turngym.errors import ConfigError, SnapshotUnsupported
+from turngym.exports import renamed_names
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.loop.setup import environment_texts, iteration_specs, policy_agent, training_vector
 from turngym.trainers.loop.sft import demonstrations
@@ -39,7 +40,7 @@ class Evaluation(NamedTuple):
     trajectories: list[Trajectory]
 
 
-class Task(ABC):
+class TaskSource(ABC):
     """What a run trains on."""
 
     @property
@@ -117,7 +118,7 @@ class Task(ABC):
         """Release resources."""
 
 
-class EnvTask(Task):
+class EnvTask(TaskSource):
     """An environment with one agent: training instances from its train split, evaluations from dev and test.
 
     Args:
@@ -225,3 +226,7 @@ def curve_metrics(result: EvaluationResult) -> dict[str, float]:
         "eval/success_high": success.high,
         "eval/reward_sum": result.reward_sum.value,
     }
+
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed_names(__name__, {"Task": "TaskSource"})

@@ -21,7 +21,7 @@ from turngym.trainers.core.finite import check_weights, screen_rewards
 from turngym.trainers.core.signals import stop_signals
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.loop.checkpoint import all_checkpoints, keep_newest, load_checkpoint, save_checkpoint
-from turngym.trainers.loop.task import Task
+from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.records.metric_log import MetricLog
 from turngym.trainers.records.rollout_metrics import branch_metrics, rollout_metrics, timing_metrics
 from turngym.trainers.records.run_folder import RunFolder
@@ -60,7 +60,7 @@ class Trainer:
         config: TrainConfig,
         model: LanguageModel,
         learner: Learner,
-        task: Task,
+        task: TaskSource,
         folder: RunFolder,
         evaluate: Callable[[], Mapping[str, float]] = dict,
     ) -> None:

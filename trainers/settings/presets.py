@@ -37,13 +37,13 @@ class Setting:
 
     Args:
         name: Where it is in :class:`~turngym.trainers.settings.config.TrainConfig`, such as ``update.learning_rate``;
-            with ``method.`` in front one of the base method's own settings, where the method has it.
+            with ``method.`` in front one of the base method's own settings, where the method has it and
+            does not keep its own default.
         quickstart: Its value for the embedded model.
         small: Its value for a model of up to 1B.
         lora: Its value for adapters.
         large: Its value for a larger model.
         reason: Why it depends on the model.
-        unless: Base methods that keep their own default.
     """
 
     name: str
@@ -52,7 +52,6 @@ class Setting:
     lora: Any
     large: Any
     reason: str
-    unless: frozenset[str] = frozenset()
 
     def value(self, preset: PresetName) -> Any:
         """Return its value in a preset; None leaves a method its own default."""
@@ -97,15 +96,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("method.invalid_penalty", 0.1, None, None, None, "It learns the answer format from few demonstrations."),
     Setting("method.kl_coef", 0.0, None, None, None, "There is no pretraining that it should stay close to."),
     Setting("method.reward_kl_coef", 0.0, None, None, None, "There is no pretraining that it should stay close to."),
-    Setting(
-        "method.dual_clip",
-        3.0,
-        None,
-        None,
-        None,
-        "Its large steps need a bound on both sides.",
-        unless=frozenset({"cispo", "dapo", "gmpo", "gspo"}),
-    ),
+    Setting("method.dual_clip", 3.0, None, None, None, "Its large steps need a bound on both sides."),
 )
 
 
@@ -269,7 +260,7 @@ def _method_options(algorithm: str, preset: PresetName) -> dict[str, dict[str, A
     for setting in SETTINGS:
         prefix, name = setting.name[: len(_OF_METHOD)], setting.name[len(_OF_METHOD) :]
         value = setting.value(preset)
-        if prefix != _OF_METHOD or value is None or base in setting.unless:
+        if prefix != _OF_METHOD or value is None or name in getattr(default, "keeps", ()):
             continue
         if getattr(default, name, value) != value:
             found[name] = value

@@ -13,13 +13,14 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from turngym.agents.chat import ACTION, Ask, ChatModel, Message
 from turngym.agents.core import Request
 from turngym.agents.prompt_text import shown_text, system_text
 from turngym.agents.prompting.fitting import note_of, with_note
 from turngym.errors import ConfigError, PromptTooLong, nearest
+from turngym.exports import renamed_names
 from turngym.registry import Registry
 from turngym.wrappers.wrapping import Wrapping
 
@@ -29,7 +30,7 @@ Script: TypeAlias = Generator[Ask, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ChatTurn:
     """A past turn.
 
     Args:
@@ -54,14 +55,14 @@ class Try:
         notes: Purpose and text of what the model wrote besides its actions.
     """
 
-    turns: tuple[Told, ...]
+    turns: tuple[ChatTurn, ...]
     final_observation: str
     is_solved: bool
     notes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
-class Story:
+class EpisodeMemory:
     """Memory of one episode.
 
     Args:
@@ -73,7 +74,7 @@ class Story:
         tries: Earlier tries at the same task, in order.
     """
 
-    turns: list[Told] = field(default_factory=list)
+    turns: list[ChatTurn] = field(default_factory=list)
     left_out: tuple[str, ...] = ()
     gap: int = 0
     summary: str = ""
@@ -145,11 +146,11 @@ class Style(ABC):
     """All its prompt texts, by name."""
 
     @abstractmethod
-    def turn(self, story: Story, scene: Scene) -> Script:
+    def turn(self, memory: EpisodeMemory, scene: Scene) -> Script:
         """Play a turn: yield calls, be sent their answers, and return the completion that holds the action.
 
         Args:
-            story: What is remembered; it may be changed. The turn itself is added to it afterwards.
+            memory: What is remembered; it may be changed. The turn itself is added to it afterwards.
             scene: What is to be answered.
         """
 
@@ -195,15 +196,15 @@ def prompt_hash(format: Any, prompt: Any, style: Mapping[str, Any] | None = None
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def conversation(told: Sequence[Told], now: Message, note: str = "", at: int = 0) -> list[Message]:
+def conversation(turns: Sequence[ChatTurn], now: Message, note: str = "", at: int = 0) -> list[Message]:
     r"""Return turns as messages, then the current observation; a note replaces turns that are left out.
 
-    >>> said = conversation([Told("a wall", "I turn.", "left")], Message("user", "a door"), "(...)")
+    >>> said = conversation([ChatTurn("a wall", "I turn.", "left")], Message("user", "a door"), "(...)")
     >>> [message.role for message in said], said[0].text
     (['user', 'assistant', 'user'], '(...)\n\na wall')
     """
     messages: list[Message] = []
-    for turn in told:
+    for turn in turns:
         messages += [Message("user", turn.observation), Message("assistant", turn.completion or "(no answer)")]
     messages.append(now)
     after = messages[2 * at]
@@ -211,30 +212,36 @@ def conversation(told: Sequence[Told], now: Message, note: str = "", at: int = 0
     return messages
 
 
-def story_so_far(story: Story, scene: Scene, now: Message | None = None) -> list[Message]:
+def conversation_so_far(memory: EpisodeMemory, scene: Scene, now: Message | None = None) -> list[Message]:
     """Return the turns that can be shown as messages, then the current observation."""
-    note = note_of(scene.model.prompt.fit, story.left_out, story.gap == 0) if story.left_out else ""
-    return conversation(story.turns, now or scene.now(), note, story.gap)
+    note = note_of(scene.model.prompt.fit, memory.left_out, memory.gap == 0) if memory.left_out else ""
+    return conversation(memory.turns, now or scene.now(), note, memory.gap)
 
 
-def fitted(story: Story, scene: Scene, system: Sequence[Message], now: Message | None = None) -> list[Message]:
+def fitted(memory: EpisodeMemory, scene: Scene, system: Sequence[Message], now: Message | None = None) -> list[Message]:
     """Return the longest conversation within the token limit: turns are left out, rules never.
 
-    ``fit`` of the prompt's settings says which turns. ``story`` forgets them, so that a turn that was dropped does not
+    ``fit`` of the prompt's settings says which turns. ``memory`` forgets them, so that a turn that was dropped does not
     come back.
     """
     prompt = scene.model.prompt
     if prompt.history:
-        _drop(story, max(0, len(story.turns) - prompt.history))
+        _drop(memory, max(0, len(memory.turns) - prompt.history))
     while True:
-        messages = [*system, *story_so_far(story, scene, now)]
-        if prompt.fit == "none" or not story.turns or scene.fits(messages):
+        messages = [*system, *conversation_so_far(memory, scene, now)]
+        if prompt.fit == "none" or not memory.turns or scene.fits(messages):
             return messages
-        _drop(story, 1, at=1 if prompt.fit == "drop_middle" and len(story.turns) > 1 else 0)
+        _drop(memory, 1, at=1 if prompt.fit == "drop_middle" and len(memory.turns) > 1 else 0)
 
 
-def _drop(story: Story, count: int, at: int = 0) -> None:
+def _drop(memory: EpisodeMemory, count: int, at: int = 0) -> None:
     if count:
-        story.left_out += tuple(turn.action for turn in story.turns[at : at + count])
-        story.turns = [*story.turns[:at], *story.turns[at + count :]]
-        story.gap = at
+        memory.left_out += tuple(turn.action for turn in memory.turns[at : at + count])
+        memory.turns = [*memory.turns[:at], *memory.turns[at + count :]]
+        memory.gap = at
+
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed_names(
+        __name__, {"Story": "EpisodeMemory", "Told": "ChatTurn", "story_so_far": "conversation_so_far"}
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from turngym.agents.prompting.styles import PLAIN, STYLES, Scene, Script, Story, Style, fitted
+from turngym.agents.prompting.styles import PLAIN, STYLES, EpisodeMemory, Scene, Script, Style, fitted
 
 
 @STYLES.register(PLAIN)
@@ -19,6 +19,6 @@ class Plain(Style):
 
     name: ClassVar[str] = PLAIN
 
-    def turn(self, story: Story, scene: Scene) -> Script:
+    def turn(self, memory: EpisodeMemory, scene: Scene) -> Script:
         """Ask once."""
-        return (yield scene.ask(fitted(story, scene, scene.system())))
+        return (yield scene.ask(fitted(memory, scene, scene.system())))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from turngym.agents.prompting.styles import STYLES, Scene, Script, Story, Style, fitted
+from turngym.agents.prompting.styles import STYLES, EpisodeMemory, Scene, Script, Style, fitted
 
 _HOW = (
     "At every turn first write one line that begins with 'Thought:' and says what you know, what you want, and why the "
@@ -22,6 +22,6 @@ class React(Style):
     name: ClassVar[str] = "react"
     texts: ClassVar[Mapping[str, str]] = {"how": _HOW}
 
-    def turn(self, story: Story, scene: Scene) -> Script:
+    def turn(self, memory: EpisodeMemory, scene: Scene) -> Script:
         """Ask once, with the earlier thoughts."""
-        return (yield scene.ask(fitted(story, scene, scene.system(_HOW))))
+        return (yield scene.ask(fitted(memory, scene, scene.system(_HOW))))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from turngym.agents.chat import Message
-from turngym.agents.prompting.styles import STYLES, Scene, Script, Story, Style, Told, Try, fitted
+from turngym.agents.prompting.styles import STYLES, ChatTurn, EpisodeMemory, Scene, Script, Style, Try, fitted
 from turngym.errors import ConfigError
 
 PURPOSE = "reflection"
@@ -45,14 +45,14 @@ class Reflexion(Style):
             if type(value) is not int or value < 1:
                 raise ConfigError(f"{name} of the style 'reflexion' must be a whole number of at least 1.")
 
-    def turn(self, story: Story, scene: Scene) -> Script:
+    def turn(self, memory: EpisodeMemory, scene: Scene) -> Script:
         """Ask for an action; at the first turn of a later attempt, first for a reflection on the previous one."""
-        if scene.request.turn == 0 and story.tries:
-            story.lessons = tuple(text for each in story.tries for purpose, text in each.notes if purpose == PURPOSE)
-            if not story.tries[-1].is_solved:
-                lesson = yield scene.ask(_look_back(story.tries[-1], scene, _TASK.format(words=self.words)), PURPOSE)
-                story.lessons += (lesson.strip(),) if lesson.strip() else ()
-        return (yield scene.ask(fitted(story, scene, scene.system(_known(story.lessons[-self.keep :])))))
+        if scene.request.turn == 0 and memory.tries:
+            memory.lessons = tuple(text for each in memory.tries for purpose, text in each.notes if purpose == PURPOSE)
+            if not memory.tries[-1].is_solved:
+                lesson = yield scene.ask(_look_back(memory.tries[-1], scene, _TASK.format(words=self.words)), PURPOSE)
+                memory.lessons += (lesson.strip(),) if lesson.strip() else ()
+        return (yield scene.ask(fitted(memory, scene, scene.system(_known(memory.lessons[-self.keep :])))))
 
 
 def _known(lessons: Sequence[str]) -> str:
@@ -61,7 +61,7 @@ def _known(lessons: Sequence[str]) -> str:
 
 def _look_back(failed: Try, scene: Scene, task: str) -> list[Message]:
     """Return the prompt for a reflection: the rules and the failed attempt, without its first turns if it is long."""
-    turns: Sequence[Told] = failed.turns
+    turns: Sequence[ChatTurn] = failed.turns
     while True:
         shown = [f"You saw:\n{turn.observation}\nYou answered:\n{turn.completion or turn.action}" for turn in turns]
         missing = len(failed.turns) - len(turns)

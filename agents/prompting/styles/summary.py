@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from turngym.agents.chat import Message
-from turngym.agents.prompting.styles import STYLES, Scene, Script, Story, Style, Told, fitted, story_so_far
+from turngym.agents.prompting.styles import (
+    STYLES,
+    ChatTurn,
+    EpisodeMemory,
+    Scene,
+    Script,
+    Style,
+    conversation_so_far,
+    fitted,
+)
 from turngym.errors import ConfigError
 
 PURPOSE = "summary"
@@ -43,45 +52,45 @@ class Summary(Style):
             if type(value) is not int or value < least:
                 raise ConfigError(f"{name} of the style 'summary' must be a whole number of at least {least}.")
 
-    def turn(self, story: Story, scene: Scene) -> Script:
+    def turn(self, memory: EpisodeMemory, scene: Scene) -> Script:
         """Ask for an action, and first for a summary if the prompt is too long without one."""
         limit = scene.model.prompt_limit
         budget = min(self.budget or limit, limit)
-        if len(story.turns) > self.keep and not scene.fits(_prompt(story, scene), budget):
-            yield from self._shorten(story, scene)
-        return (yield scene.ask(fitted(story, scene, scene.system(_known(story)))))
+        if len(memory.turns) > self.keep and not scene.fits(_prompt(memory, scene), budget):
+            yield from self._shorten(memory, scene)
+        return (yield scene.ask(fitted(memory, scene, scene.system(_known(memory)))))
 
-    def _shorten(self, story: Story, scene: Scene) -> Script:
+    def _shorten(self, memory: EpisodeMemory, scene: Scene) -> Script:
         """Let the model summarise all but the last turns; turns that do not fit into one prompt are left out."""
-        count = len(story.turns) - self.keep
-        old, story.turns = story.turns[:count], story.turns[count:]
+        count = len(memory.turns) - self.keep
+        old, memory.turns = memory.turns[:count], memory.turns[count:]
         task = _TASK.format(words=self.words)
-        first = next((i for i in range(len(old)) if scene.fits(_to_summarise(old[i:], story, scene, task))), len(old))
-        story.left_out += tuple(turn.action for turn in old[:first])
+        first = next((i for i in range(len(old)) if scene.fits(_to_summarise(old[i:], memory, scene, task))), len(old))
+        memory.left_out += tuple(turn.action for turn in old[:first])
         if first == len(old):
             return ""
-        summary = (yield scene.ask(_to_summarise(old[first:], story, scene, task), PURPOSE)).strip()
+        summary = (yield scene.ask(_to_summarise(old[first:], memory, scene, task), PURPOSE)).strip()
         if summary:
-            story.summary, story.left_out, story.gap = summary, (), 0
+            memory.summary, memory.left_out, memory.gap = summary, (), 0
         else:
-            story.left_out += tuple(turn.action for turn in old[first:])
+            memory.left_out += tuple(turn.action for turn in old[first:])
         return summary
 
 
-def _known(story: Story) -> str:
-    return f"{_SHOWN}\n{story.summary}" if story.summary else ""
+def _known(memory: EpisodeMemory) -> str:
+    return f"{_SHOWN}\n{memory.summary}" if memory.summary else ""
 
 
-def _prompt(story: Story, scene: Scene) -> list[Message]:
-    return [*scene.system(_known(story)), *story_so_far(story, scene)]
+def _prompt(memory: EpisodeMemory, scene: Scene) -> list[Message]:
+    return [*scene.system(_known(memory)), *conversation_so_far(memory, scene)]
 
 
-def _to_summarise(told: Sequence[Told], story: Story, scene: Scene, task: str) -> list[Message]:
+def _to_summarise(turns: Sequence[ChatTurn], memory: EpisodeMemory, scene: Scene, task: str) -> list[Message]:
     """Return the prompt for a summary: rules, the summary so far, the turns to replace, and the request."""
-    text = "\n\n".join([*_lines(told), task])
-    return [*scene.system(_known(story)), Message("user", text)]
+    text = "\n\n".join([*_lines(turns), task])
+    return [*scene.system(_known(memory)), Message("user", text)]
 
 
-def _lines(told: Sequence[Told]) -> Iterator[str]:
-    for turn in told:
+def _lines(turns: Sequence[ChatTurn]) -> Iterator[str]:
+    for turn in turns:
         yield f"You saw:\n{turn.observation}\nYou answered:\n{turn.completion or '(no answer)'}"

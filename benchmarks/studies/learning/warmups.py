@@ -15,9 +15,9 @@ from run_queue import AT_ONCE, RUNS
 
 from turngym.benchmarks.cli.train import parse_train
 from turngym.storage.files import write_json
-from turngym.trainers.loop.making import make_task
 from turngym.trainers.loop.setup import build_algorithm, initial_model, policy_agent
 from turngym.trainers.loop.sft import SupervisedLearner
+from turngym.trainers.loop.task_factory import make_task
 
 
 def folder_of(name: str) -> Path:

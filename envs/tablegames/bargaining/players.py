@@ -17,7 +17,7 @@ _ANCHOR = re.compile(
 )
 
 
-class Seen(NamedTuple):
+class PlayerView(NamedTuple):
     """What an anchor says.
 
     Args:
@@ -39,18 +39,18 @@ class Seen(NamedTuple):
     keep: int | None
 
 
-def seen(anchor: str) -> Seen:
+def view_of(anchor: str) -> PlayerView:
     """Return what an anchor of a game that goes on says.
 
-    >>> seen("pie 100 in steps of 1; discounts 0.9 and unknown; round 2 of 12; no offer")
-    Seen(pie=100, step=1, own=0.9, other=None, round=2, last=12, keep=None)
+    >>> view_of("pie 100 in steps of 1; discounts 0.9 and unknown; round 2 of 12; no offer")
+    PlayerView(pie=100, step=1, own=0.9, other=None, round=2, last=12, keep=None)
     """
     match = _ANCHOR.fullmatch(anchor)
     if match is None:
         raise ValueError(f"no anchor of a game of bargaining that goes on: {anchor!r}.")
     last, keep = match["last"], match["keep"]
     other = None if match["other"] == "unknown" else float(match["other"])
-    return Seen(
+    return PlayerView(
         pie=int(match["pie"]),
         step=int(match["step"]),
         own=float(match["own"]),
@@ -74,13 +74,13 @@ class SubgamePerfectPlayer(Player):
 
     def act(self, view: SeatView) -> str:
         """Return the equilibrium's offer or answer."""
-        known = seen(view.anchor)
+        known = view_of(view.anchor)
         plan = self._plan(known)
         if known.keep is None:
             return f"keep {plan.keep}"
         return "accept" if known.pie - known.keep >= plan.accepts_from else "reject"
 
-    def _plan(self, known: Seen) -> Plan:
+    def _plan(self, known: PlayerView) -> Plan:
         other = known.own if known.other is None else known.other
         proposes = known.keep is None
         if known.last is None:
@@ -101,7 +101,7 @@ class EvenSplitPlayer(Player):
 
     def act(self, view: SeatView) -> str:
         """Return an even offer, or accept one."""
-        known = seen(view.anchor)
+        known = view_of(view.anchor)
         half = known.pie // (2 * known.step) * known.step
         if known.keep is None:
             return f"keep {half}"

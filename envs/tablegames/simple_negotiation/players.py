@@ -19,7 +19,7 @@ _DEMANDS = (3.0, 1.5, 1.3, 1.2, 1.1, 1.05)
 _LARGEST = 5
 
 
-class Seen(NamedTuple):
+class PlayerView(NamedTuple):
     """What an anchor says.
 
     Args:
@@ -35,17 +35,19 @@ class Seen(NamedTuple):
     offer: Offer | None
 
 
-def seen(anchor: str) -> Seen:
+def view_of(anchor: str) -> PlayerView:
     """Return what an anchor says.
 
-    >>> seen("you have 6 wood (worth 5 each), 13 gold (worth 15 each); offered to you: 1 gold -> 2 wood").offer
+    >>> view_of("you have 6 wood (worth 5 each), 13 gold (worth 15 each); offered to you: 1 gold -> 2 wood").offer
     Offer(gives=(0, 1), wants=(2, 0))
     """
     owned, _, offered = anchor.partition("; ")
     found = _OWNED.findall(owned)
     goods = tuple([good for _, good, _ in found])
     offer = parsed_offer(offered.removeprefix(_TO_YOU), goods) if offered.startswith(_TO_YOU) else None
-    return Seen(goods, tuple([int(count) for count, _, _ in found]), tuple([int(value) for *_, value in found]), offer)
+    return PlayerView(
+        goods, tuple([int(count) for count, _, _ in found]), tuple([int(value) for *_, value in found]), offer
+    )
 
 
 class TraderPlayer(Player):
@@ -64,7 +66,7 @@ class TraderPlayer(Player):
 
     def act(self, view: SeatView) -> str:
         """Return an answer or an offer."""
-        known = seen(view.anchor)
+        known = view_of(view.anchor)
         if known.offer is not None and gain_of(known.offer, known.values, is_proposer=False) > 0:
             if "accept" in view.legal_actions:
                 return "accept"
@@ -85,14 +87,14 @@ class TraderPlayer(Player):
         self._refused, self._counts = state[0], tuple(state[1])
 
 
-def nearest_offer(known: Seen, demand: float) -> Offer | None:
+def nearest_offer(known: PlayerView, demand: float) -> Offer | None:
     """Return the offer of one good for another that asks for a demand or the least above it, of the largest gain.
 
     Args:
         known: What the seat knows; it gives no more than it has.
         demand: Worth of what is wanted, as a multiple of the worth of what is given.
 
-    >>> nearest_offer(Seen(("wood", "gold"), (9, 9), (5, 15), None), 3.0)
+    >>> nearest_offer(PlayerView(("wood", "gold"), (9, 9), (5, 15), None), 3.0)
     Offer(gives=(5, 0), wants=(0, 5))
     """
     best: tuple[float, int, Offer] | None = None

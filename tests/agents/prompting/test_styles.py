@@ -16,7 +16,7 @@ from turngym.agents.players import AgentSettings, make_agent
 from turngym.agents.players.styled import StyledAgent, StyledServerAgent, styled
 from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.prompting.fitting import note_of
-from turngym.agents.prompting.styles import STYLES, Story, Told, Try, conversation, make_style, prompt_hash
+from turngym.agents.prompting.styles import STYLES, ChatTurn, EpisodeMemory, Try, conversation, make_style, prompt_hash
 from turngym.agents.servers.agent import ServerAgent
 from turngym.agents.usage import Usage
 from turngym.errors import ConfigError, UnknownName
@@ -144,8 +144,8 @@ def test_a_summary_that_never_comes_is_told_as_turns_left_out() -> None:
 
 
 TRIES = (
-    Try((Told("wall", "I go <action>left</action>", "left"),), "the end", False),
-    Try((Told("wall", "<action>up</action>", "up"),), "the end", False, (("reflection", "Left was wrong."),)),
+    Try((ChatTurn("wall", "I go <action>left</action>", "left"),), "the end", False),
+    Try((ChatTurn("wall", "<action>up</action>", "up"),), "the end", False, (("reflection", "Left was wrong."),)),
 )
 
 
@@ -170,7 +170,7 @@ def test_after_a_success_nothing_is_reflected_on(server: ChatServerForTests) -> 
 
 def test_a_reflection_on_a_long_try_leaves_its_first_turns_out(server: ChatServerForTests) -> None:
     agent = agent_in(server, "reflexion", max_prompt_tokens=300)
-    turns = tuple(Told(f"a wall of many stones, number {i}", "<action>up</action>", "up") for i in range(40))
+    turns = tuple(ChatTurn(f"a wall of many stones, number {i}", "<action>up</action>", "up") for i in range(40))
     agent.remind(0, [Try(turns, "the end", False)])
     play(agent, 1)
     text = said(server, 0)[-1][1]
@@ -282,6 +282,6 @@ def test_plain_as_a_style_shows_the_conversation_and_adds_nothing() -> None:
 
 
 def test_a_conversation_without_answers_says_so() -> None:
-    messages = conversation([Told("wall", "", "")], Message("user", "door"), note_of("auto", ["up"]))
+    messages = conversation([ChatTurn("wall", "", "")], Message("user", "door"), note_of("auto", ["up"]))
     assert messages[1].text == "(no answer)" and messages[0].text.startswith("(1 earlier turn is left out.)")
-    assert Story().turns == [] and Usage() == Usage()
+    assert EpisodeMemory().turns == [] and Usage() == Usage()

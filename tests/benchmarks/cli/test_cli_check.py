@@ -50,7 +50,7 @@ def test_a_broken_promise_is_told_with_evidence_reason_and_remedy(capsys: pytest
     lines = shown[start:].splitlines()[1:6]
     assert lines[0].strip() == "seen  anchor tells a hidden fact (seed 4, turn 0)"
     assert lines[1].strip().startswith("expected  \"'0 to 63, ") and lines[2].strip().startswith("got")
-    assert lines[3].strip() == f"why   {rule.why}" and lines[4].strip() == f"mend  {rule.mend}"
+    assert lines[3].strip() == f"why   {rule.why}" and lines[4].strip() == f"fix   {rule.fix}"
     assert shown.splitlines()[-1].startswith(f"{FAULTY}TellsInTheAnchor breaks hidden-in-anchor; ")
 
 
@@ -60,7 +60,7 @@ def test_json_has_every_rule_with_its_status_and_evidence(capsys: pytest.Capture
     assert [rule["name"] for rule in found["rules"]] == list(RULES)
     (broken,) = [rule for rule in found["rules"] if rule["status"] == "failed"]
     (evidence,) = broken["evidence"]
-    assert broken["name"] == "hidden-in-anchor" and broken["mend"] == RULES["hidden-in-anchor"].mend
+    assert broken["name"] == "hidden-in-anchor" and broken["fix"] == RULES["hidden-in-anchor"].fix
     assert evidence["seen"] == "anchor tells a hidden fact" and (evidence["seed"], evidence["turn"]) == (0, 0)
     assert evidence["ours"] != evidence["theirs"]
 
@@ -78,10 +78,10 @@ def test_the_rules_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     status, shown = checked(capsys, "--rules")
     assert status == 0
     for rule in RULES.values():
-        assert f"{rule.name}  {rule.promise}" in shown and rule.why in shown and rule.mend in shown
+        assert f"{rule.name}  {rule.promise}" in shown and rule.why in shown and rule.fix in shown
     table = json.loads(checked(capsys, "--rules", "--json")[1])
     assert [rule["name"] for rule in table["rules"]] == list(RULES)
-    assert set(table["rules"][0]) == {"name", "promise", "why", "mend", "after"}
+    assert set(table["rules"][0]) == {"name", "promise", "why", "fix", "after"}
 
 
 def test_all_tells_one_line_an_environment_and_what_is_broken(

@@ -120,7 +120,7 @@ def test_list_as_json_has_every_environment_and_algorithm(capsys: pytest.Capture
 
 
 def test_list_shows_one_kind_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", "backends"]) == 0
+    assert main(["list", "agents"]) == 0
     shown = capsys.readouterr().out
     assert "expert" in shown and "scripted" in shown and "Sokoban" not in shown
 
@@ -139,7 +139,7 @@ def test_list_works_without_torch_and_says_what_is_missing() -> None:
     gigpo = next(row for row in rows["algorithms"] if row["name"] == "gigpo")
     assert gigpo["absent"] == ["torch"] and gigpo["extra"] == "train" and not gigpo["installed"]
     assert "needs the package torch" in gigpo["summary"]
-    installed = {row["name"] for row in rows["backends"] if row["installed"]}
+    installed = {row["name"] for row in rows["agents"] if row["installed"]}
     assert {"random", "expert", "human", "scripted"} <= installed and "hf" not in installed
 
 
@@ -147,7 +147,7 @@ def test_list_works_without_torch_and_says_what_is_missing() -> None:
     ("words", "message"),
     [
         (["train"], "training needs the package torch, which is not installed"),
-        (["eval", "textgames", "--agent", "hf:model"], "backend 'hf' needs the package torch, which is not installed"),
+        (["eval", "textgames", "--agent", "hf:model"], "agent 'hf' needs the package torch, which is not installed"),
     ],
 )
 def test_without_torch_one_sentence_names_the_extra(words: list[str], message: str) -> None:

@@ -174,7 +174,7 @@ def test_all_findings_come_in_one_error_that_teaches() -> None:
     text = str(caught.value)
     assert "breaks 2 of its promises" in text and "expert-valid: Every expert action is valid." in text
     assert "seen: the expert's action 'jump' is not valid (seed 0, turn 1)" in text
-    assert f"why:  {RULES['expert-valid'].why}" in text and f"mend: {RULES['info-values'].mend}" in text
+    assert f"why:  {RULES['expert-valid'].why}" in text and f"fix:  {RULES['info-values'].fix}" in text
     assert "more of this kind" in text
     assert "ok    seed-repeats: " in str(caught.value.report) and "FAIL  expert-valid" in str(caught.value.report)
 
@@ -195,7 +195,7 @@ def test_the_report_is_json_with_a_status_for_every_rule() -> None:
     report = json.loads(json.dumps(caught.value.report.as_json()))
     assert set(report) == {"name", "ok", "seed", "episodes", "rules"} and report["ok"] is False
     assert [rule["name"] for rule in report["rules"]] == list(RULES)
-    keys = {"name", "status", "promise", "why", "mend", "reason", "evidence", "seconds"}
+    keys = {"name", "status", "promise", "why", "fix", "reason", "evidence", "seconds"}
     for rule in report["rules"]:
         assert set(rule) == keys and rule["status"] in ("passed", "failed", "skipped")
         assert bool(rule["reason"]) == (rule["status"] == "skipped")
@@ -217,7 +217,7 @@ def test_rules_come_after_their_causes_and_are_named_to_stay() -> None:
     for name, rule in RULES.items():
         assert name == rule.name and name == name.lower() and " " not in name
         assert set(rule.after) <= seen, f"{name} comes before what it needs"
-        assert rule.promise.endswith(".") and rule.why.endswith(".") and rule.mend.endswith(".")
+        assert rule.promise.endswith(".") and rule.why.endswith(".") and rule.fix.endswith(".")
         seen.add(name)
 
 

@@ -9,7 +9,7 @@ from table_play import at_random, decisions, match, say, seen_by, started
 
 from turngym.envs.tablegames.simple_negotiation import rules as rules
 from turngym.envs.tablegames.simple_negotiation.game import SimpleNegotiation
-from turngym.envs.tablegames.simple_negotiation.players import Seen, TraderPlayer, nearest_offer
+from turngym.envs.tablegames.simple_negotiation.players import PlayerView, TraderPlayer, nearest_offer
 from turngym.envs.tablegames.simple_negotiation.rules import Offer
 from turngym.errors import ConfigError
 from turngym.seeding import stream
@@ -253,7 +253,7 @@ def test_the_traders_offer_is_the_nearest_of_all_small_ones() -> None:
         goods = tuple(rules.BASE_VALUES)
         counts, values = tuple(map(int, generator.integers(0, 9, 5))), rules.drawn_values(generator)
         demand = float(generator.choice([3.0, 1.5, 1.2, 1.05]))
-        found = nearest_offer(Seen(goods, counts, values, None), demand)
+        found = nearest_offer(PlayerView(goods, counts, values, None), demand)
         ratios = [
             Fraction(want * values[b], give * values[a])
             for a, b in product(range(5), repeat=2)

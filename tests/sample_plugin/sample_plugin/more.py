@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from turngym.agents.core import Agent, Decision, Request
-from turngym.agents.players import BACKENDS, AgentSettings
+from turngym.agents.players import AGENTS, AgentSettings
 from turngym.envs.multiagent import PLAYERS, Player, SeatView
 from turngym.envs.settings import worded
 from turngym.wrappers import WRAPPERS
@@ -32,7 +32,7 @@ class LastAgent(Agent):
         return [Decision(request.info["legal_actions"][-1]) for request in requests]
 
 
-@BACKENDS.register("sample_last")
+@AGENTS.register("sample_last")
 def last(argument: str, settings: AgentSettings) -> LastAgent:
     """Return an agent that takes the last legal action."""
     return LastAgent()

@@ -24,8 +24,8 @@ from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.prepared import with_values
 from turngym.trainers.functional import NORMALISATIONS, loss_weights
-from turngym.trainers.loop.making import make_task
 from turngym.trainers.loop.setup import build_algorithm, build_learner
+from turngym.trainers.loop.task_factory import make_task
 from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.rollout_metrics import rollout_metrics
 from turngym.trainers.records.run_folder import RunFolder

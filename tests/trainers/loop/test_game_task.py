@@ -20,11 +20,11 @@ from turngym.trainers.algorithms import build
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.game_task import GameTask
 from turngym.trainers.loop.job import train
-from turngym.trainers.loop.making import make_task
 from turngym.trainers.loop.opponent_pool import PastSelves
 from turngym.trainers.loop.setup import build_algorithm, initial_model, policy_agent
 from turngym.trainers.loop.sft import SupervisedConfig
 from turngym.trainers.loop.task import EnvTask
+from turngym.trainers.loop.task_factory import make_task
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import (
     EvaluationConfig,

@@ -9,7 +9,7 @@ import pytest
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.trainers.algorithms import build
 from turngym.trainers.loop.rewarded_task import RewardedTask
-from turngym.trainers.loop.task import Task
+from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.reward_models import make_reward_model
 
 SEARCH, ANSWER = "<search>x</search>", "<answer>y</answer>"
@@ -25,7 +25,7 @@ def searching(number: int, calls: int, success: int = 1, group: int = 0, branch:
     return Trajectory(EpisodeSpec(number, 0, group, branch=branch), turns=turns, success=success, terminated=True)
 
 
-class Scripted(Task):
+class Scripted(TaskSource):
     """Plays what it is told to: sampled episodes, greedy ones, and branches with so many further calls."""
 
     has_expert = False
@@ -61,7 +61,7 @@ class Scripted(Task):
 class Iteration:
     """What an algorithm is handed to play with, as the training loop makes it."""
 
-    def __init__(self, task: Task, number: int = 0) -> None:
+    def __init__(self, task: TaskSource, number: int = 0) -> None:
         self.task, self.number, self.branched = RewardedTask(task, make_reward_model("otc:most_calls=4")), number, 0
 
     def __call__(self, greedy: bool = False, branches: Sequence[Branch] | None = None) -> list[Trajectory]:

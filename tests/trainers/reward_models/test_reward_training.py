@@ -15,10 +15,10 @@ from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import CheckpointError, ConfigError
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.job import train
-from turngym.trainers.loop.making import make_task
 from turngym.trainers.loop.rewarded_task import RewardedTask
 from turngym.trainers.loop.sft import SupervisedConfig
-from turngym.trainers.loop.task import Task
+from turngym.trainers.loop.task import TaskSource
+from turngym.trainers.loop.task_factory import make_task
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.reward_models import load_reward_model, make_reward_model
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig, config_from_json
@@ -37,7 +37,7 @@ SMALL = TrainConfig(
 )
 
 
-class Played(Task):
+class Played(TaskSource):
     """Hands out trajectories that were made beforehand."""
 
     has_expert = False

@@ -6,7 +6,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
+from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, torch
@@ -64,6 +64,9 @@ class ClippedConfig:
 
     A method's own configuration changes the defaults to those of its paper; its page names the source of each.
     """
+
+    keeps: ClassVar[frozenset[str]] = frozenset()
+    """Settings that no preset changes, because the method is defined by them."""
 
     clip_low: float = 0.2
     """Width of the clip range below a ratio of 1."""

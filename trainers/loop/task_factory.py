@@ -8,12 +8,12 @@ from turngym.envs.multiagent.registration import is_game
 from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.loop.game_task import GameTask
 from turngym.trainers.loop.rewarded_task import RewardedTask
-from turngym.trainers.loop.task import EnvTask, Task
+from turngym.trainers.loop.task import EnvTask, TaskSource
 from turngym.trainers.reward_models import make_reward_model
 from turngym.trainers.settings.config import TrainConfig
 
 
-def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None) -> Task:
+def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None) -> TaskSource:
     """Return what a run trains on: a game between seats, or an environment with one agent.
 
     Args:
@@ -31,7 +31,7 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None) -> T
     return _plain_task(config, algorithm)
 
 
-def _plain_task(config: TrainConfig, algorithm: Algorithm[Any] | None) -> Task:
+def _plain_task(config: TrainConfig, algorithm: Algorithm[Any] | None) -> TaskSource:
     needs = frozenset[Need]() if algorithm is None else algorithm.needs
     if is_game(config.env):
         return GameTask(config, joint_views=Need.JOINT_VIEWS in needs, final_prompts=Need.VALUES in needs)
