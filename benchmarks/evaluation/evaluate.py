@@ -65,13 +65,7 @@ def evaluate(
     1.0
     """
     suite = _suite(target, episodes, options, wrappers, seed)
-    if isinstance(agent, str):
-        name, made_with = agent, settings_for(agent, **{"seed": seed, "temperature": 0.0, **settings})
-        player = make_agent(agent, made_with)
-    elif settings:
-        raise ConfigError(f"{', '.join(sorted(settings))}: an agent that has been made takes no settings.")
-    else:
-        name, made_with, player = type(agent).__name__, AgentSettings(seed=seed), agent
+    player, name, made_with = _player(agent, seed, settings)
     fitting: Schedule = "continuous" if isinstance(player, EagerAgent) else "lockstep"
     return EvaluationRun(
         make_plan(suite, episodes, repeats, backend),
@@ -83,6 +77,16 @@ def evaluate(
         None if out is None else Path(out),
         resume,
     ).run()
+
+
+def _player(agent: str | Agent, seed: int, settings: Mapping[str, Any]) -> tuple[Agent, str, AgentSettings]:
+    """Return the agent, its name in the results, and what it was made with."""
+    if isinstance(agent, str):
+        made_with = settings_for(agent, **{"seed": seed, "temperature": 0.0, **settings})
+        return make_agent(agent, made_with), agent, made_with
+    if settings:
+        raise ConfigError(f"{', '.join(sorted(settings))}: an agent that has been made takes no settings.")
+    return agent, type(agent).__name__, AgentSettings(seed=seed)
 
 
 def _suite(

@@ -56,7 +56,7 @@ def _matrix(found: Mapping[str, Any], sides: Sequence[str]) -> Table:
     table = _empty_table("", *names)
     for row in names:
         cells = [sums.get((row, column)) for column in names]
-        table.add_row(escape(row), *["" if cell is None else f"{100 * cell[0] / cell[1]:.1f}" for cell in cells])
+        table.add_row(escape(row), *["" if cell is None else f"{100 * cell[0] / cell[1]:z.1f}" for cell in cells])
     return table
 
 
@@ -117,10 +117,10 @@ def _empty_table(*heads: str) -> Table:
 
 
 def _number(estimate: Mapping[str, Any] | None, scale: float = 1, digits: int = 0) -> str:
-    return "" if estimate is None else f"{scale * estimate['value']:.{digits}f}"
+    return "" if estimate is None else f"{scale * estimate['value']:z.{digits}f}"
 
 
 def _interval(estimate: Mapping[str, Any] | None, digits: int = 0, scale: float = 1) -> str:
     if estimate is None:
         return ""
-    return f"{scale * estimate['ci_low']:.{digits}f} to {scale * estimate['ci_high']:.{digits}f}"
+    return f"{scale * estimate['ci_low']:z.{digits}f} to {scale * estimate['ci_high']:z.{digits}f}"

@@ -58,6 +58,8 @@ class Course(Game, ABC):
         check_options(self.settings)
         self.cast = checked_roles(num_seats, roles)
         """The roles of the table, in no order that says anything."""
+        self.roles: list[str] = []
+        """The role of each seat; empty before the first reset."""
         super().__init__(len(self.cast))
         self.talk_protocol, self.talk_rounds, self.bid_turns = talk_protocol, talk_rounds, bid_turns
         self.votes_in_turn, self.wolves_in_turn = vote_protocol == "sequential", wolf_protocol == "sequential"
@@ -93,7 +95,7 @@ class Course(Game, ABC):
                 raise ConfigError(f"the roles must be {sorted(self.cast)} in the order of the seats, got {dealt!r}.")
         self._generator = generator
         self.told: list[Line] = []
-        self.roles: list[str] = dealt
+        self.roles = dealt
         self.living = self.everyone
         self.day, self._phase, self.winner = 0, "night", ""
         self._asking: tuple[int, ...] = ()

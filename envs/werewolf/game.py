@@ -90,10 +90,11 @@ class Werewolf(Course):
         return self._asking
 
     def instructions(self, seat: int) -> str:
-        """Return rules and answer format for the role of a seat."""
-        role = self.roles[seat]
+        """Return rules and answer format for the role of a seat; before the first reset, for all roles."""
+        role = self.roles[seat] if self.roles else ""
         if role not in self._instructions:
-            self._instructions[role] = prompts.instructions(role, team_of(role), self.cast, self.settings)
+            team = team_of(role) if role else ""
+            self._instructions[role] = prompts.instructions(role, team, self.cast, self.settings)
         return self._instructions[role]
 
     def targets(self, seat: int) -> tuple[int, ...]:

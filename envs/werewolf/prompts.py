@@ -12,6 +12,9 @@ _GOALS = {
     "werewolves": "You win with the werewolves, alive or dead: when they are as many as the others.",
     "village": "You win with the village, alive or dead: when no werewolf is left.",
 }
+_BOTH_GOALS = (
+    "The werewolves win, alive or dead, when they are as many as the others; the village when no werewolf is left."
+)
 _TALK = {
     "seat_order": "the living speak one after another in the order of their seats",
     "random": "the living speak one after another in a drawn order",
@@ -37,22 +40,22 @@ The moderator's lines are the only ones without a speaker's name before them; wh
 
 
 def instructions(role: str, team: str, roles: Sequence[str], options: Mapping[str, Any]) -> str:
-    """Return rules and answer format for one role.
+    """Return rules and answer format for one role, or for all of them where none has been dealt.
 
     Args:
-        role: The reader's role.
+        role: The reader's role; empty before the roles are dealt.
         team: The team that it plays for.
         roles: All roles at the table, in no order that says anything.
         options: Those of the game.
     """
     counts = ", ".join([f"{roles.count(kind)} {kind}" for kind in dict.fromkeys(roles)])
     parts = [
-        f"This is a game of Werewolf with {len(roles)} players: {counts}. {_GOALS[team]}",
+        f"This is a game of Werewolf with {len(roles)} players: {counts}. {_GOALS[team] if role else _BOTH_GOALS}",
         _night(roles, options),
         _day(options),
         f"{_REVEALS[options['reveal']]} After day {options['max_days']} without a winner, nobody wins.",
         _FORMAT,
-        f"Your role: {role}.",
+        f"Your role: {role}." if role else "",
     ]
     return "\n".join([part for part in parts if part])
 

@@ -53,6 +53,22 @@ def test_the_tables_show_ratings_by_side_and_who_beat_whom(capsys: pytest.Captur
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 
+@pytest.mark.parametrize("elo", [-0.0, -0.4])
+def test_what_rounds_to_zero_is_shown_without_a_sign(elo: float) -> None:
+    found, _ = play_tournament(plan_of(Arguments(TOE, "random,minimax", 2)))
+    numbers = {"value": elo, "ci_low": elo, "ci_high": elo}
+    found["ratings"]["players"]["random"]["elo"] = numbers
+    for player in found["ratings"]["by_side"].values():
+        for side in player.values():
+            side["elo"] = numbers
+    for side in found["ratings"]["side_advantage"].values():
+        side["elo"] = numbers
+    cells = [cell for _, table in tables_of(found) for column in table.columns for cell in column.cells]
+    shown = [*map(str, cells), *remarks(found)]
+    assert "0 to 0" in shown and any("0 Elo (0 to 0)" in line for line in shown)
+    assert not [text for text in shown if "-0" in text]
+
+
 def test_what_a_reader_must_know_is_remarked() -> None:
     numbers = {"elo": {"value": 10.0, "ci_low": 1.0, "ci_high": 20.0}}
     ratings = {

@@ -48,6 +48,7 @@ def test_every_game_has_its_seat_in_gymnasiums_registry() -> None:
     for game_id in GAMES:
         env = gymnasium.make(seat_id(game_id))
         assert isinstance(env, SeatEnv) and specs()[seat_id(game_id)].kwargs == {"game": game_id}
+        assert env.instructions.strip(), "there before the first reset"
 
 
 def test_a_given_seat_is_always_ours_and_a_random_one_varies_with_the_seed() -> None:

@@ -128,6 +128,19 @@ def test_every_listed_game_begins_and_tells_its_rules() -> None:
             assert texts_of_roles[game.role(seat)] == game.instructions(seat), "equal for one role"
 
 
+@pytest.mark.parametrize("options", [{}, {"reveal": "team", "talk_rounds": 0}])
+def test_before_the_roles_are_dealt_the_rules_name_none(options: dict[str, Any]) -> None:
+    game = Werewolf(7, **options)
+    before = game.instructions(0)
+    assert "Your role" not in before and "The werewolves win" in before and "the village when" in before
+    assert game.instructions(6) == before
+    game.begin(np.random.default_rng(0), {})
+    shared = before.splitlines()
+    for seat in game.everyone:
+        own = game.instructions(seat).splitlines()
+        assert own[1:-1] == shared[1:] and own[-1] == f"Your role: {game.role(seat)}."
+
+
 @pytest.mark.parametrize("roles", [[W, S, D, V, V], [V, V, D, S, W]])
 def test_the_rules_that_players_read_do_not_depend_on_who_sits_where(roles: list[str]) -> None:
     table = Table(Werewolf(5, roles))
