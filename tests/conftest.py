@@ -1,10 +1,11 @@
-"""Settings of every test: no network, one torch thread, interrupts that arrive; and what ``--fast`` leaves out."""
+"""Settings of every test: no network, one torch thread, interrupts that arrive; what ``--fast`` leaves out; times."""
 
 import functools
 import os
 import signal
 import sys
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,11 @@ FAST_CASES = 3
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--fast``."""
+    """Add ``--fast`` and ``--processor-times``."""
     told = "leave out the tests of slow_tests.txt, and all but three cases of a parametrised test"
     parser.addoption("--fast", action="store_true", help=told)
+    told = "append to this file the seconds of processor time of each test, those of its processes included"
+    parser.addoption("--processor-times", metavar="FILE", help=told)
 
 
 @functools.cache
@@ -47,11 +50,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.getoption("--fast") and collection_path.name in slow_tests() else None
 
 
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str) -> list[pytest.Item] | None:
+    """With ``--fast``, make no cases of a slow test."""
+    is_slow = collector.config.getoption("--fast") and f"{collector.path.name}::{name}" in slow_tests()
+    return [] if is_slow else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With ``--fast``, keep the quick tests and a few cases of each."""
+    """With ``--fast``, keep a few cases of each test."""
     if not config.getoption("--fast"):
         return
-    names = [item.nodeid.partition("[")[0].rpartition("tests/")[2] for item in items]
+    names = [item.nodeid.partition("[")[0] for item in items]
     cases, seen = Counter(names), Counter[str]()
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
@@ -59,7 +68,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         count, number = cases[name], seen[name]
         seen[name] += 1
         is_chosen = count <= FAST_CASES or number in (0, count // 2, count - 1)
-        is_slow = name.rpartition("/")[2] in slow_tests()
-        (kept if is_chosen and not is_slow else left_out).append(item)
+        (kept if is_chosen else left_out).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool | None, bool | None]:
+    """With ``--processor-times``, write what a test, with the fixtures set up for it, costs."""
+    path, before = item.config.getoption("--processor-times"), sum(os.times()[:4])
+    result = yield
+    if path:
+        with open(path, "a", encoding="utf8") as file:
+            file.write(f"{sum(os.times()[:4]) - before:.2f} {item.nodeid}\n")
+    return result

@@ -1,9 +1,9 @@
 """Every registered environment keeps every promise, in Gymnasium's hands and in ours; no exceptions are listed."""
 
+import functools
 import importlib
 import warnings
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import gymnasium
@@ -20,9 +20,16 @@ from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.errors import MissingExtra
 from turngym.seeding import stream
 
+ALL_IDS = sorted(specs())
+NEEDS_PROGRAM = "turngym.envs.tools."
+"""Environments that need a program, the sandbox, and no package."""
 
+
+@functools.cache
 def usable(env_id: str) -> bool:
     """Return whether what the environment needs, such as Java, is on this machine."""
+    if not (specs()[env_id].extra or specs()[env_id].entry_point.startswith(NEEDS_PROGRAM)):
+        return True
     try:
         env = gymnasium.make(env_id)
         env.reset(seed=0)
@@ -32,33 +39,29 @@ def usable(env_id: str) -> bool:
     return True
 
 
-ALL_IDS = sorted(specs())
-NEEDS_PROGRAM = "turngym.envs.tools."
-"""Environments that need a program, the sandbox, and no package."""
-IDS = [
-    env_id
-    for env_id, spec in sorted(specs().items())
-    if not (spec.extra or spec.entry_point.startswith(NEEDS_PROGRAM)) or usable(env_id)
-]
-EACH = [
-    pytest.param(
-        env_id, marks=() if env_id in IDS else pytest.mark.skip(f"{env_id} needs a package, Java or a sandbox")
-    )
-    for env_id in ALL_IDS
-]
+@functools.cache
+def usable_ids() -> list[str]:
+    return [env_id for env_id in ALL_IDS if usable(env_id)]
+
+
+@pytest.fixture(params=ALL_IDS)
+def env_id(request: pytest.FixtureRequest) -> str:
+    """Each registered id; looked at when it is needed, so that collecting the tests makes no environment."""
+    name = str(request.param)
+    if not usable(name):
+        pytest.skip(f"{name} needs a package, Java or a sandbox")
+    return name
 
 
 def test_the_registry_holds_the_tables() -> None:
     registered = {env_id for env_id in gymnasium.registry if env_id.startswith(f"{NAMESPACE}/")}
-    assert registered == set(specs()) and len(IDS) >= 6
+    assert registered == set(specs()) and len(usable_ids()) >= 6
 
 
-@pytest.mark.parametrize("env_id", EACH)
 def test_the_check_finds_nothing(env_id: str) -> None:
     assert not check(env_id).findings
 
 
-@pytest.mark.parametrize("env_id", EACH)
 def test_gymnasium_checks_it_without_a_warning(env_id: str) -> None:
     env = gymnasium.make(env_id)
     assert env.unwrapped is env  # no wrapper hides the environment's own methods
@@ -66,7 +69,6 @@ def test_gymnasium_checks_it_without_a_warning(env_id: str) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("env_id", EACH)
 def test_its_instances_share_the_keys_of_their_dicts(env_id: str) -> None:
     """CPython shares up to 30 keys; with more, a vector of a thousand slots loses a third of its speed."""
     env = gymnasium.make(env_id)
@@ -75,7 +77,6 @@ def test_its_instances_share_the_keys_of_their_dicts(env_id: str) -> None:
     env.close()
 
 
-@pytest.mark.parametrize("env_id", EACH)
 def test_the_id_works_through_a_module_prefix_and_in_gymnasiums_make_vec(env_id: str) -> None:
     gymnasium.make(f"turngym:{env_id}").close()
     vector = gymnasium.make_vec(env_id, num_envs=2)
@@ -83,7 +84,6 @@ def test_the_id_works_through_a_module_prefix_and_in_gymnasiums_make_vec(env_id:
     vector.close()
 
 
-@pytest.mark.parametrize("env_id", EACH)
 def test_gymnasiums_own_vector_shows_what_ours_shows(env_id: str) -> None:
     theirs = SyncVectorEnv([lambda: gymnasium.make(env_id)] * 2)
     ours = make_vec(env_id, 2)
@@ -102,7 +102,7 @@ def test_gymnasiums_own_vector_shows_what_ours_shows(env_id: str) -> None:
 
 def test_gymnasiums_process_vector_takes_every_environment() -> None:
     """One id of each class and game, as presets differ in options alone: starting processes is what costs time."""
-    ids = list({(specs()[each].entry_point, specs()[each].kwargs.get("game")): each for each in IDS}.values())
+    ids = list({(specs()[each].entry_point, specs()[each].kwargs.get("game")): each for each in usable_ids()}.values())
 
     def maker(env_id: str) -> Any:
         return lambda: gymnasium.make(f"turngym:{env_id}")  # a spawned process has not imported turngym
@@ -151,7 +151,7 @@ def play(vector: TextVectorEnv, first_seed: int) -> list[str]:
 
 def test_backends_and_worker_counts_give_byte_equal_transcripts() -> None:
     """Two episodes of every environment; the single environment gives the same text too, for some of them."""
-    ids = IDS
+    ids = usable_ids()
     vectors = [
         make_vec(ids, backend=backend, num_workers=workers, autoreset_mode=AutoresetMode.DISABLED)
         for backend, workers in (("sync", None), ("process", 1), ("process", 3))
@@ -161,7 +161,7 @@ def test_backends_and_worker_counts_give_byte_equal_transcripts() -> None:
         assert all(other == one for other in others)
         for slot in range(start // len(ids), len(ids), 10):
             generator = stream("conformance", 1000 + start + slot)
-            policy = partial(chosen, generator)
+            policy = functools.partial(chosen, generator)
             single = transcript(gymnasium.make(ids[slot]), 1000 + start + slot, policy)
             assert single.endswith(one[slot])
     for vector in vectors:
