@@ -1,0 +1,207 @@
+"""Log-probabilities and entropies of single tokens from hidden states, without the logits of all of them at once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from turngym.trainers.engine.head import Head
+
+BUDGET = 256 * 2**20
+"""Bytes that the buffers of one chunk may take."""
+LEAST = 128
+"""States in a chunk at least: with fewer, most of the time goes into the gradient of the head."""
+_BUFFERS = 4
+
+
+class FlatScores(NamedTuple):
+    """Log-probability of each target, and entropy of its distribution in nats."""
+
+    logprobs: Float[Tensor, "read"]
+    entropy: Float[Tensor, "read"] | None
+
+
+def chunk_size(words: int, budget: int = BUDGET) -> int:
+    """Return how many states go through the head together, by the size of the vocabulary.
+
+    >>> chunk_size(151_936), chunk_size(49_152), chunk_size(512)
+    (128, 341, 32768)
+    """
+    return max(LEAST, budget // (4 * _BUFFERS * words))
+
+
+def flat_scores(
+    head: Head,
+    hidden: Float[Tensor, "state width"],
+    state: Int[Tensor, "read"],
+    targets: Int[Tensor, "read"],
+    temperature: float = 1.0,
+    with_entropy: bool = False,
+    chunk: int = 0,
+) -> FlatScores:
+    """Return log-probabilities of targets, and entropies, under the distribution that is sampled from.
+
+    If all states, or all reads, fit into one chunk, their logits are kept for the backward pass. Otherwise they are
+    computed twice, and no more of them are held than those of one chunk.
+
+    Args:
+        head: What makes logits of hidden states.
+        hidden: Hidden states.
+        state: Which of them each read uses.
+        targets: The token after each read; -1 gives 0.
+        temperature: The sampler's temperature; the logits are divided by it.
+        with_entropy: Whether to return entropies too.
+        chunk: States that go through the head together; 0 takes :func:`chunk_size`.
+    """
+    size = chunk or chunk_size(head.words)
+    words, divisor = targets.clamp(min=0), temperature or 1.0
+    if len(hidden) > size:
+        hidden, state = hidden.index_select(0, state), torch.arange(len(state), device=state.device)
+    if len(hidden) > size:
+        logprobs, entropy = _in_chunks(head, hidden, words, divisor, with_entropy, size)
+    else:
+        logprobs, entropy = _dense(head, hidden, state, words, divisor, with_entropy)
+    return FlatScores(logprobs * (targets >= 0), entropy * (targets >= 0) if with_entropy else None)
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def _dense(
+    head: Head, hidden: Tensor, state: Tensor, words: Tensor, temperature: float, with_entropy: bool
+) -> tuple[Tensor, Tensor]:
+    logits = head.logits(hidden).index_select(0, state)
+    distribution = torch.log_softmax(_wide(logits) / temperature, dim=-1)
+    logprobs = distribution.gather(-1, words[:, None]).squeeze(-1)
+    return logprobs, -(distribution.exp() * distribution).sum(-1) if with_entropy else logprobs
+
+
+def _in_chunks(
+    head: Head, hidden: Tensor, words: Tensor, temperature: float, with_entropy: bool, size: int
+) -> tuple[Tensor, Tensor]:
+    device = hidden.device.type
+    compute = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+    settings = _Settings(temperature, head.scale, head.softcap, with_entropy, size, compute)
+    with torch.autocast(device, enabled=False):
+        factors = [tensor for pair in head.factors(hidden) for tensor in pair]
+    apply: Any = _ChunkedScores.apply
+    logprobs, entropy = apply(settings, words, head.bias, *factors)
+    return logprobs, entropy
+
+
+class _Settings(NamedTuple):
+    temperature: float
+    scale: float
+    softcap: float
+    with_entropy: bool
+    chunk: int
+    compute: torch.dtype | None
+    """Format of the products; None is that of each matrix."""
+
+
+class _ChunkedScores(torch.autograd.Function):
+    """Scores from states and matrices whose products add up to the logits; the backward pass makes the logits again."""
+
+    @staticmethod
+    def forward(ctx: Any, settings: _Settings, targets: Tensor, bias: Tensor | None, *factors: Tensor) -> Any:
+        wide = torch.promote_types(factors[1].dtype, torch.float32)
+        lse, logprobs, entropy = (factors[0].new_zeros(len(targets), dtype=wide) for _ in range(3))
+        for part in _parts(len(targets), settings.chunk):
+            z = _logits(settings, bias, factors, part).div_(settings.temperature)
+            lse[part] = z.logsumexp(-1)
+            logprobs[part] = z.gather(1, targets[part, None]).squeeze(1) - lse[part]
+            if settings.with_entropy:
+                entropy[part] = lse[part] - (z - lse[part, None]).exp_().mul_(z).sum(-1)
+        ctx.save_for_backward(targets, lse, entropy, bias, *factors)
+        ctx.settings = settings
+        ctx.set_materialize_grads(False)
+        return logprobs, entropy
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> Any:
+        settings: _Settings = ctx.settings
+        targets, lse, entropy, bias, *factors = ctx.saved_tensors
+        of_logprobs, of_entropy = (torch.zeros_like(lse) if g is None else g for g in gradients)
+        needed = ctx.needs_input_grad[2:]
+        found = [_zeros(t, needs, lse.dtype) for t, needs in zip([bias, *factors], needed, strict=True)]
+        with torch.autocast(lse.device.type, enabled=False):
+            for part in _parts(len(targets), settings.chunk):
+                z = _logits(settings, bias, factors, part)
+                g = _gradient(settings, z, targets[part], lse[part], entropy[part], of_logprobs[part], of_entropy[part])
+                _add(settings, found, g, factors, part)
+        return None, None, *(_as(g, t) for g, t in zip(found, [bias, *factors], strict=True))
+
+
+def _parts(count: int, size: int) -> list[slice]:
+    return [slice(start, start + size) for start in range(0, count, size)]
+
+
+def _zeros(like: Tensor | None, needed: bool, dtype: torch.dtype) -> Tensor | None:
+    return torch.zeros_like(like, dtype=dtype) if like is not None and needed else None
+
+
+def _as(gradient: Tensor | None, like: Tensor | None) -> Tensor | None:
+    return None if gradient is None or like is None else gradient.to(like.dtype)
+
+
+def _logits(
+    settings: _Settings, bias: Tensor | None, factors: tuple[Tensor, ...] | list[Tensor], part: slice
+) -> Tensor:
+    """Return the logits of one chunk, before the temperature, in single precision or better."""
+    total: Tensor | None = None
+    with torch.autocast(factors[0].device.type, enabled=False):
+        for states, matrix in zip(factors[::2], factors[1::2], strict=True):
+            dtype = settings.compute or matrix.dtype
+            product = _wide(states[part].to(dtype) @ matrix.to(dtype).T)
+            total = product if total is None else total.add_(product)
+    assert total is not None
+    if bias is not None:
+        total += bias
+    if settings.scale != 1:
+        total *= settings.scale
+    if settings.softcap:
+        total.div_(settings.softcap).tanh_().mul_(settings.softcap)
+    return total
+
+
+def _gradient(
+    settings: _Settings,
+    z: Tensor,
+    targets: Tensor,
+    lse: Tensor,
+    entropy: Tensor,
+    of_logprobs: Tensor,
+    of_entropy: Tensor,
+) -> Tensor:
+    """Return the gradient of the products; overwrites ``z``.
+
+    The gradient of log p by the logits is onehot - p, and that of the entropy is -p (log p + entropy).
+    """
+    bend = (z / settings.softcap).square_().neg_().add_(1) if settings.softcap else None
+    logq = z.div_(settings.temperature).sub_(lse[:, None])
+    g = logq.exp()
+    g *= logq.add_(entropy[:, None]).mul_(-of_entropy[:, None]).sub_(of_logprobs[:, None])
+    g.scatter_add_(1, targets[:, None], of_logprobs[:, None])
+    g *= settings.scale / settings.temperature
+    return g if bend is None else g.mul_(bend)
+
+
+def _add(settings: _Settings, found: list[Tensor | None], gradient: Tensor, factors: list[Tensor], part: slice) -> None:
+    """Add what one chunk gives to the gradients of bias, states and matrices."""
+    of_bias, *of_factors = found
+    if of_bias is not None:
+        of_bias += gradient.sum(0)
+    for k in range(0, len(factors), 2):
+        states, matrix, of_states, of_matrix = factors[k], factors[k + 1], of_factors[k], of_factors[k + 1]
+        dtype = settings.compute or matrix.dtype
+        g = gradient.to(dtype)
+        if of_states is not None:
+            of_states[part] = g @ matrix.to(dtype)
+        if of_matrix is not None and of_matrix.dtype == dtype:
+            of_matrix.addmm_(g.T, states[part].to(dtype))
+        elif of_matrix is not None:
+            of_matrix += g.T @ states[part].to(dtype)
