@@ -277,7 +277,9 @@ def _load_checkpoint(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBa
     except (OSError, SafetensorError) as error:
         raise ModelError(f"the checkpoint {path} cannot be read ({error}): pass another one.") from error
     if set(weights) - set(network.state_dict()):
-        raise ModelError(f"{path} holds low-rank adapters: let the run end with --resume, and pass its model.")
+        raise ModelError(
+            f"{path} holds low-rank adapters and no whole model: `turngym export-model {path} --to FOLDER` writes one."
+        )
     network.load_state_dict(weights, strict=False)  # tied weights are stored once
     return network.float(), tokenizer
 

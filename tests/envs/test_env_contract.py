@@ -186,7 +186,7 @@ def test_minibatches_weigh_every_row_the_same_however_often_it_repeats() -> None
 
 def test_merged_adapters_give_the_logits_of_the_adapted_network(tmp_path: Path) -> None:
     from turngym.agents.models.loading import load_model
-    from turngym.trainers.loop.setup import add_adapters, without_adapters
+    from turngym.trainers.engine.adapters import add_adapters, without_adapters
 
     model = small_model()
     adapted = add_adapters(model, 2, seed=0)

@@ -99,6 +99,8 @@ def test_a_resumed_run_ends_with_the_weights_that_its_own_version_ends_with(
     folder = resumed[name] / "model" if part == "model" else max((resumed[name] / "checkpoints").iterdir())
     found = tensors(folder)
     before = {key: value for key, value in EXPECTED["runs"][name][part].items() if not key.startswith("optimizer.")}
+    if (name, part) == ("adapters", "critic"):  # its checkpoints hold only what is trained now
+        before = {key: value for key, value in before.items() if "lora_" in key}
     assert found.keys() == before.keys() and found
     for key, (content, squares) in found.items():
         assert squares == pytest.approx(before[key][1], rel=1e-3, abs=1e-6), key

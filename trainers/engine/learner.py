@@ -15,10 +15,11 @@ from turngym.trainers.core.algorithm import Algorithm, LossInputs, LossOutput, N
 from turngym.trainers.core.finite import bad_gradient, bad_loss, check_weights, located
 from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.engine.adapters import has_adapters
 from turngym.trainers.engine.policy_statistics import PolicyStatistics, table_metrics
 from turngym.trainers.engine.prepared import PreparedBatch, prepare
 from turngym.trainers.engine.scoring import Critic
-from turngym.trainers.engine.sharing import copy_sharing_frozen
+from turngym.trainers.engine.sharing import copy_sharing_frozen, frozen_parameters, own_tensors
 
 __all__ = ["Learner", "UpdateConfig"]
 
@@ -62,7 +63,7 @@ class Learner:
         self._trains_policy = True
         self._statistics = PolicyStatistics(turn_table([]))
         self.critic = Critic(model.network) if Need.VALUES in algorithm.needs else None
-        self.reference = self._frozen_copy() if Need.REFERENCE_LOGPROBS in algorithm.needs else None
+        self.reference = self._reference() if Need.REFERENCE_LOGPROBS in algorithm.needs else None
         policy = [p for p in self.network.parameters() if p.requires_grad]
         critic = [p for p in self.critic.parameters() if p.requires_grad] if self.critic else []
         extra = [p for module in algorithm.modules().values() for p in module.parameters()]
@@ -84,6 +85,10 @@ class Learner:
         critic: dict[str, nn.Module] = {} if self.critic is None else {"critic": self.critic}
         return {"policy": self.network, **critic, **{f"module.{k}": m for k, m in self.algorithm.modules().items()}}
 
+    def _reference(self) -> nn.Module:
+        """Return the policy itself if it has adapters, to be scored with them off, else a frozen copy of it."""
+        return self.network if has_adapters(self.network) else self._frozen_copy()
+
     def _frozen_copy(self) -> nn.Module:
         frozen: nn.Module = copy_sharing_frozen(self.network)
         return frozen.requires_grad_(False).eval()
@@ -92,7 +97,8 @@ class Learner:
         """Freeze the current weights for sampling until the next call, regardless of updates."""
         if self.sampler is None:
             self.sampler = self._frozen_copy()
-        self.sampler.load_state_dict(self.network.state_dict())
+        own = own_tensors(self.network, frozen_parameters(self.network))  # frozen weights are shared
+        self.sampler.load_state_dict(own, strict=False)
 
     def update(self, trajectories: Sequence[Trajectory], iteration: int) -> dict[str, float]:
         """Assign credit to the trajectories of one iteration and update the weights; returns metrics."""

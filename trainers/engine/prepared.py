@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from turngym.trainers.core.flattened import check_tokens, flatten
 from turngym.trainers.core.rows import Batch, MicroBatch, Row, build_batch, micro_batches, rows_of
 from turngym.trainers.core.turn_table import TurnTable, table_of
 from turngym.trainers.core.update_config import OnContext
+from turngym.trainers.engine.adapters import adapters_off
 from turngym.trainers.engine.scoring import Critic, score
 from turngym.trainers.functional import loss_weights
 
@@ -30,7 +32,8 @@ class Networks:
         policy: The policy's network.
         temperature: The sampler's temperature: log-probabilities are those of the distribution that was sampled from.
         critic: For methods that need values.
-        reference: A frozen policy, for methods that need its log-probabilities.
+        reference: A frozen policy, for methods that need its log-probabilities; the policy itself stands for what it
+            is without its low-rank adapters.
         max_tokens: Padded tokens that go through a network together; 0 takes 2048 on a CPU, else 16384.
     """
 
@@ -145,7 +148,8 @@ def prepare(
         algorithm: The method.
         temperature: The temperature that the episodes were sampled with.
         critic: For methods that need values; its parameters are trained by the same losses.
-        reference: A frozen copy of a policy's network, for methods that need its log-probabilities.
+        reference: A frozen copy of a policy's network, for methods that need its log-probabilities; with low-rank
+            adapters the policy's network itself, which is then scored without them.
         on_context: How to handle episodes whose next prompt did not fit, see
             :class:`turngym.trainers.core.update_config.UpdateConfig`.
         merge_rows: False gives every turn its own sequence; the loss and its gradient stay the same.
@@ -210,7 +214,10 @@ def with_values(batch: Batch, table: TurnTable, critic: Critic, max_tokens: int)
 def with_reference(batch: Batch, table: TurnTable, networks: Networks) -> TurnTable:
     """Return the table with the log-probabilities of the reference policy filled in."""
     network: Any = networks.reference
-    laid_out = _map_reads(batch, lambda part: score(network, part, networks.temperature).logprobs, networks.token_limit)
+    with adapters_off(network) if network is networks.policy else nullcontext():
+        laid_out = _map_reads(
+            batch, lambda part: score(network, part, networks.temperature).logprobs, networks.token_limit
+        )
     found = torch.zeros(len(table.token_turn), dtype=torch.float64)
     found[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
     return replace(table, token_reference_logprob=found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 from torch import Tensor, nn
@@ -16,16 +16,41 @@ def copy_sharing_frozen(module: ModuleT) -> ModuleT:
 
     With low-rank adapters only the adapters are copied; with full training, everything.
     """
-    return copy.deepcopy(module, {id(p): p for p in module.parameters() if not p.requires_grad})
+    return copy.deepcopy(module, {id(parameter): parameter for parameter in frozen_parameters(module)})
 
 
-def distinct_tensors(modules: Sequence[tuple[str, nn.Module]]) -> dict[str, dict[str, Tensor]]:
-    """Return the tensors of each module by name, each storage only once, for file formats without tied weights."""
+def frozen_parameters(module: nn.Module) -> list[nn.Parameter]:
+    """Return the parameters that are not trained."""
+    return [parameter for parameter in module.parameters() if not parameter.requires_grad]
+
+
+def own_tensors(module: nn.Module, shared: Collection[nn.Parameter] = ()) -> dict[str, Tensor]:
+    """Return the tensors of a module by name: its state, or its parameters that are not shared if any is.
+
+    Args:
+        module: The module.
+        shared: Parameters that belong to another module.
+    """
+    others = {id(parameter) for parameter in shared}
+    if not any(id(parameter) in others for parameter in module.parameters()):
+        return dict(module.state_dict())
+    return {name: each.detach() for name, each in module.named_parameters() if id(each) not in others}
+
+
+def distinct_tensors(
+    modules: Sequence[tuple[str, nn.Module]], shared: Collection[nn.Parameter] = ()
+) -> dict[str, dict[str, Tensor]]:
+    """Return the tensors of each module by name, each storage only once, for file formats without tied weights.
+
+    Args:
+        modules: Name and module.
+        shared: Parameters that are left out.
+    """
     seen: set[int] = set()
     found: dict[str, dict[str, Tensor]] = {}
     for name, module in modules:
         found[name] = {}
-        for key, tensor in module.state_dict().items():
+        for key, tensor in own_tensors(module, shared).items():
             if tensor.data_ptr() not in seen:
                 seen.add(tensor.data_ptr())
                 found[name][key] = tensor.contiguous()

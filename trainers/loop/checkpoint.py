@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ from torch import Tensor, nn
 from turngym.errors import CheckpointError
 from turngym.storage.files import write_json
 from turngym.trainers.engine.learner import Learner
-from turngym.trainers.engine.sharing import distinct_tensors
+from turngym.trainers.engine.sharing import distinct_tensors, frozen_parameters
+
+
+_HASHED = 4096
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -37,7 +41,7 @@ def _modules(learner: Learner) -> dict[str, nn.Module]:
     found: dict[str, nn.Module] = {"policy": learner.network}
     if learner.critic is not None:
         found["critic"] = learner.critic
-    if learner.reference is not None:
+    if learner.reference not in (None, learner.network):
         found["reference"] = learner.reference
     if learner.sampler is not None:
         found["sampler"] = learner.sampler
@@ -45,8 +49,15 @@ def _modules(learner: Learner) -> dict[str, nn.Module]:
     return found
 
 
+def _own_tensors(learner: Learner) -> dict[str, dict[str, Tensor]]:
+    """Return the tensors of each module that a checkpoint holds."""
+    return distinct_tensors(list(_modules(learner).items()), frozen_parameters(learner.network))
+
+
 def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mapping[str, Any], keep: int = 2) -> Path:
     """Write everything that the next iteration depends on, and delete all but the newest ``keep`` checkpoints.
+
+    Weights that the policy keeps frozen are left out: they are those of the model that the run began with.
 
     Args:
         folder: Folder of the checkpoints.
@@ -65,6 +76,8 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
         "algorithm": learner.algorithm.state(),
         "extra": dict(extra),
     }
+    if frozen_parameters(learner.network):
+        state["frozen"] = _fingerprint(frozen_parameters(learner.network))
     _write(target, learner, state)
     keep_newest(folder, keep)
     return target
@@ -77,7 +90,7 @@ def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     temporary.mkdir(parents=True)
     try:
-        for name, tensors in distinct_tensors(list(_modules(learner).items())).items():
+        for name, tensors in _own_tensors(learner).items():
             save_file(tensors, temporary / f"{name}.safetensors")
         save_file(_optimizer_tensors(learner.optimizer), temporary / "optimizer.safetensors")
         write_json(temporary / "state.json", state)
@@ -87,6 +100,16 @@ def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
     except (OSError, SafetensorError):
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def _fingerprint(parameters: Iterable[nn.Parameter]) -> str:
+    """Return a hash of the shapes and of some weights of each tensor."""
+    found = hashlib.sha256()
+    for parameter in parameters:
+        few = parameter.detach().reshape(-1)[:_HASHED].cpu().contiguous()
+        found.update(f"{tuple(parameter.shape)} {parameter.dtype}".encode())
+        found.update(few.view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()
 
 
 def _flush(file: Path) -> None:
@@ -117,9 +140,12 @@ def _load_module(module: nn.Module, own: Collection[str], file: Path) -> None:
         raise CheckpointError(f"{file} belongs to another model: resume with the settings of that run.")
     for name in saved.keys() - set(own):
         if not torch.equal(saved[name].to(here[name]), here[name]):
+            reason = "its critic was trained as a whole by an earlier version"
+            if file.stem == "policy":
+                reason = "the model that the run began with has changed"
             raise CheckpointError(
-                f"{file} holds weights that this run shares with its frozen model, and they differ: its critic was "
-                "trained as a whole by an earlier version. Begin a new run, or resume with that version."
+                f"{file} holds weights that this run shares with its frozen model, and they differ: {reason}. Begin a "
+                "new run, or resume with that version."
             )
     module.load_state_dict({name: saved[name] for name in own}, strict=False)
 
@@ -135,8 +161,14 @@ def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
     """
     try:
         state = json.loads((path / "state.json").read_text("utf8"))
+        frozen = frozen_parameters(learner.network)
+        if state.get("frozen", "") not in ("", _fingerprint(frozen)):
+            raise CheckpointError(
+                f"{path} holds adapters of other weights than those of {learner.model.name}, which has changed since: "
+                "restore that model, or begin a new run."
+            )
         modules = _modules(learner)
-        for name, own in distinct_tensors(list(modules.items())).items():
+        for name, own in _own_tensors(learner).items():
             _load_module(modules[name], own.keys(), path / f"{name}.safetensors")
         _load_optimizer(learner.optimizer, load_file(path / "optimizer.safetensors"))
         learner.updates = int(state["updates"])

@@ -15,17 +15,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from turngym.agents.models.loading import LanguageModel, chosen_device, load_model
 from turngym.errors import ConfigError, RunStopped, TurngymError
 from turngym.trainers.core.algorithm import Algorithm
+from turngym.trainers.engine.adapters import without_adapters
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.control import ControlArm, is_done
 from turngym.trainers.loop.needs import require_packages
 from turngym.trainers.loop.setup import (
-    add_adapters,
     build_algorithm,
     build_learner,
     check_template,
     initial_model,
     policy_agent,
-    without_adapters,
+    with_adapters,
 )
 from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.loop.task import TaskSource
@@ -142,9 +142,7 @@ class _Job:
         for warning in (preset_warning(self.config, model.network.num_parameters()), self.task.warning(algorithm)):
             if warning:
                 self.console.print(f"warning: {warning}", markup=False, soft_wrap=True)
-        if self.config.lora_rank:
-            torch.nn.Module.to(model.network, getattr(torch, self.config.dtype))
-            model = add_adapters(model, self.config.lora_rank, self.config.seed, self.config.lora_alpha)
+        model = with_adapters(self.config, model)
         learner = build_learner(self.config, model, algorithm)
         trainer = Trainer(self.config, model, learner, self.task, self.folder, lambda: self.task.curve_point(model))
         if resume:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import nn
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.errors import CheckpointError
-from turngym.trainers.engine.sharing import copy_sharing_frozen, distinct_tensors
+from turngym.trainers.engine.sharing import copy_sharing_frozen, distinct_tensors, frozen_parameters
 
 PREFIX = "past-"
 
@@ -25,6 +26,7 @@ class PastSelves:
     def __init__(self, keep: int, every: int) -> None:
         self.keep, self.every = keep, every
         self._models: dict[str, LanguageModel] = {}
+        self._shared: list[nn.Parameter] = []
 
     def newest(self, count: int) -> list[str]:
         """Return the names of the newest copies, oldest first."""
@@ -38,6 +40,7 @@ class PastSelves:
         """Freeze a copy of the policy at the start of an iteration, if one is due."""
         name = f"{PREFIX}{iteration:06d}"
         if self.keep and iteration % self.every == 0 and name not in self._models:
+            self._shared = frozen_parameters(model.network)
             network = copy_sharing_frozen(model.network).requires_grad_(False).eval()
             self._add(name, LanguageModel(network, model.tokenizer, name))
 
@@ -60,7 +63,7 @@ class PastSelves:
             target = folder / f"{name}.safetensors"
             if not target.exists():
                 temporary = target.with_suffix(".tmp")
-                save_file(distinct_tensors([(name, model.network)])[name], temporary)
+                save_file(distinct_tensors([(name, model.network)], self._shared)[name], temporary)
                 temporary.replace(target)
         reachable = [path for path in _copies(folder) if _iteration(path) <= oldest_checkpoint]
         for path in reachable[: -self.keep]:
@@ -78,6 +81,7 @@ class PastSelves:
             CheckpointError: A copy is damaged.
         """
         self._models.clear()
+        self._shared = frozen_parameters(model.network)
         if not self.keep:
             return
         for path in [path for path in _copies(folder) if _iteration(path) < iteration][-self.keep :]:

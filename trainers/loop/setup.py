@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
 
 import torch
-from transformers import PreTrainedModel
 
 from turngym.agents.episodes.groups import group_specs
 from turngym.agents.episodes.rollout import rollout
@@ -22,10 +19,11 @@ from turngym.agents.prompting.prompts import PromptBuilder
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.multiagent.registration import is_game
 from turngym.envs.vector import TextVectorEnv, make_vec
-from turngym.errors import ConfigError, missing_extra
+from turngym.errors import ConfigError
 from turngym.seeding import stream_seed
 from turngym.trainers.algorithms import build, check_group_size
 from turngym.trainers.core.algorithm import Algorithm, Need
+from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
 from turngym.wrappers.actions.action_format import action_format
@@ -106,46 +104,19 @@ def build_embedded(config: TrainConfig, texts: Sequence[str]) -> LanguageModel:
     return LanguageModel(network, tokenizer, EMBEDDED)
 
 
-def add_adapters(model: LanguageModel, rank: int, seed: int, alpha: int = 0) -> LanguageModel:
-    """Put low-rank adapters (LoRA) on every linear layer and freeze everything else; they are float32.
-
-    Args:
-        model: The model.
-        rank: Their rank.
-        seed: Seed of their first weights.
-        alpha: Their weight, divided by the rank; 0 takes twice the rank.
-    """
-    try:
-        from peft import LoraConfig, inject_adapter_in_model
-    except ImportError as error:
-        raise missing_extra("low-rank adapters", "peft", "train") from error
-    settings = LoraConfig(r=rank, lora_alpha=alpha or 2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
-    network = model.network.requires_grad_(False)
-    with torch.random.fork_rng():
-        torch.manual_seed(stream_seed("adapters", seed) % 2**31)
-        adapted = cast("PreTrainedModel", inject_adapter_in_model(settings, network))
-    for parameter in adapted.parameters():
-        if parameter.requires_grad:
-            parameter.data = parameter.data.float()  # an optimiser on 16-bit weights loses small updates
-    return LanguageModel(adapted, model.tokenizer, model.name)
-
-
-def without_adapters(model: LanguageModel) -> LanguageModel:
-    """Return a model whose weights have the adapters merged in; the model itself if it has none."""
-    try:
-        from peft.tuners.tuners_utils import BaseTunerLayer
-    except ImportError:
+def with_adapters(config: TrainConfig, model: LanguageModel) -> LanguageModel:
+    """Return the model that a run trains: with the low-rank adapters of its settings, or itself without any."""
+    if not config.lora_rank:
         return model
-    names = [name for name, module in model.network.named_modules() if isinstance(module, BaseTunerLayer)]
-    if not names:
-        return model
-    network = copy.deepcopy(model.network)
-    for name in names:
-        layer: Any = network.get_submodule(name)
-        layer.merge()
-        parent, _, child = name.rpartition(".")
-        setattr(network.get_submodule(parent), child, layer.get_base_layer())
-    return LanguageModel(network, model.tokenizer, model.name)
+    torch.nn.Module.to(model.network, getattr(torch, config.dtype))
+    return add_adapters(
+        model,
+        config.lora_rank,
+        config.seed,
+        config.lora_alpha,
+        targets=config.lora_targets,
+        rslora=config.lora_rslora,
+    )
 
 
 def check_template(config: TrainConfig) -> None:

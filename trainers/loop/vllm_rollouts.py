@@ -14,7 +14,7 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.vllm_config import VllmConfig
 from turngym.agents.models.vllm_sampler import VllmSampler
-from turngym.trainers.loop.setup import without_adapters
+from turngym.trainers.engine.adapters import without_adapters
 
 
 class Follower:

@@ -158,6 +158,9 @@ class TrainConfig:
         checkpoint_every: Iterations between checkpoints; the last one is always kept.
         lora_rank: Train low-rank adapters of that rank instead of all weights; 0 trains all.
         lora_alpha: Weight of the adapters, which is divided by their rank; 0 takes twice the rank.
+        lora_targets: Layers that have adapters: ``all-linear`` for all but the output layer, or names such as
+            ``q_proj v_proj``.
+        lora_rslora: Divide that weight by the square root of the rank instead (rank-stabilised LoRA).
         dtype: Format of the weights. With float16 or bfloat16 an optimiser loses small updates: with adapters only.
         device: Where the model lies: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
         embedded: Size of the embedded model.
@@ -188,6 +191,8 @@ class TrainConfig:
     checkpoint_every: int = 40
     lora_rank: int = 0
     lora_alpha: int = 0
+    lora_targets: tuple[str, ...] = ("all-linear",)
+    lora_rslora: bool = False
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     device: str = "auto"
     embedded: EmbeddedConfig = field(default_factory=EmbeddedConfig)
@@ -214,6 +219,8 @@ class TrainConfig:
                 f"an optimiser on weights in {self.dtype} loses small updates: pass --lora-rank, whose adapters are "
                 "float32, or --dtype float32."
             )
+        if not self.lora_targets:
+            raise ConfigError("lora_targets must be all-linear or names of layers, got none.")
         if self.checkpoint_every < 1:
             raise ConfigError(f"checkpoint_every must be at least 1, got {self.checkpoint_every}.")
 
@@ -273,6 +280,7 @@ def config_from_json(content: Mapping[str, Any]) -> TrainConfig:
     values["rollout"] = RolloutConfig(**rollout)
     values["guards"] = GuardConfig(**values.get("guards", {}))
     values["wrappers"] = tuple(values.get("wrappers", ()))
+    values["lora_targets"] = tuple(values.get("lora_targets", ("all-linear",)))
     chosen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.get("self_play", {}).items()}
     values["self_play"] = SelfPlayConfig(**chosen)
     return TrainConfig(**values)

@@ -18,7 +18,7 @@ from turngym.trainers.core.rows import build_rows
 from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.engine.scoring import score
 from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint
-from turngym.trainers.loop.setup import add_adapters
+from turngym.trainers.engine.adapters import add_adapters
 
 RANK = 2
 SETTINGS = UpdateConfig(learning_rate=1e-2, critic_learning_rate=1e-2)
@@ -75,12 +75,13 @@ def test_no_second_trunk_is_held_in_memory() -> None:
     assert learner.critic is not None
     assert learner.reference is not None
     assert learner.sampler is not None
-    copies: list[nn.Module] = [learner.critic, learner.reference, learner.sampler]
+    assert learner.reference is learner.network
+    copies: list[nn.Module] = [learner.critic, learner.sampler]
     own = bytes_held([learner.network])
     adapters = sum(parameter.numel() * parameter.element_size() for parameter in learner.policy_parameters)
     head = sum(parameter.numel() * parameter.element_size() for parameter in learner.critic.head.parameters())
     buffers = sum(buffer.untyped_storage().nbytes() for each in copies for buffer in each.buffers())
-    assert bytes_held([learner.network, *copies]) == own + 3 * adapters + head + buffers
+    assert bytes_held([learner.network, *copies]) == own + 2 * adapters + head + buffers
     assert buffers < own / 20
 
 

@@ -83,10 +83,11 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(whole: Pat
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "refresh_every", "checkpoint_every"), [("gigpo", 1, 2), ("ppo+epo", 1, 2), ("a3po", 3, 4)]
+    ("algorithm", "refresh_every", "checkpoint_every", "lora_rank"),
+    [("gigpo", 1, 2, 0), ("ppo+epo", 1, 2, 0), ("a3po", 3, 4, 0), ("turn_ppo", 3, 4, 2)],
 )
 def test_a_killed_run_goes_on_to_the_same_numbers(
-    algorithm: str, refresh_every: int, checkpoint_every: int, tmp_path: Path
+    algorithm: str, refresh_every: int, checkpoint_every: int, lora_rank: int, tmp_path: Path
 ) -> None:
     """kill -9 in the middle of training; epo has a history and ppo a critic that must come back too.
 
@@ -94,7 +95,9 @@ def test_a_killed_run_goes_on_to_the_same_numbers(
     """
     rollout = replace(SMALL.rollout, refresh_every=refresh_every)
     few = replace(SMALL, iterations=8, checkpoint_every=checkpoint_every, evaluation=EvaluationConfig(0, 0, 1))
-    config = replace(few, algorithm=algorithm, rollout=rollout)
+    config = replace(few, algorithm=algorithm, rollout=rollout, lora_rank=lora_rank)
+    if lora_rank:  # with a reference policy
+        config = replace(config, algorithm_options={algorithm: {"kl_coef": 0.1}})
     train(config, tmp_path / "whole")
     script = (
         "import json, sys; from pathlib import Path; from turngym.trainers.settings.config import config_from_json;"
@@ -330,7 +333,7 @@ def test_the_critic_sees_the_prompt_after_a_truncated_episode() -> None:
 
 
 def test_adapters_train_few_weights_and_leave_the_rest() -> None:
-    from turngym.trainers.loop.setup import add_adapters
+    from turngym.trainers.engine.adapters import add_adapters
 
     model = small_model()
     total = sum(p.numel() for p in model.network.parameters())

@@ -1,0 +1,144 @@
+"""Low-rank adapters (LoRA): on a model, off for a while, and merged into its weights."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from turngym.agents.models.loading import LanguageModel
+from turngym.errors import ConfigError, missing_extra, nearest
+from turngym.seeding import stream_seed
+from turngym.trainers.engine.sharing import copy_sharing_frozen
+
+ALL_LINEAR = "all-linear"
+"""Stands for every linear layer but the output layer."""
+
+
+def add_adapters(
+    model: LanguageModel,
+    rank: int,
+    seed: int,
+    alpha: int = 0,
+    *,
+    targets: Sequence[str] = (ALL_LINEAR,),
+    rslora: bool = False,
+) -> LanguageModel:
+    """Put low-rank adapters on linear layers and freeze everything else; they are float32, without dropout.
+
+    Args:
+        model: The model.
+        rank: Their rank.
+        seed: Seed of their first weights.
+        alpha: Their weight, divided by the rank; 0 takes twice the rank.
+        targets: Names of the layers, such as ``q_proj`` or ``layers.3.mlp.up_proj``; :data:`ALL_LINEAR` for all.
+        rslora: Divide the weight by the square root of the rank instead (rank-stabilised LoRA).
+
+    Raises:
+        ConfigError: A target is no linear layer of the model.
+        MissingExtra: The package peft is not installed.
+    """
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError as error:
+        raise missing_extra("low-rank adapters", "peft", "train") from error
+    chosen = _chosen(model, targets)
+    settings = LoraConfig(
+        r=rank,
+        lora_alpha=alpha or 2 * rank,
+        target_modules=chosen,
+        lora_dropout=0.0,  # with dropout, ratios to the sampler's probabilities would be noise
+        use_rslora=rslora,
+        task_type="CAUSAL_LM",
+    )
+    network = model.network.requires_grad_(False)
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Model has `tie_word_embeddings")  # merging and exporting untie the head
+        torch.manual_seed(stream_seed("adapters", seed) % 2**31)
+        adapted = cast("PreTrainedModel", inject_adapter_in_model(settings, network))
+    for parameter in adapted.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.float()  # an optimiser on 16-bit weights loses small updates
+    return LanguageModel(adapted, model.tokenizer, model.name)
+
+
+def _chosen(model: LanguageModel, targets: Sequence[str]) -> str | list[str]:
+    """Return the targets as peft takes them.
+
+    Raises:
+        ConfigError: There are none, or one of them is no linear layer of the model.
+    """
+    if tuple(targets) == (ALL_LINEAR,):
+        return ALL_LINEAR
+    layers = [name for name, module in model.network.named_modules() if isinstance(module, nn.Linear | Conv1D)]
+    for target in targets:
+        if not any(name == target or name.endswith(f".{target}") for name in layers):
+            known = sorted({name.rpartition(".")[2] for name in layers})
+            raise ConfigError(f"{model.name} has no linear layer {target!r} for adapters. {nearest(target, known)}")
+    return list(targets)
+
+
+def adapted_layers(network: nn.Module) -> dict[str, Any]:
+    """Return the layers that have adapters by name."""
+    try:
+        from peft.tuners.tuners_utils import BaseTunerLayer
+    except ImportError:
+        return {}
+    return {name: module for name, module in network.named_modules() if isinstance(module, BaseTunerLayer)}
+
+
+def has_adapters(network: nn.Module) -> bool:
+    """Return whether any layer has adapters."""
+    return bool(adapted_layers(network))
+
+
+@contextmanager
+def adapters_off(network: nn.Module) -> Iterator[None]:
+    """Let a network compute without its adapters until the context is left; nothing changes if it has none."""
+    layers = list(adapted_layers(network).values())
+    trained = [(parameter, parameter.requires_grad) for parameter in network.parameters()]
+    try:
+        for layer in layers:
+            layer.enable_adapters(False)
+        yield
+    finally:
+        for layer in layers:
+            layer.enable_adapters(True)
+        for parameter, requires_grad in trained:  # peft changes it on the way
+            parameter.requires_grad_(requires_grad)
+
+
+def without_adapters(model: LanguageModel) -> LanguageModel:
+    """Return a model whose weights have the adapters merged in; the model itself if it has none.
+
+    All other weights are those of the given model, not copies.
+    """
+    layers = adapted_layers(model.network)
+    if not layers:
+        return model
+    network = copy_sharing_frozen(model.network)
+    for name in layers:
+        parent, _, child = name.rpartition(".")
+        setattr(network.get_submodule(parent), child, _merged(network.get_submodule(name)))
+    if any(layer is model.network.get_output_embeddings() for layer in layers.values()):
+        network.config.get_text_config().tie_word_embeddings = False  # it is no longer the embedding
+        network.config.tie_word_embeddings = False
+    return LanguageModel(network, model.tokenizer, model.name)
+
+
+@torch.no_grad()
+def _merged(layer: Any) -> nn.Module:
+    """Return the layer below some adapters, with new weights that contain them."""
+    base: nn.Module = layer.get_base_layer()
+    weight = cast("Tensor", base.weight)
+    total = weight
+    for name in layer.active_adapters:
+        total = total + layer.get_delta_weight(name)
+    base.weight = nn.Parameter(total.to(weight.dtype), requires_grad=False)
+    return base
