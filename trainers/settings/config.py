@@ -221,6 +221,8 @@ class TrainConfig:
             )
         if not self.lora_targets:
             raise ConfigError("lora_targets must be all-linear or names of layers, got none.")
+        if not self.lora_rank and (self.lora_targets != ("all-linear",) or self.lora_rslora):
+            raise ConfigError("--lora-targets and --lora-rslora are for low-rank adapters: pass --lora-rank as well.")
         if self.checkpoint_every < 1:
             raise ConfigError(f"checkpoint_every must be at least 1, got {self.checkpoint_every}.")
 

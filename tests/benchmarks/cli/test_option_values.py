@@ -59,6 +59,7 @@ CONTEXT: Mapping[tuple[str, str], Mapping[str, str | None]] = {
     ("play", "server"): _MODEL,
     ("eval", "server"): _MODEL,
     ("tournament", "server"): {"players": f"random,{_MODEL['agent']}"},
+    ("train", "lora-targets"): {"lora-rank": "2"},
     ("train", "self-play.opponents"): _GAME,
     ("train", "self-play.demonstrator"): _GAME,
     ("train", "self-play.evaluation-opponents"): _GAME,
