@@ -20,7 +20,6 @@ from turngym.storage.files import write_json
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.sharing import distinct_tensors, frozen_parameters
 
-
 _HASHED = 4096
 
 

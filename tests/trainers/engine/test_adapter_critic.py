@@ -15,10 +15,10 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import CheckpointError
 from turngym.trainers.algorithms import build
 from turngym.trainers.core.rows import build_rows
+from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.engine.scoring import score
 from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint
-from turngym.trainers.engine.adapters import add_adapters
 
 RANK = 2
 SETTINGS = UpdateConfig(learning_rate=1e-2, critic_learning_rate=1e-2)

@@ -150,9 +150,7 @@ def test_the_weight_of_adapters_is_divided_by_their_rank_or_its_root(rslora: boo
         assert isinstance(layer.lora_dropout["default"], nn.Identity)
 
 
-def test_an_adapted_head_is_merged_into_a_head_of_its_own(
-    tmp_path: Path, trajectories: list[Trajectory]
-) -> None:
+def test_an_adapted_head_is_merged_into_a_head_of_its_own(tmp_path: Path, trajectories: list[Trajectory]) -> None:
     """The model ties its head to its embedding, and the adapters are on the head alone."""
     model = moved(add_adapters(small_model(), 2, 0, targets=("q_proj", "lm_head")))
     assert model.network.config.tie_word_embeddings
@@ -231,4 +229,6 @@ def test_files_of_past_selves_hold_adapters_alone(tmp_path: Path, trajectories: 
     assert all("lora_" in name for name in load_file(tmp_path / "past-000000.safetensors"))
     again = PastSelves(keep=1, every=1)
     again.load(tmp_path, add_adapters(small_model(), 2, seed=5), 1)
-    assert torch.equal(logprobs(again.model("past-000000").network, trajectories), logprobs(model.network, trajectories))
+    assert torch.equal(
+        logprobs(again.model("past-000000").network, trajectories), logprobs(model.network, trajectories)
+    )

@@ -10,9 +10,9 @@ from small import small_model
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.sampling import Sampling, turn_uniforms
 from turngym.agents.prompt_text import PromptConfig
+from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.job import train
-from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.loop.sft import SupervisedConfig
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
