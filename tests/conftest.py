@@ -1,6 +1,7 @@
 """Settings of every test: no network, one torch thread, interrupts that arrive; what ``--fast`` leaves out; times."""
 
 import functools
+import gc
 import os
 import signal
 import sys
@@ -48,6 +49,17 @@ def slow_tests() -> frozenset[str]:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave files that are slow as a whole unread."""
     return True if config.getoption("--fast") and collection_path.name in slow_tests() else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while test modules are imported, and leave theirs alone afterwards: they stay to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str) -> list[pytest.Item] | None:
