@@ -64,6 +64,7 @@ class Decision:
         too_long: Why there is no answer if the prompt does not fit: not a fault, but it truncates this episode.
         columns: Named numbers and texts about the turn that the agent hands on to training methods, and tuples with one
             number for each completion token.
+        pictures: The pictures in the prompt as PNG files, in the order of their placeholders.
     """
 
     action: str
@@ -77,6 +78,7 @@ class Decision:
     fault: str = ""
     too_long: str = ""
     columns: Mapping[str, Value | tuple[float, ...]] = field(default_factory=dict)
+    pictures: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) -> list[BuiltT | Decision]:

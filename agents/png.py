@@ -1,4 +1,4 @@
-"""Writing pictures as PNG, with the standard library alone."""
+"""Pictures as PNG files, with the standard library alone."""
 
 from __future__ import annotations
 
@@ -31,6 +31,21 @@ def png(image: NDArray[np.uint8]) -> bytes:
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits, colours, no interlace
     body = zlib.compress(rows.tobytes(), 6)
     return _SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", body) + _chunk(b"IEND", b"")
+
+
+def png_size(picture: bytes) -> tuple[int, int]:
+    """Return width and height of a PNG file in pixels.
+
+    Raises:
+        ValueError: It is no PNG file.
+
+    >>> png_size(png(np.zeros((2, 3, 3), np.uint8)))
+    (3, 2)
+    """
+    if picture[:8] != _SIGNATURE or len(picture) < 24:
+        raise ValueError("a picture is not a PNG file.")
+    width, height = struct.unpack(">II", picture[16:24])
+    return width, height
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

@@ -72,6 +72,7 @@ class Turn:
         progress: Progress of the task before the action, in [0, 1]; NaN if unknown.
         columns: Named numbers and texts that the environment, the agent or a method's ``collect`` hands on,
             and tuples with one number for each token. A name that begins with ``reward/`` is a part of the reward.
+        pictures: The pictures in the prompt as PNG files, in the order of their placeholders in ``prompt_ids``.
     """
 
     observation: str
@@ -92,6 +93,7 @@ class Turn:
     snapshot: bytes = field(default=b"", compare=False, repr=False)
     progress: float = field(default=math.nan, compare=False)
     columns: Mapping[str, Value | tuple[float, ...]] = field(default_factory=dict)
+    pictures: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 @dataclass(slots=True)

@@ -73,6 +73,7 @@ class TurnWriter:
             entropies=decision.entropies,
             snapshot=snapshot,
             progress=_progress(request.info),
+            pictures=decision.pictures,
         )
         return self._open
 

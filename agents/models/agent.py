@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from turngym.agents.chat import ACTION, Ask, ChatModel, Message, Reply
 from turngym.agents.core import Agent, Decision, Request, build_each
-from turngym.agents.models.generate import Generate
+from turngym.agents.models.generate import Completion, Generate
 from turngym.agents.models.loading import Vocabulary
 from turngym.agents.models.sampling import Sampling, turn_uniforms
 from turngym.agents.prompt_text import remembered_text, shown_text
@@ -61,9 +61,7 @@ class ModelAgent(Agent, ChatModel):
         built = build_each(requests, self.next_prompt)
         prompts = [prompt for prompt in built if not isinstance(prompt, Decision)]
         asked = [request for request, prompt in zip(requests, built, strict=True) if not isinstance(prompt, Decision)]
-        count = self.sampling.max_new_tokens
-        uniforms = [turn_uniforms(self.seed, self.iteration, r.episode, r.turn, count) for r in asked]
-        completions = iter(self.generate(prompts, uniforms, self.sampling) if asked else ())
+        completions = iter(self.complete(asked, prompts) if asked else ())
         decisions = []
         for request, prompt in zip(requests, built, strict=True):
             if isinstance(prompt, Decision):
@@ -74,8 +72,19 @@ class ModelAgent(Agent, ChatModel):
             action = self.format.action_of(text)
             self.remember(request, action, text, prompt, completion.ids)
             tokens = prompt, completion.ids, completion.logprobs
-            decisions.append(Decision(action, text, *tokens, entropies=completion.entropies))
+            shown = self.pictures_of(request)
+            decisions.append(Decision(action, text, *tokens, entropies=completion.entropies, pictures=shown))
         return decisions
+
+    def complete(self, requests: Sequence[Request], prompts: Sequence[tuple[int, ...]]) -> Sequence[Completion]:
+        """Sample the completion of each request's prompt."""
+        count = self.sampling.max_new_tokens
+        uniforms = [turn_uniforms(self.seed, self.iteration, r.episode, r.turn, count) for r in requests]
+        return self.generate(prompts, uniforms, self.sampling)
+
+    def pictures_of(self, request: Request) -> tuple[bytes, ...]:
+        """Return the pictures in the prompt of a request, as PNG files."""
+        return ()
 
     @property
     def prompt_limit(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     AutoTokenizer,
     GenerationConfig,
     PreTrainedModel,
@@ -26,6 +27,7 @@ from transformers.utils import logging as transformers_logging
 
 from turngym.agents.models.generate import Generate
 from turngym.agents.models.settings import run_of
+from turngym.agents.models.vision.pictures import PictureInputs, picture_inputs
 from turngym.errors import ConfigError, MissingExtra, ModelError, error_text
 
 _HUB_SECONDS = 10.0
@@ -69,6 +71,7 @@ class LanguageModel:
         name: Where it came from.
         generate: Generates in place of its network, if set.
         longest: Longest sequence that ``generate`` takes; 0 for the network's own limit.
+        pictures: How the model takes pictures; None if it takes none.
     """
 
     network: PreTrainedModel
@@ -76,6 +79,7 @@ class LanguageModel:
     name: str
     generate: Generate | None = None
     longest: int = 0
+    pictures: PictureInputs | None = None
 
     @property
     def context(self) -> int:
@@ -96,6 +100,8 @@ class LanguageModel:
         """Write network and tokenizer in the format of transformers."""
         self.network.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
+        if self.pictures is not None:
+            self.pictures.processor.save_pretrained(folder)
 
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -167,7 +173,8 @@ def load_model(source: str, dtype: str = "auto", device: str = "auto") -> Langua
     if dtype != "auto":
         torch.nn.Module.to(network, getattr(torch, dtype))
     torch.nn.Module.to(network, place)
-    return LanguageModel(network, tokenizer, source)
+    seen = picture_inputs(network.config, source)
+    return LanguageModel(network, tokenizer, source, pictures=seen)
 
 
 def _require_hub(source: str) -> None:
@@ -259,10 +266,16 @@ def _load(source: str, extra: dict[str, Any]) -> tuple[PreTrainedModel, PreTrain
     require_model(source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
-        network = AutoModelForCausalLM.from_pretrained(source, dtype="auto", **extra)
+        kind = AutoModelForImageTextToText if _sees(source, extra) else AutoModelForCausalLM
+        network = kind.from_pretrained(source, dtype="auto", **extra)
     except (OSError, ValueError, KeyError) as error:
         raise unloadable(source, error) from error
     return network, tokenizer
+
+
+def _sees(source: str, extra: Mapping[str, Any]) -> bool:
+    """Return whether a model takes pictures besides text."""
+    return not extra and hasattr(AutoConfig.from_pretrained(source), "vision_config")
 
 
 def _load_checkpoint(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

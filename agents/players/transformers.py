@@ -30,6 +30,19 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
     from turngym.agents.models.agent import ModelAgent
     from turngym.agents.models.generate import Memo, generate
 
+    if model.pictures is not None:
+        from turngym.agents.models.vision.agent import VisionAgent  # imported only for models that see
+
+        return VisionAgent(
+            model,
+            model.pictures,
+            PromptConfig(**settings.prompt),
+            Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
+            settings.format,
+            settings.seed,
+            iteration,
+        )
+
     memo = Memo()
 
     def complete(

@@ -1,0 +1,1 @@
+"""Models that see: the pictures of observations in prompts, and generation from them."""

@@ -1,0 +1,130 @@
+"""The agent around a model that sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.agents.core import Request
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.generate import Completion
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.models.vision.generation import generate_with_pictures
+from turngym.agents.models.vision.pictures import PictureInputs, PictureTokenizer
+from turngym.agents.png import png
+from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.prompting.prompts import Memory, PromptBuilder
+from turngym.agents.trajectory import Turn
+from turngym.errors import PromptTooLong
+
+
+class VisionAgent(ModelAgent):
+    """Plays with a model that sees the pictures of observations.
+
+    Every prompt shows the picture of the current turn. Those of earlier turns stay in it in ``conversation`` mode; the
+    earlier turns of ``window`` prompts are text. Observations without a picture are played as by
+    :class:`~turngym.agents.models.agent.ModelAgent`.
+
+    Args:
+        model: The model, with its network.
+        takes: How it takes pictures.
+        prompt: What goes into a prompt.
+        sampling: Temperature, top-p, length limit.
+        format: Name of the action format.
+        seed: Seed of the run.
+        iteration: Number of the training iteration.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        takes: PictureInputs,
+        prompt: PromptConfig | None = None,
+        sampling: Sampling | None = None,
+        format: str = "tag",
+        seed: int = 0,
+        iteration: int = 0,
+    ) -> None:
+        super().__init__(
+            model, model.generate or self._without_pictures, prompt, sampling, format, seed, iteration, model.context
+        )
+        self.network = model.network
+        self.takes = takes
+        self._with_picture = PromptBuilder(
+            PictureTokenizer(model.tokenizer),  # type: ignore[arg-type]
+            self.prompt,
+            model.stop_ids,
+            self.builder.answer_instruction,
+        )
+        self._seen: dict[int, tuple[bytes, ...]] = {}
+        self._shown: dict[int, tuple[bytes, ...]] = {}
+
+    def complete(self, requests: Sequence[Request], prompts: Sequence[tuple[int, ...]]) -> Sequence[Completion]:
+        """Sample the completion of each request's prompt with its pictures."""
+        count = self.sampling.max_new_tokens
+        uniforms = [turn_uniforms(self.seed, self.iteration, r.episode, r.turn, count) for r in requests]
+        return self._generate(prompts, [self.pictures_of(request) for request in requests], uniforms, self.sampling)
+
+    def pictures_of(self, request: Request) -> tuple[bytes, ...]:
+        """Return the pictures in the prompt of a request, as PNG files."""
+        return self._shown.get(request.episode, ())
+
+    def remember(
+        self, request: Request, action: str, completion: str, prompt: tuple[int, ...], answer: tuple[int, ...]
+    ) -> None:
+        """Remember an observation and its answer; in ``conversation`` mode its picture stays in the prompt."""
+        super().remember(request, action, completion, prompt, answer)
+        self._seen[request.episode] = self.pictures_of(request)
+
+    def recall(self, episode: int, turns: Sequence[Turn]) -> None:
+        """Remember the turns that came before an episode that begins in the middle of another one."""
+        super().recall(episode, turns)
+        self._seen[episode] = turns[-1].pictures if turns else ()
+
+    def forget(self, episode: int) -> None:
+        """Drop the memory of an episode, its pictures included."""
+        super().forget(episode)
+        self._seen.pop(episode, None)
+        self._shown.pop(episode, None)
+
+    def _prompt(self, request: Request, new: int) -> tuple[int, ...]:
+        if request.image is None:
+            self._shown[request.episode] = self._seen.get(request.episode, ())
+            return super()._prompt(request, new)
+        memory = self._memories.get(request.episode) or Memory()
+        room = self._room(new)
+        ids = self._with_picture.prompt(memory, request.observation, request.info, request.instructions, room=room)
+        before = memory.ids if memory.ids and ids[: len(memory.ids)] == memory.ids else ()
+        seen = (*self._seen.get(request.episode, ()), png(request.image))
+        written = sum(token == self.takes.placeholder for token in ids[len(before) :])
+        added = seen[len(seen) - written :]
+        whole = before + self.takes.expanded(ids[len(before) :], added)
+        limit = min(self.prompt.max_prompt_tokens, room)
+        if len(whole) > limit:
+            raise PromptTooLong(
+                f"a prompt has {len(whole)} tokens with its {len(seen)} pictures, more than {limit}: raise "
+                "max_prompt_tokens, or use prompt mode 'window', which shows one picture.",
+                len(whole),
+                limit,
+            )
+        self._shown[request.episode] = (*seen[:-1], *added) if before else added
+        return whole
+
+    def _generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        pictures: Sequence[Sequence[bytes]],
+        uniforms: Sequence[NDArray[np.float64]],
+        sampling: Sampling,
+    ) -> list[Completion]:
+        return generate_with_pictures(
+            self.network, self.takes, prompts, pictures, uniforms, sampling, self.model.stop_ids
+        )
+
+    def _without_pictures(
+        self, prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
+    ) -> list[Completion]:
+        return self._generate(prompts, [()] * len(prompts), uniforms, sampling)

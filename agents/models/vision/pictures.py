@@ -1,0 +1,171 @@
+"""How a model takes pictures: the tokens that stand for one in a prompt, and the tensors beside the prompt."""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from torch import Tensor
+from transformers import AutoImageProcessor, PretrainedConfig, PreTrainedTokenizerBase
+
+from turngym.agents.png import png_size
+from turngym.errors import MissingExtra, ModelError
+
+Inputs: TypeAlias = dict[str, Tensor]
+"""Arguments of a network's forward pass beside ids and mask."""
+
+
+class PictureInputs(ABC):
+    """How one family of models takes pictures.
+
+    A prompt with pictures is a sequence of ids in which each picture is a fixed number of placeholders, and the
+    pictures themselves, as PNG files, in the same order.
+
+    Args:
+        config: The model's configuration.
+        processor: Its image processor.
+    """
+
+    def __init__(self, config: PretrainedConfig, processor: Any) -> None:
+        self.config = config
+        self.processor = processor
+        self.placeholder = int(config.image_token_id)
+
+    @abstractmethod
+    def num_tokens(self, width: int, height: int) -> int:
+        """Return how many placeholders stand for a picture of that size, in pixels."""
+
+    @abstractmethod
+    def inputs(self, rows: Sequence[Sequence[bytes]], ids: Tensor) -> Inputs:
+        """Return the tensors that go with some prompts.
+
+        Args:
+            rows: The pictures of each prompt, in the order of their placeholders.
+            ids: The padded prompts, ``[row, token]``.
+        """
+
+    def positions(self, network: Any, ids: Tensor, mask: Tensor, inputs: Inputs) -> Tensor:
+        """Return the position ids of left-padded prompts: ``[row, token]``, or ``[3, row, token]`` with a grid."""
+        return (mask.cumsum(-1) - 1).clamp(min=0)
+
+    def expanded(self, ids: Sequence[int], pictures: Sequence[bytes]) -> tuple[int, ...]:
+        """Return a prompt with its single placeholders replaced by all the ids of each picture.
+
+        Raises:
+            ModelError: There are more or fewer placeholders than pictures.
+        """
+        if sum(token == self.placeholder for token in ids) != len(pictures):
+            raise ModelError(
+                f"the chat template shows {sum(token == self.placeholder for token in ids)} of {len(pictures)} "
+                "pictures: use a template that writes the model's image token for content of the type image."
+            )
+        waiting = iter(pictures)
+        found: list[int] = []
+        for token in ids:
+            found += [token] * (self.num_tokens(*png_size(next(waiting))) if token == self.placeholder else 1)
+        return tuple(found)
+
+
+class GridPictures(PictureInputs):
+    """Qwen2-VL and its successors: patches in a grid, as many placeholders as merged patches, positions in three parts.
+
+    Source: transformers, ``models/qwen2_5_vl``.
+    """
+
+    def num_tokens(self, width: int, height: int) -> int:
+        """Return the number of merged patches."""
+        return int(self.processor.get_number_of_image_patches(height, width)) // int(self.processor.merge_size) ** 2
+
+    def inputs(self, rows: Sequence[Sequence[bytes]], ids: Tensor) -> Inputs:
+        """Return patches ``[patch, value]``, grids ``[picture, 3]`` and a mask of placeholders, ``[row, token]``."""
+        flat = [opened(picture) for row in rows for picture in row]
+        if not flat:
+            return {}
+        found = self.processor(flat, return_tensors="pt")
+        return {
+            "pixel_values": found["pixel_values"].to(ids.device),
+            "image_grid_thw": found["image_grid_thw"].to(ids.device),
+            "mm_token_type_ids": (ids == self.placeholder).int(),
+        }
+
+    def positions(self, network: Any, ids: Tensor, mask: Tensor, inputs: Inputs) -> Tensor:
+        """Return time, row and column of each token, ``[3, row, token]``; all three are equal in texts."""
+        if not inputs:
+            return super().positions(network, ids, mask, inputs)[None].expand(3, -1, -1)
+        found, _ = network.base_model.get_rope_index(
+            ids, inputs["mm_token_type_ids"], image_grid_thw=inputs["image_grid_thw"], attention_mask=mask
+        )
+        positions: Tensor = found
+        return positions
+
+
+FAMILIES: Mapping[str, type[PictureInputs]] = {
+    "qwen2_vl": GridPictures,
+    "qwen2_5_vl": GridPictures,
+    "qwen3_vl": GridPictures,
+}
+"""``model_type`` of a configuration -> how such models take pictures."""
+
+
+def picture_inputs(config: PretrainedConfig, source: str) -> PictureInputs | None:
+    """Return how the model at a source takes pictures; None if it is a language model alone.
+
+    Args:
+        config: Its configuration.
+        source: Where it came from.
+
+    Raises:
+        ModelError: It takes pictures in a way that is not known here, or its image processor is missing.
+        MissingExtra: The package pillow is missing.
+    """
+    if not hasattr(config, "vision_config"):
+        return None
+    family = FAMILIES.get(config.model_type)
+    if family is None:
+        known = ", ".join(sorted(FAMILIES))
+        raise ModelError(
+            f"{source} is a model with pictures of the type {config.model_type}; known here are {known}. Serve it with "
+            "vLLM, and play with openai:MODEL@URL."
+        )
+    try:
+        import PIL  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra('models with pictures need the package pillow: pip install "turngym[train]".') from error
+    try:
+        processor = AutoImageProcessor.from_pretrained(source, backend="pil")
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"the image processor of {source} could not be loaded ({error}).") from error
+    return family(config, processor)
+
+
+def opened(picture: bytes) -> Any:
+    """Return a PNG file as the picture object that image processors take."""
+    from PIL import Image
+
+    return Image.open(io.BytesIO(picture)).convert("RGB")
+
+
+class PictureTokenizer:
+    """A tokenizer whose chat template shows a picture at the beginning of each message of the user.
+
+    Args:
+        tokenizer: The model's tokenizer, with a chat template that knows contents of the type image.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._tokenizer = tokenizer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+    def apply_chat_template(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> Any:
+        """Return a conversation as text, with a placeholder in each message of the user."""
+        shown: Any = [
+            {**message, "content": [{"type": "image"}, {"type": "text", "text": message["content"]}]}
+            if message["role"] == "user"
+            else message
+            for message in messages
+        ]
+        return self._tokenizer.apply_chat_template(shown, **options)
