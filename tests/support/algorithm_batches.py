@@ -17,9 +17,15 @@ from turngym.trainers.functional import NORMALISATIONS, loss_weights
 
 torch.set_num_threads(1)
 
+WIDE: dict[str, dict[str, object]] = {"mis": {"level": "turn", "low": 0.7, "high": 1.5}}
+NARROW: dict[str, dict[str, object]] = {"icepop": {"low": 0.7, "high": 1.5}}
+"""Limits that mask some of the tokens here, and not all."""
+
 VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     **{name: (name, {}) for name in ALGORITHMS},
     "dr_grpo": ("dr_grpo", {"dr_grpo": {"constant": 1.0}}),
+    "mis": ("mis", WIDE),
+    "icepop": ("icepop", NARROW),
     **{
         name: (name, {})
         for name in (
@@ -61,6 +67,10 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "vine_ppo discounted": ("vine_ppo", {"vine_ppo": {"gamma": 0.9, "whiten": False}}),
     "archer clipped": ("archer", {"archer": {"objective": "clipped", "expectile": 0.9, "critic_iterations": 0}}),
     "arpo+epo": ("arpo+epo", {}),
+    "grpo+tis of episodes": ("grpo+tis", {"tis": {"level": "episode", "normalise": True}}),
+    "gigpo+mis+tis": ("gigpo+mis+tis", WIDE),
+    "gspo+icepop": ("gspo+icepop", NARROW),
+    "ppo+icepop, all counted": ("ppo+icepop", {"icepop": {**NARROW["icepop"], "counted": "all"}}),
 }
 PLAIN = {"reinforce plain", "archer"}
 PRETRAINED = {"archer", "vc_ppo"}
@@ -127,7 +137,10 @@ def valued(table: TurnTable, seed: int = 1) -> TurnTable:
     first = table.first_tokens()
     turn[table.token_turn[first]] = token[first]
     table = table.with_values(turn, token, torch.randn(table.num_episodes, generator=generator, dtype=torch.float64))
-    return replace(table, token_reference_logprob=table.token_logprob - 0.3)
+    place = torch.arange(len(table.token_turn)) - torch.cumsum(table.num_tokens, 0)[table.token_turn]
+    gaps = 0.6 * torch.sin(3.0 * place + table.turn[table.token_turn])  # equal in equal episodes
+    trainers = table.token_logprob + gaps
+    return replace(table, token_reference_logprob=table.token_logprob - 0.3, token_trainer_logprob=trainers)
 
 
 @dataclass
@@ -156,7 +169,7 @@ class Batch:
             advantages=spread(self.credit.advantages, 0.0),
             action_mask=index >= 0,
             turn_ids=spread(self.table.token_turn, -1),
-            weights={name: spread(loss_weights(self.table, name), 0.0) for name in NORMALISATIONS},
+            weights={name: spread(loss_weights(self.table, name, self.credit.masked), 0.0) for name in NORMALISATIONS},
             entropy=spread(self.leaves["entropy"], junk),
             reference_logprobs=spread(self.old_logprobs + 0.3, junk),
             values=spread(self.leaves["values"], junk),

@@ -93,6 +93,7 @@ def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) ->
         replace(long, algorithm="ppo", algorithm_options=with_reference, evaluation=evaluated),
         replace(game, self_play=SelfPlayConfig(evaluation_opponents=("random",))),
         config_of("arpo"),
+        replace(TINY, algorithm="grpo", update=UpdateConfig(old_logprobs="trainer")),
     ]
     logged = names(record for number, run in enumerate(runs) for record in records(run, tmp_path / str(number)))
     assert DOCUMENTED.keys() - logged == set()

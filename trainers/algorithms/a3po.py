@@ -8,7 +8,8 @@ versions counted in iterations they are put on the line between the sampler and 
     log p_prox = log p_old + a * (log p - log p_old)    a constant for the gradient
     L = PPO clip of p / p_prox, times min(p_prox / p_old, cap)
 
-Fresh samples have d = 0 and this is GRPO.
+Fresh samples have d = 0 and this is GRPO. ``lp_old`` is always the sampler's: the trainer's own log-probabilities
+would be the proximal policy itself, which is approximated here in order not to compute it.
 """
 
 from __future__ import annotations
@@ -50,20 +51,25 @@ class A3PO(OutcomeMethod[A3POConfig]):
         columns = {"staleness": table.to_tokens(table.staleness)}
         return replace(credit, metrics={**credit.metrics, "staleness": stale}, columns=columns)
 
+    @property
+    def weighs_sampler(self) -> bool:
+        """The proximal policy has a weight over the sampler."""
+        return True
+
     def _proximal(self, inputs: LossInputs) -> Tensor:
         """Return the log-probabilities of the proximal policy, those of the sampler where nothing was sampled."""
-        staleness = inputs.numbers("staleness").to(inputs.old_logprobs)
-        return F.proximal_logprobs(inputs.logprobs, inputs.old_logprobs, staleness)
+        staleness = inputs.numbers("staleness").to(inputs.behaviour_logprobs)
+        return F.proximal_logprobs(inputs.logprobs, inputs.behaviour_logprobs, staleness)
 
     def _weight(self, inputs: LossInputs) -> Tensor:
         """Return the weight of the proximal policy over the sampler, 1 for fresh tokens."""
-        drift = F.log_ratios(self._proximal(inputs), inputs.old_logprobs, inputs.action_mask)
+        drift = F.log_ratios(self._proximal(inputs), inputs.behaviour_logprobs, inputs.action_mask)
         weight = self.ratio_level.ratio(drift, inputs.turn_ids).detach()
         return weight.clamp_max(self.config.weight_cap) if self.config.weight_cap else weight
 
     def surrogate(self, inputs: LossInputs) -> Surrogate:
         """Return the clipped surrogate against the proximal policy, weighted."""
-        proximal = torch.where(inputs.action_mask, self._proximal(inputs), inputs.old_logprobs)
+        proximal = torch.where(inputs.action_mask, self._proximal(inputs), inputs.behaviour_logprobs)
         found = super().surrogate(replace(inputs, old_logprobs=proximal))
         weight = self._weight(inputs)
         policy = found.policy._replace(loss=found.policy.loss * weight, unclipped=found.policy.unclipped * weight)

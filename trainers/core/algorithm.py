@@ -51,6 +51,7 @@ class Need(enum.Enum):
     JOINT_VIEWS = "joint_views"
     SNAPSHOTS = "snapshots"
     SAMPLED_ENTROPIES = "sampled_entropies"
+    TRAINER_LOGPROBS = "trainer_logprobs"
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Credit:
         metrics: Numbers to log, such as how many groups had shrunk to one member.
         columns: Name -> further numbers or texts of each token that the loss needs.
         state: What ``update_state`` needs once the batch has been trained on.
+        masked: Tokens that leave the loss, and the averages that it is made of; None if all stay.
     """
 
     advantages: Float[Tensor, "token"]
@@ -70,6 +72,7 @@ class Credit:
     metrics: Mapping[str, float] = field(default_factory=dict)
     columns: Mapping[str, TokenColumn] = field(default_factory=dict)
     state: Mapping[str, Any] = field(default_factory=dict)
+    masked: Bool[Tensor, "token"] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class LossInputs:
 
     Args:
         logprobs: Log-probability of each token under the current policy, temperature included; carries gradients.
-        old_logprobs: The same under the policy that sampled.
+        old_logprobs: The same under the policy that ratios are taken against: as the sampler gave them, or as the
+            trainer computed them before the first update.
         advantages: Advantage of each sampled token, 0 elsewhere.
         action_mask: True on tokens that the policy sampled.
         turn_ids: Turn that a sampled token belongs to, as its index in the turn table; -1 elsewhere.
@@ -86,6 +90,7 @@ class LossInputs:
             so that sums over micro-batches do not depend on how the batch was cut.
         entropy: Entropy of the next-token distribution at each sampled token; carries gradients.
         reference_logprobs: Log-probability under the frozen reference policy.
+        sampler_logprobs: Log-probability that the sampler gave; None if that is ``old_logprobs``.
         values: Critic before each sampled token; carries gradients.
         old_values: The same at the time of credit assignment.
         returns: Critic's target; nan where the critic is not trained.
@@ -100,10 +105,16 @@ class LossInputs:
     weights: Mapping[str, Float[Tensor, "batch token"]]
     entropy: Float[Tensor, "batch token"] | None = None
     reference_logprobs: Float[Tensor, "batch token"] | None = None
+    sampler_logprobs: Float[Tensor, "batch token"] | None = None
     values: Float[Tensor, "batch token"] | None = None
     old_values: Float[Tensor, "batch token"] | None = None
     returns: Float[Tensor, "batch token"] | None = None
     columns: Mapping[str, TokenColumn] = field(default_factory=dict)
+
+    @property
+    def behaviour_logprobs(self) -> Float[Tensor, "batch token"]:
+        """Log-probability of each token under the policy that sampled it, as the sampler gave it."""
+        return self.old_logprobs if self.sampler_logprobs is None else self.sampler_logprobs
 
     def numbers(self, name: str) -> Tensor:
         """Return a column of numbers of the credit.

@@ -125,7 +125,7 @@ def bad_loss(output: LossOutput, inputs: LossInputs) -> DivergenceError:
                 "term": name,
                 "row": int(inputs.turn_ids[row, column]),
                 "log_probability": str(float(inputs.logprobs[row, column].detach())),
-                "sampler_log_probability": str(float(inputs.old_logprobs[row, column])),
+                "sampler_log_probability": str(float(inputs.behaviour_logprobs[row, column])),
                 "advantage": str(float(inputs.advantages[row, column])),
             }
             break

@@ -39,6 +39,8 @@ class TurnTable:
         turn_value: Critic at the last prompt token of each turn; None without a critic.
         token_value: Critic at the position before each sampled token; None without a critic.
         token_reference_logprob: Log-probability of each sampled token under the reference policy; None without one.
+        token_trainer_logprob: The same under the policy that is updated, computed by the trainer before the first
+            update; None if it was not computed.
         final_value: Critic after the last turn of each episode: 0 if it terminated, and the value of its last turn if
             there is no prompt to read after it; None without a critic.
         role: Role of the seat that acted, an index of ``role_names``.
@@ -67,6 +69,7 @@ class TurnTable:
     turn_value: Float[Tensor, "turn"] | None = None
     token_value: Float[Tensor, "token"] | None = None
     token_reference_logprob: Float[Tensor, "token"] | None = None
+    token_trainer_logprob: Float[Tensor, "token"] | None = None
     final_value: Float[Tensor, "episode"] | None = None
     role: Int[Tensor, "turn"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
     role_names: tuple[str, ...] = ()
@@ -101,6 +104,11 @@ class TurnTable:
     def episode_group(self) -> Int[Tensor, "episode"]:
         """Group of each episode."""
         return self.group[self.turn == 0]
+
+    @property
+    def token_old_logprob(self) -> Float[Tensor, "token"]:
+        """The log-probabilities that ratios are taken against: the trainer's where they were computed."""
+        return self.token_logprob if self.token_trainer_logprob is None else self.token_trainer_logprob
 
     def numbers(self, scope: Scope, name: str) -> Float[Tensor, "*scope"]:
         """Return a column of numbers, nan where there is none.

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from turngym.errors import ConfigError
 
 OnContext: TypeAlias = Literal["train", "mask", "drop"]
+OldLogprobs: TypeAlias = Literal["sampler", "trainer"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class UpdateConfig:
         on_context: How to handle an episode whose next prompt did not fit: ``train`` uses it like every truncated
             episode, ``mask`` leaves it in the statistics of its group and out of the loss, ``drop`` leaves it out of
             both, so that its group shrinks.
+        old_logprobs: Where the log-probabilities come from that ratios are taken against: ``sampler`` takes those that
+            sampling returned, ``trainer`` computes them with the trained network before the first update of an
+            iteration. With the latter, rounding that differs between sampler and trainer moves no ratio away from 1.
     """
 
     learning_rate: float = 3e-4
@@ -42,6 +46,7 @@ class UpdateConfig:
     minibatches: int = 1
     max_micro_batch_tokens: int = 0
     on_context: OnContext = "train"
+    old_logprobs: OldLogprobs = "sampler"
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "critic_learning_rate"):
@@ -54,3 +59,5 @@ class UpdateConfig:
                 raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
         if self.on_context not in ("train", "mask", "drop"):
             raise ConfigError(f"on_context must be train, mask or drop, got {self.on_context!r}.")
+        if self.old_logprobs not in ("sampler", "trainer"):
+            raise ConfigError(f"old_logprobs must be sampler or trainer, got {self.old_logprobs!r}.")

@@ -9,30 +9,36 @@ from turngym.lazy import Tensor, torch
 from turngym.trainers.core.turn_table import TurnTable
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 NORMALISATIONS = ("token", "turn", "turn_sum", "trajectory", "trajectory_sum", "nested", "group")
 
 
-def loss_weights(table: TurnTable, normalisation: str) -> Float[Tensor, "token"]:
+def loss_weights(
+    table: TurnTable, normalisation: str, masked: Bool[Tensor, "token"] | None = None
+) -> Float[Tensor, "token"]:
     """Return the weight of each sampled token of the table, in table order, float64.
 
-    Tokens of masked turns have weight 0, and the others are averaged as if those were absent. Turns without
-    a token, and episodes and groups without one, are not counted. All weights sum to 1, except those of
+    Masked tokens, and those of masked turns, have weight 0, and the others are averaged as if those were absent.
+    Turns without a token, and episodes and groups without one, are not counted. All weights sum to 1, except those of
     ``turn_sum`` and ``trajectory_sum``, which sum to the mean number of tokens of a turn and of a trajectory.
 
     Args:
         table: The whole batch.
         normalisation: One of the literals of :data:`turngym.trainers.core.algorithm.Normalisation`.
+        masked: Tokens that a method leaves out, besides the table's masked turns.
 
     Raises:
         ConfigError: The normalisation is unknown.
     """
     if normalisation not in NORMALISATIONS:
         raise ConfigError(f"no normalisation named {normalisation!r}. {nearest(normalisation, NORMALISATIONS)}")
-    if len(table.masked):
+    left_out = table.masked[table.token_turn] if len(table.masked) else None
+    if masked is not None:
+        left_out = masked if left_out is None else left_out | masked
+    if left_out is not None:
         weights = torch.zeros(len(table.token_turn), dtype=torch.float64)
-        in_loss = ~table.masked[table.token_turn]
+        in_loss = ~left_out
         weights[in_loss] = _weights(table, table.token_turn[in_loss], normalisation)
         return weights
     return _weights(table, table.token_turn, normalisation)

@@ -133,6 +133,7 @@ class Learner:
             critic=self.critic,
             reference=self.reference,
             on_context=self.config.on_context,
+            old_logprobs=self.config.old_logprobs,
             merge_rows=self.merge_rows,
             max_tokens=self.config.max_micro_batch_tokens,
         )

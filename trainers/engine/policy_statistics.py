@@ -56,6 +56,10 @@ def table_metrics(table: TurnTable) -> dict[str, float]:
     for first, end in TURN_BUCKETS:
         inside = (position >= first) & (position <= (end or position))
         chosen[f"entropy_{bucket_name(first, end)}"] = fresh & inside
+    if table.token_trainer_logprob is not None and len(surprisal):
+        gaps = table.token_trainer_logprob - table.token_logprob
+        bounded = _clamped(gaps)
+        metrics |= {"policy/sampler_gap": _mean(gaps), "policy/sampler_gap_k3": _mean(bounded.exp() - 1 - bounded)}
     return metrics | {f"policy/{name}": _mean(surprisal[mask]) for name, mask in chosen.items() if bool(mask.any())}
 
 
@@ -88,7 +92,7 @@ class PolicyStatistics:
         if not bool(mask.any()):
             return
         ids = inputs.turn_ids[mask]
-        log_ratio = _clamped(F.log_ratios(inputs.logprobs, inputs.old_logprobs, mask)[mask])
+        log_ratio = _clamped(F.log_ratios(inputs.logprobs, inputs.behaviour_logprobs, mask)[mask])
         ratio = log_ratio.exp()
         _, turn = torch.unique(ids, return_inverse=True)
         of_turn = torch.zeros(int(turn.max()) + 1, dtype=ratio.dtype, device=ratio.device).index_add_(
@@ -110,7 +114,7 @@ class PolicyStatistics:
         for name, value in zip(sums, torch.stack(list(sums.values())).tolist(), strict=True):
             self._sums[name] += value
         fresh = self._fresh.to(ids.device)[ids]
-        gap = (inputs.logprobs - inputs.old_logprobs)[mask].abs() * fresh if not self._updates else ratio[:0]
+        gap = (inputs.logprobs - inputs.behaviour_logprobs)[mask].abs() * fresh if not self._updates else ratio[:0]
         self._largest["gap"] = max(self._largest["gap"], float(gap.max()) if len(gap) else 0.0)
         self._largest["ratio"] = max(self._largest["ratio"], float(ratio.max()))
 

@@ -18,7 +18,7 @@ from turngym.trainers.core.finite import check_advantages
 from turngym.trainers.core.flattened import check_tokens, flatten
 from turngym.trainers.core.rows import Batch, MicroBatch, Row, build_batch, micro_batches, rows_of
 from turngym.trainers.core.turn_table import TurnTable, table_of
-from turngym.trainers.core.update_config import OnContext
+from turngym.trainers.core.update_config import OldLogprobs, OnContext
 from turngym.trainers.engine.adapters import adapters_off
 from turngym.trainers.engine.scoring import Critic, score
 from turngym.trainers.functional import loss_weights
@@ -111,13 +111,14 @@ class PreparedBatch:
 
         return LossInputs(
             logprobs=scores.logprobs[sequence_of],
-            old_logprobs=column(self.table.token_logprob),
+            old_logprobs=column(self.table.token_old_logprob),
             advantages=column(credit.advantages),
             action_mask=(token >= 0).to(device),
             turn_ids=torch.where(token >= 0, turn, -1).to(device),
             weights={name: column(flat * scale) for name, flat in self._weights.items()},
             entropy=None if scores.entropy is None else scores.entropy[sequence_of],
             reference_logprobs=optional(self.table.token_reference_logprob),
+            sampler_logprobs=None if self.table.token_trainer_logprob is None else column(self.table.token_logprob),
             values=None if networks.critic is None else networks.critic(sequences)[sequence_of],
             old_values=optional(self.table.token_value),
             returns=optional(credit.returns, float("nan")),
@@ -134,6 +135,7 @@ def prepare(
     critic: Critic | None = None,
     reference: nn.Module | None = None,
     on_context: OnContext = "train",
+    old_logprobs: OldLogprobs = "sampler",
     merge_rows: bool = True,
     max_tokens: int = 0,
 ) -> PreparedBatch:
@@ -152,6 +154,7 @@ def prepare(
             adapters the policy's network itself, which is then scored without them.
         on_context: How to handle episodes whose next prompt did not fit, see
             :class:`turngym.trainers.core.update_config.UpdateConfig`.
+        old_logprobs: What ratios are taken against, see there; methods that need the trainer's get them anyway.
         merge_rows: False gives every turn its own sequence; the loss and its gradient stay the same.
         max_tokens: Padded tokens that go through a network together; 0 takes 2048 on a CPU, else 16384.
 
@@ -171,11 +174,15 @@ def prepare(
     if critic is not None and rows:
         table = with_values(batch, table, critic, networks.token_limit)
     if reference is not None and rows:
-        table = with_reference(batch, table, networks)
+        with adapters_off(policy.network) if reference is policy.network else nullcontext():
+            found = sampled_logprobs(batch, table, reference, networks)
+        table = replace(table, token_reference_logprob=found)
+    if rows and (old_logprobs == "trainer" or Need.TRAINER_LOGPROBS in algorithm.needs):
+        table = replace(table, token_trainer_logprob=sampled_logprobs(batch, table, networks.policy, networks))
     credit = algorithm.credit(table) if rows else Credit(torch.zeros(len(table.token_turn), dtype=torch.float64))
     check_advantages(credit.advantages, table, kept)
     check_token_columns(credit.columns, len(table.token_turn))
-    weights = {name: loss_weights(table, name) for name in algorithm.normalisations} if rows else {}
+    weights = {name: loss_weights(table, name, credit.masked) for name in algorithm.normalisations} if rows else {}
     return PreparedBatch(kept, table, credit, len(rows), batch, networks, weights, Need.ENTROPY in algorithm.needs)
 
 
@@ -211,13 +218,9 @@ def with_values(batch: Batch, table: TurnTable, critic: Critic, max_tokens: int)
     return table.with_values(turn_value, token_value, final_value)
 
 
-def with_reference(batch: Batch, table: TurnTable, networks: Networks) -> TurnTable:
-    """Return the table with the log-probabilities of the reference policy filled in."""
-    network: Any = networks.reference
-    with adapters_off(network) if network is networks.policy else nullcontext():
-        laid_out = _map_reads(
-            batch, lambda part: score(network, part, networks.temperature).logprobs, networks.token_limit
-        )
+def sampled_logprobs(batch: Batch, table: TurnTable, network: Any, networks: Networks) -> Tensor:
+    """Return the log-probability of each sampled token of the table under another network, without gradients."""
+    laid_out = _map_reads(batch, lambda part: score(network, part, networks.temperature).logprobs, networks.token_limit)
     found = torch.zeros(len(table.token_turn), dtype=torch.float64)
     found[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
-    return replace(table, token_reference_logprob=found)
+    return found

@@ -3,6 +3,15 @@
 from turngym.trainers.core.weights import NORMALISATIONS, loss_weights
 from turngym.trainers.functional.aggregation import AGGREGATIONS, aggregate
 from turngym.trainers.functional.baselines import leave_one_out_baselines, length_weighted_baselines
+from turngym.trainers.functional.corrections import (
+    Divergence,
+    Reduction,
+    normalised_weights,
+    over_segments,
+    truncated_weights,
+    within_limits,
+    without_veto,
+)
 from turngym.trainers.functional.entropy import (
     hinge_penalty,
     indicator_penalty,
@@ -43,9 +52,11 @@ __all__ = [
     "MAX_LOG_RATIO",
     "NORMALISATIONS",
     "ClippedSurrogate",
+    "Divergence",
     "GroupStatistics",
     "KLEstimator",
     "Moments",
+    "Reduction",
     "RoleAdvantages",
     "Singleton",
     "TokenRows",
@@ -69,6 +80,8 @@ __all__ = [
     "log_ratios",
     "loss_weights",
     "luspo_surrogate",
+    "normalised_weights",
+    "over_segments",
     "overlong_penalty",
     "proximal_logprobs",
     "released_smoothing_weight",
@@ -78,6 +91,7 @@ __all__ = [
     "standardise",
     "token_gae",
     "token_ratio",
+    "truncated_weights",
     "turn_gae",
     "turn_geometric_ratio",
     "turn_geometric_ratio_by_token",
@@ -87,4 +101,6 @@ __all__ = [
     "turn_sum",
     "value_loss",
     "whiten",
+    "within_limits",
+    "without_veto",
 ]

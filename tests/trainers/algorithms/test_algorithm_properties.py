@@ -84,7 +84,11 @@ def test_at_ratio_one_it_is_the_plain_policy_gradient(variant: str) -> None:
     algorithm = made(variant)
     batch = batch_of(algorithm, episodes(), on_policy=True)
     normalisation = algorithm.normalisation  # type: ignore[attr-defined]
-    plain = -batch.credit.advantages * loss_weights(batch.table, normalisation)
+    plain = -batch.credit.advantages * loss_weights(batch.table, normalisation, batch.credit.masked)
+    for name, column in batch.credit.columns.items():
+        if name.endswith(("_weight", "_kept")):
+            assert isinstance(column, torch.Tensor)
+            plain = plain * column
     found = policy_gradient(algorithm, batch)
     zeros = torch.zeros(batch.table.num_turns, dtype=torch.float64)
     turn = batch.table.token_turn
@@ -158,7 +162,12 @@ def test_permuting_the_episodes_permutes_the_advantages(variant: str) -> None:
     shuffled = turn_table([trajectories[e] for e in order])
     shuffled = shuffled.with_values(table.turn_value[turns], table.token_value[tokens], table.final_value[order])
     assert table.token_reference_logprob is not None
-    shuffled = replace(shuffled, token_reference_logprob=table.token_reference_logprob[tokens])
+    assert table.token_trainer_logprob is not None
+    shuffled = replace(
+        shuffled,
+        token_reference_logprob=table.token_reference_logprob[tokens],
+        token_trainer_logprob=table.token_trainer_logprob[tokens],
+    )
     found = algorithm.credit(shuffled)
     torch.testing.assert_close(found.advantages, credit.advantages[tokens])
     assert (found.returns is None) == (credit.returns is None)

@@ -16,13 +16,15 @@ CRITICS = [name for name in BASES if Need.VALUES in build(name).needs]
 OWN_RATIO = {"gmpo": "has a turn-level ratio of its own", "archer": "ratio"}
 """Methods whose ratio is the method itself, or that have none with their default settings: another one is refused."""
 WITH_CLIP = [name for name in BASES if name != "archer"]
-MODIFIERS = ("turn_is", "s_ppo", "st_ppo", "epo")
+MODIFIERS = ("turn_is", "s_ppo", "st_ppo", "epo", "tis", "icepop", "mis")
+OWN_WEIGHTS = {"a3po": ("tis", "icepop")}
+"""Methods with weights of the trainer over the sampler, and the modifiers that would give them again."""
 PAIRS = [f"{base}+{modifier}" for base in BASES for modifier in MODIFIERS]
 
 
 def works(name: str) -> bool:
     base, _, modifier = name.partition("+")
-    return not (base in OWN_RATIO and modifier in ("turn_is", "st_ppo"))
+    return not (base in OWN_RATIO and modifier in ("turn_is", "st_ppo")) and modifier not in OWN_WEIGHTS.get(base, ())
 
 
 @pytest.fixture(params=[name for name in PAIRS if works(name)])
@@ -67,6 +69,14 @@ def test_a_method_that_is_its_ratio_refuses_another_one(base: str) -> None:
     for modifier in ("turn_is", "st_ppo"):
         with pytest.raises(ConfigError, match=OWN_RATIO[base]):
             build(f"{base}+{modifier}")
+
+
+@pytest.mark.parametrize("base", ["a3po", "grpo+tis", "grpo+icepop", "ppo+tis+epo"])
+@pytest.mark.parametrize("modifier", ["tis", "icepop"])
+def test_weights_against_the_sampler_are_given_once(base: str, modifier: str) -> None:
+    with pytest.raises(ConfigError, match=r"already|twice"):
+        build(f"{base}+{modifier}")
+    build(f"{base}+mis")
 
 
 @pytest.mark.parametrize("base", WITH_CLIP)

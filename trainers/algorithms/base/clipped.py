@@ -137,6 +137,11 @@ class PolicyMethod(Algorithm[ConfigT]):
             ConfigError: The method has no importance ratio.
         """
 
+    @property
+    def weighs_sampler(self) -> bool:
+        """Whether the loss has weights of the trainer's policy over the sampler's besides its ratios."""
+        return False
+
     def without_entropy_bonus(self) -> Self:
         """Return the method without an entropy bonus, for modifiers with their own."""
         return self

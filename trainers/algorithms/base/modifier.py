@@ -71,6 +71,11 @@ class Modifier(PolicyMethod[ConfigT]):
         """What the base says."""
         return self.base.compares_same_seat
 
+    @property
+    def weighs_sampler(self) -> bool:
+        """What the base says."""
+        return self.base.weighs_sampler
+
     def surrogate(self, inputs: LossInputs) -> Surrogate:
         """Return the base's per-token policy loss."""
         return self.base.surrogate(inputs)

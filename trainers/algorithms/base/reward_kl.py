@@ -69,7 +69,7 @@ class RewardKLMethod(ClippedMethod[RewardKLConfigT]):
         Raises:
             ConfigError: The table has no log-probabilities of the reference policy.
         """
-        sampled = table.token_logprob.to(table.reward.dtype)
+        sampled = table.token_old_logprob.to(table.reward.dtype)
         if self.config.reward_kl_coef == 0:
             return torch.zeros_like(sampled)
         if table.token_reference_logprob is None:
