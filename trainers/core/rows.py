@@ -2,13 +2,20 @@
 
 If the next prompt starts with the previous prompt plus completion, the turns share a sequence; otherwise a new one
 begins. Loss inputs are compact: one column for each position that is read, not one for each token.
+
+A completion lies in one piece of a sequence, so it is kept as a span; tokens and reads of all sequences are arrays that
+the sequences are slices of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from turngym.agents.trajectory import Trajectory
 from turngym.lazy import Tensor, torch
@@ -17,9 +24,10 @@ from turngym.trainers.core.flattened import FlatTurn, flatten
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
 
+Integers: TypeAlias = NDArray[np.int64]
 
-@dataclass(frozen=True, slots=True)
-class Read:
+
+class Read(NamedTuple):
     """One position of a sequence whose output is used.
 
     Args:
@@ -37,39 +45,116 @@ class Read:
     episode: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Reads:
+    """The positions of a sequence that are read, as arrays of equal length; iterating yields each as a :class:`Read`.
+
+    >>> reads = Reads.of([Read(1, 7, 0, 0, 0), Read(2, 8, 1, 0, 0)])
+    >>> len(reads), reads.target.tolist()
+    (2, [7, 8])
+    """
+
+    position: Integers
+    target: Integers
+    token: Integers
+    turn: Integers
+    episode: Integers
+
+    @classmethod
+    def of(cls, reads: Iterable[Read]) -> Reads:
+        """Return reads that are given one by one."""
+        return cls(*np.array(list(reads), dtype=np.int64).reshape(-1, len(Read._fields)).T)
+
+    def __len__(self) -> int:
+        """Return how many positions are read."""
+        return len(self.position)
+
+    def __iter__(self) -> Iterator[Read]:
+        """Yield each read."""
+        columns = (self.position, self.target, self.token, self.turn, self.episode)
+        return map(Read._make, zip(*(column.tolist() for column in columns), strict=True))
+
+    def __getitem__(self, where: slice) -> Reads:
+        """Return some of the reads; the arrays are views."""
+        return Reads(self.position[where], self.target[where], self.token[where], self.turn[where], self.episode[where])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Row:
     """One training sequence and the positions that are read."""
 
-    ids: tuple[int, ...]
-    reads: tuple[Read, ...]
+    ids: Integers
+    reads: Reads
+
+    @classmethod
+    def of(cls, ids: Sequence[int], reads: Iterable[Read]) -> Row:
+        """Return a sequence given as single tokens and reads."""
+        return cls(np.array(ids, dtype=np.int64), Reads.of(reads))
+
+
+class _Span(NamedTuple):
+    """Positions of one turn that are read, one after another: ``length`` from ``position`` on."""
+
+    position: int
+    length: int
+    token: int
+    turn: int
+    episode: int
 
 
 class _RowWriter:
-    """Builds the sequences of one episode after another."""
+    """Collects the sequences of one episode after another."""
 
     def __init__(self, merge: bool) -> None:
         self.merge = merge
-        self.rows: list[Row] = []
-        self._ids: tuple[int, ...] = ()
-        self._reads: list[Read] = []
+        self.ids: list[tuple[int, ...]] = []
+        self.spans: list[_Span] = []
+        self.span_counts: list[int] = []
+        self._prompt: tuple[int, ...] = ()
+        self._completion: tuple[int, ...] = ()
+        self._written = 0
 
     def flush(self) -> None:
         """End the current sequence."""
-        if self._reads:
-            self.rows.append(Row(self._ids, tuple(self._reads)))
-        self._ids, self._reads = (), []
+        if len(self.spans) > self._written:
+            self.ids.append(self._prompt + self._completion)
+            self.span_counts.append(len(self.spans) - self._written)
+            self._written = len(self.spans)
+        self._prompt = self._completion = ()
 
     def add(self, prompt: tuple[int, ...], completion: tuple[int, ...], token: int, turn: int, episode: int) -> None:
         """Add one turn, or the prompt after the last turn, to the current or a new sequence."""
-        if not (self.merge and self._ids and prompt[: len(self._ids)] == self._ids):
+        if not (self.merge and self._continues(prompt)):
             self.flush()
-        start = len(prompt)
-        self._ids = prompt + completion
-        if completion:
-            self._reads += [Read(start + j - 1, c, token + j, turn, episode) for j, c in enumerate(completion)]
-        else:
-            self._reads.append(Read(start - 1, -1, -1, turn, episode))
+        self._prompt, self._completion = prompt, completion
+        self.spans.append(_Span(len(prompt) - 1, len(completion) or 1, token if completion else -1, turn, episode))
+
+    def _continues(self, prompt: tuple[int, ...]) -> bool:
+        before, end = len(self._prompt), len(self._prompt) + len(self._completion)
+        return end > 0 and prompt[:before] == self._prompt and prompt[before:end] == self._completion
+
+    def rows(self) -> list[Row]:
+        """Return the sequences, which are slices of arrays over all of them."""
+        lengths = [len(each) for each in self.ids]
+        ids = np.fromiter(chain.from_iterable(self.ids), np.int64, sum(lengths))
+        starts = np.cumsum([0, *lengths], dtype=np.int64)
+        reads, bounds = self._reads(ids, starts[:-1])
+        slices = zip(pairwise(starts.tolist()), pairwise(bounds.tolist()), strict=True)
+        return [Row(ids[start:end], reads[first:last]) for (start, end), (first, last) in slices]
+
+    def _reads(self, ids: Integers, starts: Integers) -> tuple[Reads, Integers]:
+        """Return the reads of all sequences, and where those of each begin and end."""
+        position, lengths, token, turn, episode = np.array(self.spans, dtype=np.int64).reshape(-1, 5).T
+        bounds = np.cumsum([0, *lengths], dtype=np.int64)
+        offset = np.repeat(starts, self.span_counts)
+        within = np.arange(bounds[-1]) - np.repeat(bounds[:-1], lengths)
+        places = np.repeat(position, lengths) + within
+        tokens, turns, episodes = (np.repeat(each, lengths) for each in (token, turn, episode))
+        sampled = tokens >= 0
+        targets = np.full(len(places), -1, dtype=np.int64)
+        targets[sampled] = ids[(np.repeat(offset, lengths) + places + 1)[sampled]]
+        reads = Reads(places, targets, np.where(sampled, tokens + within, -1), turns, episodes)
+        return reads, bounds[np.cumsum([0, *self.span_counts])]
 
 
 def build_rows(trajectories: Sequence[Trajectory], with_final_prompts: bool, merge: bool = True) -> list[Row]:
@@ -93,7 +178,7 @@ def rows_of(turns: Sequence[FlatTurn], with_final_prompts: bool, merge: bool = T
             if with_final_prompts and trajectory.truncated and trajectory.final_prompt_ids:
                 writer.add(trajectory.final_prompt_ids, (), -1, -1, episode)
             writer.flush()
-    return writer.rows
+    return writer.rows()
 
 
 @dataclass(frozen=True)
@@ -122,28 +207,36 @@ class Batch:
 
 def build_batch(rows: Sequence[Row]) -> Batch:
     """Find the distinct sequences and lay the columns out."""
-    sequences: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+    numbers: dict[tuple[bytes, ...], int] = {}
     distinct: list[Row] = []
     sequence_of = []
     for row in rows:
-        key = (row.ids, tuple(read.position for read in row.reads))
-        if key not in sequences:
-            sequences[key] = len(distinct)
+        read = (row.reads.position.tobytes(), row.reads.target.tobytes())
+        number = numbers.setdefault((row.ids.tobytes(), *read), len(numbers))
+        if number == len(distinct):
             distinct.append(row)
-        sequence_of.append(sequences[key])
-    columns = max((len(row.reads) for row in rows), default=0)
-
-    def lay_out(name: str) -> Tensor:
-        padded = [[getattr(read, name) for read in row.reads] + [-1] * (columns - len(row.reads)) for row in rows]
-        return torch.tensor(padded, dtype=torch.long).reshape(len(rows), columns)
-
+        sequence_of.append(number)
     return Batch(
         tuple(distinct),
         torch.tensor(sequence_of, dtype=torch.long),
-        lay_out("token"),
-        lay_out("turn"),
-        lay_out("episode"),
+        padded([row.reads.token for row in rows]),
+        padded([row.reads.turn for row in rows]),
+        padded([row.reads.episode for row in rows]),
     )
+
+
+def padded(arrays: Sequence[Integers], fill: int = -1) -> Int[Tensor, "row column"]:
+    """Lay arrays out as the rows of a matrix, with ``fill`` behind those that are shorter than the longest.
+
+    >>> padded([np.array([4, 5]), np.array([6])]).tolist()
+    [[4, 5], [6, -1]]
+    """
+    lengths = np.array([len(each) for each in arrays], dtype=np.int64)
+    width = int(lengths.max(initial=0))
+    found = np.full((len(arrays), width), fill, dtype=np.int64)
+    if len(arrays):
+        found[np.arange(width) < lengths[:, None]] = np.concatenate(arrays)
+    return torch.from_numpy(found)
 
 
 @dataclass(frozen=True)
@@ -161,18 +254,39 @@ class MicroBatch:
     sequence_of: Int[Tensor, "row"]
 
 
-def micro_batches(batch: Batch, sequences: Sequence[int], max_tokens: int) -> list[MicroBatch]:
+class Cut(Protocol):
+    """Decides which sequences go through a network together."""
+
+    def __call__(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int, /) -> list[list[int]]:
+        """Return the numbers of the chosen sequences, cut into micro-batches."""
+        ...
+
+
+def by_padded_length(sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
     """Cut sequences into micro-batches of at most ``max_tokens`` padded tokens, similar lengths together."""
-    order = sorted(sequences, key=lambda s: (len(batch.sequences[s].ids), s))
     chunks: list[list[int]] = []
-    for s in order:
-        if chunks and len(batch.sequences[s].ids) * (len(chunks[-1]) + 1) <= max_tokens:
+    for s in sorted(chosen, key=lambda s: (len(sequences[s].ids), s)):
+        if chunks and len(sequences[s].ids) * (len(chunks[-1]) + 1) <= max_tokens:
             chunks[-1].append(s)
         else:
             chunks.append([s])
+    return chunks
+
+
+def micro_batches(
+    batch: Batch, sequences: Sequence[int], max_tokens: int, cut: Cut = by_padded_length
+) -> list[MicroBatch]:
+    """Cut sequences into micro-batches, each with all rows that repeat one of its sequences.
+
+    Args:
+        batch: The batch.
+        sequences: Numbers of the distinct sequences that are wanted.
+        max_tokens: Tokens that go through a network together.
+        cut: How they are cut.
+    """
     position = torch.full((len(batch.sequences),), -1, dtype=torch.long)
     found = []
-    for chunk in chunks:
+    for chunk in cut(batch.sequences, sequences, max_tokens):
         index = torch.tensor(chunk, dtype=torch.long)
         position[index] = torch.arange(len(chunk))
         rows = torch.nonzero(position[batch.sequence_of] >= 0).flatten()

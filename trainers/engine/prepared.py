@@ -73,7 +73,7 @@ class PreparedBatch:
     def sequences(self) -> list[int]:
         """The distinct token sequences in which something was sampled, as ``micro_batches`` takes them."""
         found = enumerate(self._batch.sequences)
-        return [number for number, row in found if any(read.token >= 0 for read in row.reads)]
+        return [number for number, row in found if bool((row.reads.token >= 0).any())]
 
     @property
     def num_sequences(self) -> int:

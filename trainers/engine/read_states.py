@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from turngym.trainers.core.rows import Row
+from turngym.trainers.engine.layouts import layout_of
+from turngym.trainers.engine.layouts.base import on
 
 
 class ReadStates(NamedTuple):
@@ -30,31 +33,25 @@ class ReadStates(NamedTuple):
         return flat.new_zeros(shape).index_put((self.sequence, self.column), flat)
 
 
-def read_states(backbone: Any, sequences: Sequence[Row], device: torch.device) -> ReadStates:
+def read_states(backbone: Any, sequences: Sequence[Row], device: torch.device, layout: str = "rows") -> ReadStates:
     """Run a transformer without its head over sequences, each of which has a read.
 
     Args:
         backbone: The transformer; its output has ``last_hidden_state``.
         sequences: Distinct sequences.
         device: Where it is.
+        layout: How they go through it.
     """
-    longest = max(len(row.ids) for row in sequences)
-    ids = torch.tensor([(0,) * (longest - len(row.ids)) + row.ids for row in sequences], device=device)
-    lengths = torch.tensor([len(row.ids) for row in sequences], device=device)
-    mask = (torch.arange(longest, device=device)[None, :] >= longest - lengths[:, None]).long()
-    output = backbone(
-        input_ids=ids,
-        attention_mask=mask if bool((lengths < longest).any()) else None,
-        position_ids=(mask.cumsum(-1) - 1).clamp(min=0),
-        use_cache=False,
-    )
-    places = [(s, longest - len(row.ids) + read.position) for s, row in enumerate(sequences) for read in row.reads]
-    sequence, position = torch.tensor(places, device=device).T
+    inputs = layout_of(layout).lay_out(sequences, device)
+    output = backbone(input_ids=inputs.ids, attention_mask=inputs.mask, position_ids=inputs.positions, use_cache=False)
+    line, position = inputs.places // inputs.ids.shape[1], inputs.places % inputs.ids.shape[1]
     kept, of_kept = position.unique(return_inverse=True)
+    counts = [len(row.reads) for row in sequences]
+    columns = np.concatenate([np.arange(count) for count in counts])
     return ReadStates(
         output.last_hidden_state[:, kept].flatten(0, 1),
-        sequence * len(kept) + of_kept,
-        torch.tensor([read.target for row in sequences for read in row.reads], device=device),
-        sequence,
-        torch.tensor([column for row in sequences for column in range(len(row.reads))], device=device),
+        line * len(kept) + of_kept,
+        on(np.concatenate([row.reads.target for row in sequences]), device),
+        on(np.repeat(np.arange(len(sequences)), counts), device),
+        on(columns, device),
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from turngym.agents.core import Agent, Decision, Request, build_each
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
@@ -14,7 +16,7 @@ from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, torch
 from turngym.seeding import stream, stream_seed
 from turngym.trainers.core.context import require_turns
-from turngym.trainers.core.rows import Read, Row, build_batch, build_rows, micro_batches
+from turngym.trainers.core.rows import Reads, Row, build_batch, build_rows, micro_batches
 from turngym.trainers.core.wording import counted
 from turngym.trainers.engine.scoring import score
 from turngym.trainers.settings.supervised import SupervisedConfig as SupervisedConfig
@@ -76,14 +78,17 @@ def demonstrations(vector: TextVectorEnv, student: ModelAgent, count: int, seed:
 def with_observations(row: Row) -> Row:
     """Return a sequence that also reads prompt positions: a target, but no sampled token, at every position.
 
-    >>> row = Row((5, 6, 7), (Read(1, 7, 0, 0, 0),))
+    >>> from turngym.trainers.core.rows import Read
+    >>> row = Row.of([5, 6, 7], [Read(1, 7, 0, 0, 0)])
     >>> [(read.target, read.token) for read in with_observations(row).reads]
     [(6, -1), (7, 0)]
     """
-    sampled = {read.position: read for read in row.reads if read.token >= 0}
-    targets = enumerate(row.ids[1:])
-    reads = (sampled.get(place, Read(place, target, -1, -1, row.reads[0].episode)) for place, target in targets)
-    return Row(row.ids, tuple(reads))
+    sampled = row.reads.token >= 0
+    places = row.reads.position[sampled]
+    token, turn = (np.full(len(row.ids) - 1, -1, dtype=np.int64) for _ in range(2))
+    token[places], turn[places] = row.reads.token[sampled], row.reads.turn[sampled]
+    episode = np.full_like(token, row.reads.episode[0])
+    return Row(row.ids, Reads(np.arange(len(token)), row.ids[1:], token, turn, episode))
 
 
 class SupervisedLearner:

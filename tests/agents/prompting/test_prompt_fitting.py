@@ -197,7 +197,7 @@ def test_sampled_tokens_are_scored_with_the_prompt_that_they_were_sampled_from(f
             scored[read.token] = value
             turn = turns[read.turn]
             place = read.position - len(turn.prompt_ids) + 1
-            assert row.ids[: read.position + 1] == (turn.prompt_ids + turn.completion_ids)[: read.position + 1]
+            assert tuple(row.ids[: read.position + 1]) == (turn.prompt_ids + turn.completion_ids)[: read.position + 1]
             assert turn.completion_ids[place] == read.target
     torch.testing.assert_close(scored, sampled, atol=2e-5, rtol=0)
 

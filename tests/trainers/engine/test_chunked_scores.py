@@ -183,7 +183,7 @@ def rows_of(network: Any) -> list[Row]:
     words = network.config.get_text_config().vocab_size
     ids = [tuple(int(i) % words for i in torch.arange(start, start + 9) ** 2) for start in (3, 5)]
     return [
-        Row(each, tuple(Read(p, each[p + 1], p, 0, 0) for p in places))
+        Row.of(each, [Read(p, each[p + 1], p, 0, 0) for p in places])
         for each, places in zip(ids, ((2, 4, 7), (3,)), strict=True)
     ]
 
@@ -191,7 +191,7 @@ def rows_of(network: Any) -> list[Row]:
 def own_scores(network: Any, rows: Sequence[Row], temperature: float) -> Tensor:
     found = []
     for row in rows:
-        logits: Tensor = network(torch.tensor([row.ids]), use_cache=False).logits[0]
+        logits: Tensor = network(torch.tensor([row.ids.tolist()]), use_cache=False).logits[0]
         distribution = torch.log_softmax(logits / temperature, -1)
         found.append(torch.stack([distribution[read.position, read.target] for read in row.reads]))
     return torch.cat(found)

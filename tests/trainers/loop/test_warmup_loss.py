@@ -29,7 +29,7 @@ def expected_gradients(model: LanguageModel, played: Sequence[Trajectory], weigh
     """Return the mean loss of a written token and the gradients, sequence by sequence and token by token."""
     total, divisor, written_loss, written = torch.zeros((), dtype=torch.float64), 0.0, 0.0, 0
     for row in build_rows(played, with_final_prompts=False):
-        ids = torch.tensor([row.ids])
+        ids = torch.tensor([row.ids.tolist()])
         losses = -torch.log_softmax(model.network(input_ids=ids).logits[0, :-1], -1)
         losses = losses.gather(1, ids[0, 1:, None])[:, 0]
         places = {read.position for read in row.reads}
@@ -77,5 +77,5 @@ def test_a_weight_out_of_range_is_told(weight: float) -> None:
 
 
 def test_where_only_a_critic_reads_the_next_token_is_still_an_observation() -> None:
-    row = Row((5, 6, 7, 8), (Read(1, -1, -1, 2, 0), Read(2, 8, 0, 3, 0)))
+    row = Row.of([5, 6, 7, 8], [Read(1, -1, -1, 2, 0), Read(2, 8, 0, 3, 0)])
     assert [(read.target, read.token) for read in with_observations(row).reads] == [(6, -1), (7, -1), (8, 0)]

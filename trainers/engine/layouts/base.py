@@ -1,0 +1,69 @@
+"""What a layout is: the inputs of a network for some sequences, and which sequences go through it together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from turngym.trainers.core.rows import Integers, Row
+
+
+class Inputs(NamedTuple):
+    """The inputs of a transformer, and where its output is read.
+
+    Args:
+        ids: Token ids.
+        mask: The attention mask: None, 2-D over padding, 4-D over pairs of tokens, or a block mask.
+        positions: Position of each token in its sequence.
+        places: Index of each read's output, with the tokens of all rows in one line.
+    """
+
+    ids: Int[Tensor, "row token"]
+    mask: Any
+    positions: Int[Tensor, "row token"]
+    places: Int[Tensor, "read"]
+
+
+class Layout(Protocol):
+    """A way of putting sequences through a network."""
+
+    @property
+    def name(self) -> str:
+        """The name in settings."""
+        ...
+
+    def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
+        """Return which sequences go through the network together.
+
+        Args:
+            sequences: All sequences of a batch.
+            chosen: Numbers of those to cut.
+            max_tokens: Tokens that go through the network together; a longer sequence goes alone.
+        """
+        ...
+
+    def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Inputs:
+        """Return the inputs of a network for some sequences.
+
+        Args:
+            sequences: Distinct sequences.
+            device: Where the network is.
+            attention: The network's attention, as transformers names it.
+        """
+        ...
+
+
+def on(array: Integers, device: torch.device) -> Tensor:
+    """Return an array as a tensor on a device."""
+    return torch.from_numpy(array).to(device)
+
+
+def read_places(sequences: Sequence[Row], starts: Integers) -> Integers:
+    """Return the place of every read, given where the first token of each sequence is."""
+    counts = [len(row.reads) for row in sequences]
+    return np.concatenate([row.reads.position for row in sequences]) + np.repeat(starts, counts)
