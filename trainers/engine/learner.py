@@ -16,6 +16,7 @@ from turngym.trainers.core.finite import bad_gradient, bad_loss, check_weights, 
 from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.adapters import has_adapters
+from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
 from turngym.trainers.engine.policy_statistics import PolicyStatistics, table_metrics
 from turngym.trainers.engine.prepared import PreparedBatch, prepare
 from turngym.trainers.engine.scoring import Critic
@@ -64,6 +65,8 @@ class Learner:
         self._statistics = PolicyStatistics(turn_table([]))
         self.critic = Critic(model.network) if Need.VALUES in algorithm.needs else None
         self.reference = self._reference() if Need.REFERENCE_LOGPROBS in algorithm.needs else None
+        modules = [self.network, *([self.critic] if self.critic else [])] if config.gradient_checkpointing else []
+        self._checkpointed = [layer for module in modules for layer in checkpointed_layers(module)]
         policy = [p for p in self.network.parameters() if p.requires_grad]
         critic = [p for p in self.critic.parameters() if p.requires_grad] if self.critic else []
         extra = [p for module in algorithm.modules().values() for p in module.parameters()]
@@ -161,9 +164,10 @@ class Learner:
         self.optimizer.zero_grad(set_to_none=True)
         metrics: dict[str, float] = defaultdict(float)
         probes: dict[str, list[Tensor]] = {}
-        for inputs in batch.micro_batches(sequences=sequences, scale=scale):
-            self._statistics.add(inputs)
-            self._backward(self.algorithm.loss(inputs), inputs, metrics, probes)
+        with checkpointing(self._checkpointed):
+            for inputs in batch.micro_batches(sequences=sequences, scale=scale):
+                self._statistics.add(inputs)
+                self._backward(self.algorithm.loss(inputs), inputs, metrics, probes)
         self._apply(probes, metrics)
         self._statistics.end_update()
         return dict(metrics)

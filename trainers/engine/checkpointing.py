@@ -1,0 +1,62 @@
+"""Gradient checkpointing: layers keep their input only, and are computed again in the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from turngym.errors import ConfigError
+
+_WAY_OUT = "pass --update.no-gradient-checkpointing"
+
+
+def checkpointed_layers(network: nn.Module) -> list[GradientCheckpointingLayer]:
+    """Return the layers of a network that can be checkpointed.
+
+    Raises:
+        ConfigError: There are none, or one of them has a dropout, which would act while gradients are computed.
+    """
+    layers = [(name, each) for name, each in network.named_modules() if isinstance(each, GradientCheckpointingLayer)]
+    if not layers:
+        raise ConfigError(f"a {type(network).__name__} has no layers that can be checkpointed: {_WAY_OUT}.")
+    for name, layer in layers:
+        for inner, module in layer.named_modules(prefix=name):
+            for setting, rate in _dropouts(module):
+                raise ConfigError(
+                    f"checkpointed layers run in train mode, and {inner}{setting} is {rate:g}: set that dropout to 0 "
+                    f"in the model's config.json, or {_WAY_OUT}."
+                )
+    return [layer for _, layer in layers]
+
+
+def _dropouts(module: nn.Module) -> list[tuple[str, float]]:
+    """Return the dropouts that a module itself has, those that are 0 left out."""
+    if isinstance(module, nn.modules.dropout._DropoutNd):
+        return [("", module.p)] if module.p else []
+    own = [(name, value) for name, value in vars(module).items() if "drop" in name and isinstance(value, float)]
+    return [(f".{name}", value) for name, value in own if value]
+
+
+@contextmanager
+def checkpointing(layers: Sequence[GradientCheckpointingLayer]) -> Iterator[None]:
+    """Checkpoint layers inside of the context.
+
+    Only layers in train mode are checkpointed, and layers in train mode leave the key-value cache empty. So they are in
+    it inside of the context alone, and nothing may be sampled there.
+    """
+    before = [layer.training for layer in layers]
+    layer: Any
+    for layer in layers:
+        layer.training = layer.gradient_checkpointing = True
+        layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)
+    try:
+        yield
+    finally:
+        for layer, was in zip(layers, before, strict=True):
+            layer.training, layer.gradient_checkpointing = was, False
