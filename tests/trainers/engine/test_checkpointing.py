@@ -16,10 +16,10 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.core.rows import build_rows
+from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
 from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.engine.scoring import score
-from turngym.trainers.loop.setup import add_adapters
 
 
 def learner_of(model: LanguageModel, name: str, is_checkpointed: bool, **settings: Any) -> Learner:
