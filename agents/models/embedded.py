@@ -40,6 +40,7 @@ class EmbeddedConfig:
         context: Longest sequence.
         words_apart: Whether spaces are tokens of their own. Sequences are longer, but a word has the same tokens
             everywhere, which a small model needs in order to copy words that it has never seen.
+        vision: Whether it sees the pictures of observations, through a small vision encoder.
     """
 
     hidden_size: int = 96
@@ -49,6 +50,7 @@ class EmbeddedConfig:
     initializer_range: float = 0.1
     context: int = 4096
     words_apart: bool = False
+    vision: bool = False
 
     def __post_init__(self) -> None:
         if self.hidden_size % self.heads:

@@ -92,6 +92,10 @@ class LanguageModel:
         """The tokens that end a completion."""
         return _stop_ids(self.tokenizer, self.network.generation_config)
 
+    def with_network(self, network: PreTrainedModel, name: str = "") -> LanguageModel:
+        """Return a model with another network, such as a frozen copy, which generates itself."""
+        return LanguageModel(network, self.tokenizer, name or self.name, pictures=self.pictures)
+
     def text_of(self, ids: Sequence[int]) -> str:
         """Return the text of token ids, special tokens included."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
@@ -155,11 +159,12 @@ def load_model(source: str, dtype: str = "auto", device: str = "auto") -> Langua
     """
     require_dtype(dtype)
     place = chosen_device(device)
-    path = Path(source)
+    path, base = Path(source), source
     if path.suffix == ".gguf":
         network, tokenizer = _load_gguf(path)
     elif (path / "policy.safetensors").is_file():
-        network, tokenizer = _load_checkpoint(path)
+        base = _base_of_checkpoint(path)
+        network, tokenizer = _load_checkpoint(path, base)
     else:
         network, tokenizer = _load(source, {})
     _require_usable(tokenizer, source)
@@ -173,8 +178,7 @@ def load_model(source: str, dtype: str = "auto", device: str = "auto") -> Langua
     if dtype != "auto":
         torch.nn.Module.to(network, getattr(torch, dtype))
     torch.nn.Module.to(network, place)
-    seen = picture_inputs(network.config, source)
-    return LanguageModel(network, tokenizer, source, pictures=seen)
+    return LanguageModel(network, tokenizer, source, pictures=picture_inputs(network.config, base))
 
 
 def _require_hub(source: str) -> None:
@@ -278,12 +282,17 @@ def _sees(source: str, extra: Mapping[str, Any]) -> bool:
     return not extra and hasattr(AutoConfig.from_pretrained(source), "vision_config")
 
 
-def _load_checkpoint(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load the policy of a checkpoint: its weights in the model that the run began with."""
+def _base_of_checkpoint(path: Path) -> str:
+    """Return the model that the run of a checkpoint began with."""
     run = run_of(path)
     base = None if run is None else _first_model(run)
     if base is None:
         raise ModelError(f"{path} is a checkpoint outside of its run: pass the one in the run's folder, or a model.")
+    return base
+
+
+def _load_checkpoint(path: Path, base: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load the policy of a checkpoint: its weights in the model that its run began with."""
     network, tokenizer = _load(base, {})
     try:
         weights = load_file(path / "policy.safetensors")

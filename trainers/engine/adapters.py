@@ -65,7 +65,7 @@ def add_adapters(
     for parameter in adapted.parameters():
         if parameter.requires_grad:
             parameter.data = parameter.data.float()  # an optimiser on 16-bit weights loses small updates
-    return LanguageModel(adapted, model.tokenizer, model.name)
+    return model.with_network(adapted)
 
 
 def _chosen(model: LanguageModel, targets: Sequence[str]) -> str | list[str]:
@@ -129,7 +129,7 @@ def without_adapters(model: LanguageModel) -> LanguageModel:
     if any(layer is model.network.get_output_embeddings() for layer in layers.values()):
         network.config.get_text_config().tie_word_embeddings = False  # it is no longer the embedding
         network.config.tie_word_embeddings = False
-    return LanguageModel(network, model.tokenizer, model.name)
+    return model.with_network(network)
 
 
 @torch.no_grad()

@@ -42,7 +42,7 @@ class PastSelves:
         if self.keep and iteration % self.every == 0 and name not in self._models:
             self._shared = frozen_parameters(model.network)
             network = copy_sharing_frozen(model.network).requires_grad_(False).eval()
-            self._add(name, LanguageModel(network, model.tokenizer, name))
+            self._add(name, model.with_network(network, name))
 
     def _add(self, name: str, model: LanguageModel) -> None:
         self._models[name] = model
@@ -93,7 +93,7 @@ class PastSelves:
                     f"the past self {path} is damaged ({type(error).__name__}): delete it, and the run goes on with "
                     "the others."
                 ) from error
-            self._add(path.stem, LanguageModel(network.requires_grad_(False).eval(), model.tokenizer, path.stem))
+            self._add(path.stem, model.with_network(network.requires_grad_(False).eval(), path.stem))
 
 
 def _copies(folder: Path) -> list[Path]:

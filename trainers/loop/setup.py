@@ -12,6 +12,7 @@ from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.embedded import build_model, build_tokenizer
 from turngym.agents.models.loading import LanguageModel, load_model, load_vocabulary
+from turngym.agents.models.vision.embedded import build_vision_model, with_pictures
 from turngym.agents.players.expert import ExpertAgent
 from turngym.agents.players.random import RandomAgent
 from turngym.agents.players.transformers import transformers_agent
@@ -100,8 +101,11 @@ def environment_texts(vector: TextVectorEnv, format: str, seed: int) -> list[str
 def build_embedded(config: TrainConfig, texts: Sequence[str]) -> LanguageModel:
     """Build the embedded model with a tokenizer that is trained on texts of the environment."""
     tokenizer = build_tokenizer(texts, config.embedded.vocabulary, config.embedded.words_apart)
-    network = build_model(tokenizer, config.embedded, stream_seed("weights", config.seed) % 2**31)
-    return LanguageModel(network, tokenizer, EMBEDDED)
+    seed = stream_seed("weights", config.seed) % 2**31
+    if config.embedded.vision:
+        network, takes = build_vision_model(with_pictures(tokenizer), config.embedded, seed)
+        return LanguageModel(network, tokenizer, EMBEDDED, pictures=takes)
+    return LanguageModel(build_model(tokenizer, config.embedded, seed), tokenizer, EMBEDDED)
 
 
 def with_adapters(config: TrainConfig, model: LanguageModel) -> LanguageModel:

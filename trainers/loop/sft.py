@@ -50,7 +50,8 @@ class DemonstrationAgent(Agent):
             text = self.student.format.write(decision.action)
             ids = (*self.student.builder.answer(text), end)
             self.student.remember(request, decision.action, text, prompt, ids)
-            decisions.append(Decision(decision.action, text, prompt, ids, (0.0,) * len(ids)))
+            shown = self.student.pictures_of(request)
+            decisions.append(Decision(decision.action, text, prompt, ids, (0.0,) * len(ids), pictures=shown))
         return decisions
 
     def forget(self, episode: int) -> None:

@@ -293,4 +293,4 @@ class Trainer:
         if not since:
             self.learner.hold_back_sampler()
         network = cast("PreTrainedModel", self.learner.sampler)
-        return LanguageModel(network, self.model.tokenizer, self.model.name), self.iteration - since
+        return self.model.with_network(network), self.iteration - since
