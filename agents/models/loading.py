@@ -176,9 +176,20 @@ def load_model(source: str, dtype: str = "auto", device: str = "auto") -> Langua
         )
     network.eval()
     if dtype != "auto":
-        torch.nn.Module.to(network, getattr(torch, dtype))
+        set_format(network, getattr(torch, dtype))
     torch.nn.Module.to(network, place)
     return LanguageModel(network, tokenizer, source, pictures=picture_inputs(network.config, base))
+
+
+def set_format(network: torch.nn.Module, dtype: torch.dtype) -> None:
+    """Change the format of a network's weights, and only of those.
+
+    What is computed from its configuration, such as the frequencies of rotary positions, stays as it is: in 16 bits the
+    positions of long sequences would be wrong.
+    """
+    for tensor in network.state_dict(keep_vars=True).values():
+        if tensor.is_floating_point():
+            tensor.data = tensor.data.to(dtype)
 
 
 def _require_hub(source: str) -> None:
@@ -294,6 +305,7 @@ def _base_of_checkpoint(path: Path) -> str:
 def _load_checkpoint(path: Path, base: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the policy of a checkpoint: its weights in the model that its run began with."""
     network, tokenizer = _load(base, {})
+    set_format(network, torch.float32)
     try:
         weights = load_file(path / "policy.safetensors")
     except (OSError, SafetensorError) as error:
@@ -303,7 +315,7 @@ def _load_checkpoint(path: Path, base: str) -> tuple[PreTrainedModel, PreTrained
             f"{path} holds low-rank adapters and no whole model: `turngym export-model {path} --to FOLDER` writes one."
         )
     network.load_state_dict(weights, strict=False)  # tied weights are stored once
-    return network.float(), tokenizer
+    return network, tokenizer
 
 
 def _first_model(run: Path) -> str | None:

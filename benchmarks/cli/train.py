@@ -125,6 +125,10 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
         from turngym.trainers.records.run_folder import RunFolder
         from turngym.trainers.settings.config import QUICKSTART_ENV, TrainConfig
         from turngym.trainers.settings.presets import with_preset
+        from turngym.trainers.settings.renamed import current_options
+    argv, renamed = current_options(argv)
+    for warning in renamed:
+        print(f"warning: {warning}", file=sys.stderr)
     env = _given(argv, "env", "game")
     start = TrainConfig() if env in (None, QUICKSTART_ENV) else TrainConfig(env=env, env_options={})
     default = "rae" if is_game(start.env) else start.algorithm

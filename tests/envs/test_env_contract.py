@@ -166,7 +166,7 @@ def test_minibatches_weigh_every_row_the_same_however_often_it_repeats() -> None
     for minibatches in (1, 4):
         config = UpdateConfig(max_grad_norm=0, minibatches=minibatches)
         learner = Learner(model, build("reinforce", {"reinforce": {"entropy_coef": 0.0}}), config)
-        learner.optimizer.step = lambda *_, **__: None  # type: ignore[method-assign]
+        learner.optimizer.step = lambda *_, **__: None  # type: ignore[assignment, method-assign]
         total = [torch.zeros_like(p) for p in learner.policy_parameters]
         original = learner._apply
 

@@ -171,14 +171,12 @@ def check_weights(modules: Mapping[str, nn.Module]) -> None:
         )
 
 
-def bad_gradient(modules: Mapping[str, nn.Module]) -> DivergenceError:
-    """Return the error about gradients that are not finite, with the name of the first such parameter."""
-    gradients = {
-        f"{key}.{name}": parameter.grad
-        for key, module in modules.items()
-        for name, parameter in module.named_parameters()
-        if parameter.grad is not None
-    }
+def bad_gradient(gradients: Mapping[str, Tensor]) -> DivergenceError:
+    """Return the error about gradients that are not finite, with the name of the first such parameter.
+
+    Args:
+        gradients: Name of a parameter -> its gradient.
+    """
     return DivergenceError(
         "a gradient is not finite: lower the learning rate, or look at the last metrics.",
         "gradient",

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from turngym.errors import ConfigError
 
 OnContext: TypeAlias = Literal["train", "mask", "drop"]
 OldLogprobs: TypeAlias = Literal["sampler", "trainer"]
+ScheduleName: TypeAlias = Literal["constant", "linear", "cosine"]
+OptimizerName: TypeAlias = Literal["adamw", "adamw_8bit"]
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "on_context": get_args(OnContext),
+    "old_logprobs": get_args(OldLogprobs),
+    "schedule": get_args(ScheduleName),
+    "optimizer": get_args(OptimizerName),
+    "decay": ("matrices", "all"),
+}
 
 
 @dataclass(frozen=True)
@@ -20,9 +30,17 @@ class UpdateConfig:
         critic_learning_rate: Step size of the critic, where there is one.
         warmup_updates: Updates of the policy over which its step size rises from 0. The critic's rises over as many of
             its own, which begin earlier where a method trains the critic first.
-        momentum: Weight of the earlier gradients in AdamW's running mean. In games between seats 0 is better: momentum
-            makes players run in circles around an equilibrium.
+        schedule: Step sizes after the warm-up: ``constant``, or falling to 0 in a ``linear`` or ``cosine`` way over all
+            iterations of the run, the policy's over the updates of the policy.
+        optimizer: ``adamw``, or ``adamw_8bit``, whose state takes 2 bytes a weight instead of 8 (torchao or
+            bitsandbytes).
+        beta1: Weight of the earlier gradients in AdamW's running mean, its momentum. In games between seats 0 is
+            better: momentum makes players run in circles around an equilibrium.
+        beta2: Weight of the earlier squared gradients in AdamW's running mean.
+        epsilon: Added to the root of that mean.
         weight_decay: AdamW's decay.
+        decay: What the weight decay acts on: ``matrices``, which leaves norms and biases out, or ``all`` weights.
+        offload: Keep float32 copies of the trained weights and the optimiser's state in the memory of the CPU.
         max_grad_norm: Gradients longer than this are scaled down; 0 turns that off.
         epochs: Passes over the batch of an iteration.
         minibatches: Updates a pass; distinct sequences are dealt out at random.
@@ -41,8 +59,14 @@ class UpdateConfig:
     learning_rate: float = 3e-4
     critic_learning_rate: float = 1e-3
     warmup_updates: int = 0
-    momentum: float = 0.9
+    schedule: ScheduleName = "constant"
+    optimizer: OptimizerName = "adamw"
+    beta1: float = 0.9
+    beta2: float = 0.99
+    epsilon: float = 1e-8
     weight_decay: float = 0.0
+    decay: Literal["matrices", "all"] = "matrices"
+    offload: bool = False
     max_grad_norm: float = 1.0
     epochs: int = 1
     minibatches: int = 1
@@ -55,12 +79,16 @@ class UpdateConfig:
         for name in ("learning_rate", "critic_learning_rate"):
             if not 0 < getattr(self, name) < 1:
                 raise ConfigError(f"{name} must lie in (0, 1), got {getattr(self, name)}.")
-        if not 0 <= self.momentum < 1:
-            raise ConfigError(f"momentum must lie in [0, 1), got {self.momentum}.")
-        for name, least in (("epochs", 1), ("minibatches", 1), ("max_micro_batch_tokens", 0)):
+        for name in ("beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name} must lie in [0, 1), got {getattr(self, name)}.")
+        if not 0 < self.epsilon < 1:
+            raise ConfigError(f"epsilon must lie in (0, 1), got {self.epsilon}.")
+        at_least_0 = ("warmup_updates", "weight_decay", "max_micro_batch_tokens")
+        for name, least in (("epochs", 1), ("minibatches", 1), *((name, 0) for name in at_least_0)):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-        if self.on_context not in ("train", "mask", "drop"):
-            raise ConfigError(f"on_context must be train, mask or drop, got {self.on_context!r}.")
-        if self.old_logprobs not in ("sampler", "trainer"):
-            raise ConfigError(f"old_logprobs must be sampler or trainer, got {self.old_logprobs!r}.")
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                words = f"{', '.join(known[:-1])} or {known[-1]}"
+                raise ConfigError(f"{name} must be {words}, got {getattr(self, name)!r}.")

@@ -17,7 +17,9 @@ from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.adapters import has_adapters
 from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
+from turngym.trainers.engine.optimizer import Schedule, clip, make_optimizer, parameter_groups
 from turngym.trainers.engine.policy_statistics import PolicyStatistics, table_metrics
+from turngym.trainers.engine.precision import LossScale, Masters
 from turngym.trainers.engine.prepared import PreparedBatch, prepare
 from turngym.trainers.engine.scoring import Critic
 from turngym.trainers.engine.sharing import copy_sharing_frozen, frozen_parameters, own_tensors
@@ -35,6 +37,7 @@ class Learner:
         temperature: The sampler's temperature.
         seed: Seed of the run, for sampling minibatches.
         merge_rows: False gives every turn its own sequence.
+        iterations: Iterations of the whole run, for step sizes that fall until its end.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class Learner:
         temperature: float = 1.0,
         seed: int = 0,
         merge_rows: bool = True,
+        iterations: int = 0,
     ) -> None:
         self.model = model
         self.network = model.network
@@ -70,17 +74,16 @@ class Learner:
         policy = [p for p in self.network.parameters() if p.requires_grad]
         critic = [p for p in self.critic.parameters() if p.requires_grad] if self.critic else []
         extra = [p for module in algorithm.modules().values() for p in module.parameters()]
-        groups = [
-            {"params": policy, "lr": config.learning_rate},
-            {"params": [*critic, *extra], "lr": config.critic_learning_rate},
-        ]
         self.policy_parameters, self.other_parameters = policy, [*critic, *extra]
-        self.optimizer = torch.optim.AdamW(
-            [group for group in groups if group["params"]],
-            weight_decay=config.weight_decay,
-            betas=(config.momentum, 0.99),
-        )
-        self._rates = [float(group["lr"]) for group in self.optimizer.param_groups]
+        self.masters = Masters([*policy, *critic, *extra], on_host=config.offload)
+        """What the optimiser updates: float32 copies of 16-bit parameters, and the other parameters themselves."""
+        self._policy_masters = [self.masters.of(p) for p in self.policy_parameters]
+        self._other_masters = [self.masters.of(p) for p in self.other_parameters]
+        self.optimizer = make_optimizer(parameter_groups(self._policy_masters, self._other_masters, config), config)
+        per_iteration = config.epochs * config.minibatches
+        of_policy = sum(algorithm.trains_policy(iteration) for iteration in range(iterations))
+        self._schedule = Schedule(self.optimizer, config, of_policy * per_iteration, iterations * per_iteration)
+        self.loss_scale = LossScale(self.network.dtype == torch.float16)
 
     @property
     def trained_modules(self) -> dict[str, nn.Module]:
@@ -178,39 +181,52 @@ class Learner:
         """Add one micro-batch's gradients, separately for probes, and its metrics."""
         for name, term in output.probes.items():
             found = torch.autograd.grad(
-                term.total(inputs), self.policy_parameters, retain_graph=True, allow_unused=True
+                term.total(inputs) * self.loss_scale.value, self.policy_parameters, retain_graph=True, allow_unused=True
             )
-            mine = probes.setdefault(name, [torch.zeros_like(p) for p in self.policy_parameters])
+            mine = probes.setdefault(name, [torch.zeros_like(p) for p in self._policy_masters])
             for total, gradient in zip(mine, found, strict=True):
                 if gradient is not None:
-                    total += gradient
+                    total += gradient.to(total) / self.loss_scale.value
         loss = output.total(inputs)
         if not bool(torch.isfinite(loss)):
             raise bad_loss(output, inputs)
         if loss.requires_grad:
-            loss.backward()
+            with self.masters.collecting():
+                (loss * self.loss_scale.value).backward()
         for group in (output.terms, output.metrics):
             for name, term in group.items():
                 metrics[f"loss/{name}"] += float(term.total(inputs).detach())
 
     def _apply(self, probes: Mapping[str, Sequence[Tensor]], metrics: dict[str, float]) -> None:
-        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.policy_parameters]
+        self.loss_scale.unscale([*self._policy_masters, *self._other_masters])
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._policy_masters]
         changed = self.algorithm.transform_gradients(gradients, probes, metrics)
         metrics.update({f"train/{name}": value for name, value in changed.metrics.items()})
-        for parameter, gradient in zip(self.policy_parameters, changed.values, strict=True):
+        for parameter, gradient in zip(self._policy_masters, changed.values, strict=True):
             parameter.grad = gradient if self._trains_policy else None
         limit = self.config.max_grad_norm or float("inf")
-        norm = torch.nn.utils.clip_grad_norm_(self.policy_parameters, limit)
-        if self.other_parameters:
-            of_others = torch.nn.utils.clip_grad_norm_(self.other_parameters, limit)
-            metrics["train/grad_norm_critic"] = float(of_others)
-        metrics["train/grad_norm"] = float(norm)
-        metrics["train/grad_norm_clipped"] = min(float(norm), limit)
-        if not (math.isfinite(metrics["train/grad_norm"]) and math.isfinite(metrics.get("train/grad_norm_critic", 0))):
-            raise bad_gradient(self.trained_modules)
+        norms = [clip(self._policy_masters, limit)]
+        if self._other_masters:
+            norms.append(clip(self._other_masters, limit))
+            metrics["train/grad_norm_critic"] = norms[1]
+        metrics["train/grad_norm"] = norms[0]
+        metrics["train/grad_norm_clipped"] = min(norms[0], limit)
+        is_finite = all(map(math.isfinite, norms))
+        if self.loss_scale.skips(is_finite):
+            return
+        if not is_finite:
+            raise bad_gradient(self._gradients())
         self.updates += 1
         self.policy_updates += self._trains_policy
-        counts = (self.policy_updates, self.updates)  # the policy's group of parameters comes first
-        for group, rate, count in zip(self.optimizer.param_groups, self._rates, counts, strict=False):
-            group["lr"] = rate * (min(1.0, count / self.config.warmup_updates) if self.config.warmup_updates else 1.0)
+        self._schedule.set_rates(self.policy_updates, self.updates)
         self.optimizer.step()
+        self.masters.publish()
+
+    def _gradients(self) -> dict[str, Tensor]:
+        """Return name -> gradient of the trained parameters that have one."""
+        found = {
+            f"{key}.{name}": self.masters.of(parameter).grad
+            for key, module in self.trained_modules.items()
+            for name, parameter in module.named_parameters()
+        }
+        return {name: gradient for name, gradient in found.items() if gradient is not None}

@@ -72,6 +72,7 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
         "iteration": iteration,
         "updates": learner.updates,
         "policy_updates": learner.policy_updates,
+        "loss_scale": [learner.loss_scale.value, learner.loss_scale.good],
         "algorithm": learner.algorithm.state(),
         "extra": dict(extra),
     }
@@ -89,8 +90,11 @@ def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     temporary.mkdir(parents=True)
     try:
+        modules = _modules(learner)
         for name, tensors in _own_tensors(learner).items():
-            save_file(tensors, temporary / f"{name}.safetensors")
+            masters = learner.masters.within(modules[name])
+            exact = {key: masters[key].detach() if key in masters else tensor for key, tensor in tensors.items()}
+            save_file(exact, temporary / f"{name}.safetensors")
         save_file(_optimizer_tensors(learner.optimizer), temporary / "optimizer.safetensors")
         write_json(temporary / "state.json", state)
         for file in temporary.iterdir():
@@ -132,8 +136,8 @@ def all_checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("[0-9]*") if path.is_dir())
 
 
-def _load_module(module: nn.Module, own: Collection[str], file: Path) -> None:
-    """Load a module's own tensors; shared ones must be unchanged."""
+def _load_module(module: nn.Module, own: Collection[str], file: Path) -> dict[str, Tensor]:
+    """Load a module's own tensors and return them as they are in the file; shared ones must be unchanged."""
     saved, here = load_file(file), module.state_dict()
     if saved.keys() - here.keys() or set(own) - saved.keys():
         raise CheckpointError(f"{file} belongs to another model: resume with the settings of that run.")
@@ -146,7 +150,9 @@ def _load_module(module: nn.Module, own: Collection[str], file: Path) -> None:
                 f"{file} holds weights that this run shares with its frozen model, and they differ: {reason}. Begin a "
                 "new run, or resume with that version."
             )
-    module.load_state_dict({name: saved[name] for name in own}, strict=False)
+    found = {name: saved[name] for name in own}
+    module.load_state_dict(found, strict=False)
+    return found
 
 
 def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
@@ -168,10 +174,13 @@ def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
             )
         modules = _modules(learner)
         for name, own in _own_tensors(learner).items():
-            _load_module(modules[name], own.keys(), path / f"{name}.safetensors")
+            saved = _load_module(modules[name], own.keys(), path / f"{name}.safetensors")
+            learner.masters.load(modules[name], saved)
         _load_optimizer(learner.optimizer, load_file(path / "optimizer.safetensors"))
         learner.updates = int(state["updates"])
         learner.policy_updates = int(state.get("policy_updates", learner.updates))  # older checkpoints count all
+        if "loss_scale" in state:  # not in older checkpoints
+            learner.loss_scale.value, learner.loss_scale.good = state["loss_scale"]
         learner.algorithm.load_state(state["algorithm"])
         return int(state["iteration"]), dict(state["extra"])
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:

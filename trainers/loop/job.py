@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -39,6 +39,7 @@ from turngym.trainers.report.curve import write_curve
 from turngym.trainers.report.diagnosis import diagnose
 from turngym.trainers.report.run import write_report
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
+from turngym.trainers.settings.precision import DTYPES, chosen_precision
 from turngym.trainers.settings.presets import preset_warning
 
 
@@ -89,12 +90,13 @@ def train(
         with RunFolder.locked(run_dir) as folder:
             config = folder.config()
             require_packages(config)
+            chosen_precision(config.precision, chosen_device(config.device))
             algorithm = build_algorithm(config)
             with closing(make_task(config, algorithm)) as task:
                 return _run(_Job(config, folder, task, console or Console(), watch), algorithm, resume)
     require_packages(config)
     algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
-    chosen_device(config.device)
+    config = replace(config, precision=chosen_precision(config.precision, chosen_device(config.device)))
     check_template(config)
     with closing(make_task(config, algorithm)) as task, RunFolder.locked(run_dir, config) as folder:
         return _run(_Job(config, folder, task, console or Console(), watch), algorithm, resume)
@@ -193,8 +195,8 @@ class _Job:
         return wanted and settings.demonstrations > 0 and settings.epochs > 0
 
     def load(self, source: str) -> LanguageModel:
-        """Load a model onto the configured device."""
-        return load_model(source, device=self.config.device)
+        """Load a model onto the configured device, in the precision of the run."""
+        return load_model(source, DTYPES[self.config.precision], self.config.device)
 
     def warm_start(self) -> LanguageModel:
         """Return the model that training starts from, and save it in ``warmup``."""

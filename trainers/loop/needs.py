@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 
+from turngym.agents.models.loading import chosen_device
 from turngym.agents.models.vllm_config import require_vllm
-from turngym.errors import missing_extra
+from turngym.errors import ConfigError, missing_extra
+from turngym.trainers.engine.optimizer import eight_bit_adamw
 from turngym.trainers.settings.config import TrainConfig
 
 
@@ -14,8 +16,13 @@ def require_packages(config: TrainConfig) -> None:
 
     Raises:
         MissingExtra: The message names the package and the extra.
+        ConfigError: The optimiser's state cannot be kept where it is asked to be.
     """
     if config.rollout.sampler == "vllm":
         require_vllm()
+    if config.update.optimizer == "adamw_8bit":
+        eight_bit_adamw()
+    if config.update.offload and chosen_device(config.device).type == "cpu":
+        raise ConfigError("the model is on the CPU, so nothing can be offloaded to it: leave out --update.offload.")
     if config.lora_rank and importlib.util.find_spec("peft") is None:
         raise missing_extra("low-rank adapters", "peft", "train")

@@ -27,6 +27,7 @@ from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
+from turngym.trainers.settings.precision import DTYPES
 from turngym.wrappers.actions.action_format import action_format
 from turngym.wrappers.wrapping import wrapping
 
@@ -112,7 +113,6 @@ def with_adapters(config: TrainConfig, model: LanguageModel) -> LanguageModel:
     """Return the model that a run trains: with the low-rank adapters of its settings, or itself without any."""
     if not config.lora_rank:
         return model
-    torch.nn.Module.to(model.network, getattr(torch, config.dtype))
     return add_adapters(
         model,
         config.lora_rank,
@@ -139,18 +139,25 @@ def check_template(config: TrainConfig) -> None:
 def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms_up: bool = False) -> LanguageModel:
     """Return the model before the warm-up; only the embedded one asks for texts of the environment.
 
-    Weights are float32 if a warm-up trains them.
+    Weights are float32 if a warm-up trains them, else in the run's precision.
     """
     if config.model == EMBEDDED:
         return build_embedded(config, texts())
-    return load_model(config.model, "float32" if warms_up else config.dtype, config.device)
+    return load_model(config.model, "float32" if warms_up else DTYPES[config.precision], config.device)
 
 
 def build_learner(config: TrainConfig, model: LanguageModel, algorithm: Algorithm[object]) -> Learner:
     """Return the learner; the critic's first weights depend on the seed alone."""
     with torch.random.fork_rng():
         torch.manual_seed(stream_seed("critic", config.seed) % 2**31)
-        return Learner(model, algorithm, config.update, config.rollout.temperature, config.seed)
+        return Learner(
+            model,
+            algorithm,
+            config.update,
+            config.rollout.temperature,
+            config.seed,
+            iterations=config.iterations,
+        )
 
 
 def policy_agent(

@@ -15,7 +15,9 @@ from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.settings.guards import GuardConfig
+from turngym.trainers.settings.precision import Precision, require_known
 from turngym.trainers.settings.presets import PresetName, require_preset
+from turngym.trainers.settings.renamed import current_names
 from turngym.trainers.settings.supervised import SupervisedConfig
 from turngym.wrappers.wrapping import wrapping
 
@@ -161,7 +163,9 @@ class TrainConfig:
         lora_targets: Layers that have adapters: ``all-linear`` for all but the output layer, or names such as
             ``q_proj v_proj``.
         lora_rslora: Divide that weight by the square root of the rank instead (rank-stabilised LoRA).
-        dtype: Format of the weights. With float16 or bfloat16 an optimiser loses small updates: with adapters only.
+        precision: What the network computes in. With ``bf16`` and ``fp16`` its weights have 16 bits, and the optimiser
+            updates float32 copies of those that are trained; ``auto`` is bf16 where the device is faster with it (a
+            GPU, a CPU with AMX or AVX-512 bf16), else fp32.
         device: Where the model lies: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
         embedded: Size of the embedded model.
         warmup: Supervised learning before training.
@@ -193,7 +197,7 @@ class TrainConfig:
     lora_alpha: int = 0
     lora_targets: tuple[str, ...] = ("all-linear",)
     lora_rslora: bool = False
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    precision: Precision = "fp32"
     device: str = "auto"
     embedded: EmbeddedConfig = field(default_factory=EmbeddedConfig)
     warmup: SupervisedConfig = field(default_factory=lambda: SupervisedConfig(epochs=18))
@@ -212,13 +216,7 @@ class TrainConfig:
             raise ConfigError(f"threads must be at most {_MOST_THREADS}, got {self.threads}: take one for each core.")
         require_preset(self.preset)
         wrapping(*self.wrappers)  # raises if it cannot be read
-        if self.dtype not in ("float32", "bfloat16", "float16"):
-            raise ConfigError(f"dtype must be float32, bfloat16 or float16, got {self.dtype!r}.")
-        if self.dtype != "float32" and not self.lora_rank:
-            raise ConfigError(
-                f"an optimiser on weights in {self.dtype} loses small updates: pass --lora-rank, whose adapters are "
-                "float32, or --dtype float32."
-            )
+        require_known(self.precision)
         if not self.lora_targets:
             raise ConfigError("lora_targets must be all-linear or names of layers, got none.")
         if not self.lora_rank and (self.lora_targets != ("all-linear",) or self.lora_rslora):
@@ -272,7 +270,7 @@ def config_from_json(content: Mapping[str, Any]) -> TrainConfig:
     >>> config_from_json(TrainConfig(seed=3).as_json()) == TrainConfig(seed=3)
     True
     """
-    values = dict(content)
+    values = current_names(content)
     for name, kind in _NESTED.items():
         values[name] = kind(**values[name])
     rollout = dict(values["rollout"])

@@ -93,7 +93,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("checkpoint_every", 40, 20, 20, 20, "An iteration of a larger model takes minutes."),
     Setting("evaluation.every", 40, 20, 20, 20, "An iteration of a larger model takes minutes."),
     Setting("evaluation.curve_episodes", 100, 64, 64, 64, "Points of a curve need not cost more than the training."),
-    Setting("dtype", "float32", "float32", "bfloat16", "float32", "AdamW loses small steps on 16-bit weights."),
+    Setting("precision", "fp32", "auto", "auto", "auto", "16 bits pay for larger models: bf16 where it is faster."),
     Setting("lora_rank", 0, 0, 32, 0, "Adapters of all linear layers."),
     Setting("threads", 1, 0, 0, 0, "One thread is reproducible on any CPU; 0 is torch's own choice."),
     Setting("control", True, False, False, False, "A second copy of the model needs its memory again."),
@@ -115,7 +115,7 @@ MAIN_SETTINGS = (
     "rollout.prompt.history",
     "update.learning_rate",
     "max_seconds",
-    "dtype",
+    "precision",
     "lora_rank",
 )
 """The settings in which the presets differ most."""

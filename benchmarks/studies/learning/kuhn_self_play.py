@@ -75,7 +75,7 @@ def config_of(arm: str, seed: int) -> TrainConfig:
         embedded=EmbeddedConfig(hidden_size=64, layers=2, heads=4, vocabulary=340),
         warmup=SupervisedConfig(demonstrations=200, epochs=150),
         rollout=RolloutConfig(groups=256, group_size=1, format="plain", max_new_tokens=1),
-        update=UpdateConfig(learning_rate=1e-4, momentum=settings["momentum"]),
+        update=UpdateConfig(learning_rate=1e-4, beta1=settings["momentum"]),
         evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1),
     )
 

@@ -148,21 +148,17 @@ def test_a_template_that_cannot_append_is_told_before_anything_is_trained(
 
 
 @quiet
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_adapters_train_with_a_weight_a_format_and_a_device(dtype: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_adapters_train_with_a_weight_a_precision_and_a_device(precision: str, tmp_path: Path) -> None:
     folder, run = family_folder("gemma", tmp_path / "gemma"), tmp_path / "run"
     quick = ["--iterations", "1", "--rollout.groups", "1", "--rollout.group-size", "2", "--evaluation.episodes", "1"]
-    options = ["--lora-rank", "2", "--lora-alpha", "3", "--dtype", dtype, "--device", "cpu", "--evaluation.every", "0"]
+    options = ["--lora-rank", "2", "--lora-alpha", "3", "--precision", precision, "--device", "cpu"]
+    options += ["--evaluation.every", "0"]
     template = ["--rollout.prompt.template", "enable_thinking=false", "--rollout.prompt.thinking", "keep"]
     assert main(["train", "--model", str(folder), "--run-dir", str(run), *quick, *options, *template]) == 0
     config = json.loads((run / "config.json").read_text())
-    assert (config["lora_alpha"], config["dtype"], config["device"]) == (3, dtype, "cpu")
+    assert (config["lora_alpha"], config["precision"], config["device"]) == (3, precision, "cpu")
     assert config["rollout"]["prompt"]["template"] == {"enable_thinking": False}
-
-
-def test_16_bit_weights_are_trained_with_adapters_only(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "--dtype", "bfloat16"]) == 2
-    assert "--lora-rank" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:77"])

@@ -1,12 +1,15 @@
 """Step sizes: the policy's warms up over its own updates, the critic's over the critic's."""
 
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from small import play, small_model
 
 from turngym.agents.trajectory import Trajectory
+from turngym.errors import ConfigError
 from turngym.trainers.algorithms import build
 from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint
@@ -70,3 +73,84 @@ def test_a_resumed_run_goes_on_with_its_warm_up(
     assert rates(resumed) == rates(learner)
     for a, b in zip(learner.policy_parameters, resumed.policy_parameters, strict=True):
         assert torch.equal(a, b)
+
+
+def scheduled(schedule: str, iterations: int = 6, **options: object) -> Learner:
+    settings = UpdateConfig(
+        learning_rate=RATE,
+        critic_learning_rate=CRITIC_RATE,
+        warmup_updates=2,
+        schedule=schedule,
+        minibatches=2,  # type: ignore[arg-type]
+    )
+    torch.manual_seed(0)
+    method = build("vc_ppo", {"vc_ppo": {"pretrain_iterations": 2, **options}})
+    return Learner(small_model(), method, settings, iterations=iterations)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "shares"),
+    [
+        ("linear", [0.5, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6]),
+        ("cosine", [0.5, 1, *(0.5 + 0.5 * math.cos(math.pi * k / 6) for k in range(6))]),
+        ("constant", [0.5, *[1] * 7]),
+    ],
+)
+def test_step_sizes_fall_until_the_end_of_the_run(
+    schedule: str, shares: list[float], tmp_path: Path, trajectories: list[Trajectory]
+) -> None:
+    """The policy's over the 4 iterations of 2 updates in which it is trained, the critic's over all 6; also resumed."""
+    learner, found = scheduled(schedule), list[tuple[float, float]]()
+    for iteration in range(6):
+        if iteration == 4:
+            resumed = scheduled(schedule)
+            load_checkpoint(save_checkpoint(tmp_path, learner, iteration, {}), resumed)
+            learner = resumed
+        step = learner.optimizer.step
+        learner.optimizer.step = lambda step=step, of=learner: (found.append(tuple(rates(of))), step())  # type: ignore
+        learner.update(trajectories, iteration)
+        learner.optimizer.step = step  # type: ignore[method-assign]
+    assert [rate for rate, _ in found[4:]] == pytest.approx([RATE * share for share in shares])
+    if schedule == "linear":
+        falling = [CRITIC_RATE * share / 10 for share in range(10, 0, -1)]
+        assert [rate for _, rate in found] == pytest.approx([CRITIC_RATE / 2, CRITIC_RATE, *falling])
+
+
+def test_a_schedule_that_falls_needs_the_length_of_the_run() -> None:
+    with pytest.raises(ConfigError, match="schedule linear falls until the last update: pass iterations"):
+        scheduled("linear", iterations=0)
+
+
+def test_norms_and_biases_do_not_decay_unless_all_weights_do() -> None:
+    for decay, expected in (("matrices", {(True, 0.1), (False, 0.0)}), ("all", {(True, 0.1), (False, 0.1)})):
+        settings = UpdateConfig(weight_decay=0.1, decay=decay)  # type: ignore[arg-type]
+        learner = Learner(small_model(), build("ppo"), settings)
+        found = {
+            (p.ndim >= 2, group["weight_decay"]) for group in learner.optimizer.param_groups for p in group["params"]
+        }
+        assert found == expected
+        trained = [*learner.policy_parameters, *learner.other_parameters]
+        grouped = [p for group in learner.optimizer.param_groups for p in group["params"]]
+        assert sorted(map(id, grouped)) == sorted(map(id, trained))
+
+
+def test_the_optimiser_takes_its_settings() -> None:
+    learner = Learner(small_model(), build("grpo"), UpdateConfig(beta1=0.5, beta2=0.95, epsilon=1e-5))
+    [group] = learner.optimizer.param_groups
+    assert (group["betas"], group["eps"], group["weight_decay"]) == ((0.5, 0.95), 1e-5, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"schedule": "step"}, "schedule must be constant, linear or cosine, got 'step'"),
+        ({"optimizer": "sgd"}, "optimizer must be adamw or adamw_8bit, got 'sgd'"),
+        ({"decay": "none"}, "decay must be matrices or all, got 'none'"),
+        ({"beta2": 1.0}, r"beta2 must lie in \[0, 1\), got 1.0"),
+        ({"epsilon": 0.0}, r"epsilon must lie in \(0, 1\), got 0.0"),
+        ({"warmup_updates": -1}, "warmup_updates must be at least 0, got -1"),
+    ],
+)
+def test_wrong_settings_of_the_optimiser_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        UpdateConfig(**settings)

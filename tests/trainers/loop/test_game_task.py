@@ -194,8 +194,8 @@ def test_wrong_settings_are_told_before_anything_is_played() -> None:
         SelfPlayConfig(freeze_every=0)
     with pytest.raises(ConfigError, match=r"opponents must name at least one player"):
         SelfPlayConfig(opponents=())
-    with pytest.raises(ConfigError, match=r"momentum must lie in \[0, 1\), got 1"):
-        UpdateConfig(momentum=1.0)
+    with pytest.raises(ConfigError, match=r"beta1 must lie in \[0, 1\), got 1"):
+        UpdateConfig(beta1=1.0)
     with pytest.raises(ConfigError, match=r"wrappers go around environments with one agent"):
         GameTask(replace(SMALL, wrappers=("history:k=2",)))
 

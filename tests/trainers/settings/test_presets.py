@@ -28,6 +28,7 @@ from turngym.trainers.settings.presets import (
     preset_warning,
     with_preset,
 )
+from turngym.trainers.settings.renamed import current_names
 
 ROOT = Path(__file__).parents[3]
 QWEN = {
@@ -85,6 +86,7 @@ def test_the_quickstart_is_what_it_was() -> None:
     settings = json.loads(json.dumps(config.as_json()))
     method = dataclasses.asdict(build(config.algorithm, config.algorithm_options).config)
     assert {key: method[key] for key in recorded["gigpo"]} == recorded["gigpo"]
+    recorded["settings"] = current_names(recorded["settings"])
     recorded["settings"]["algorithm_options"] = settings["algorithm_options"]
     assert known_of(settings, recorded["settings"]) == recorded["settings"]
 
@@ -122,7 +124,6 @@ def test_the_settings_of_a_preset_reach_the_run_unless_they_are_given(preset: An
         each.name: each.value(preset) for each in of_run
     }
     others = {each.name: other for each in of_run for other in map(each.value, PRESETS) if other != each.value(preset)}
-    others |= {"dtype": "float32"}  # the other one is for adapters alone
     words = [word for name, value in others.items() for word in option(name, value)]
     for argv in (["--preset", preset, *words], [*words, "--preset", preset]):
         config = parse_train(argv)[0]
@@ -211,7 +212,9 @@ def test_a_run_says_its_preset_and_keeps_it(tmp_path: Path, capsys: pytest.Captu
     assert said in found.err.replace("\n", " ") and result["iterations"] == 1
     stored = json.loads((tmp_path / "run" / "config.json").read_text("utf8"))
     assert (stored["preset"], stored["preset_reason"], stored["max_seconds"]) == ("small", "it was asked for", 0.0)
-    assert RunFolder.open(tmp_path / "run").config() == parse_train(words.split()[1:])[0]
+    asked = parse_train(words.split()[1:])[0]
+    assert asked.precision == "auto" and stored["precision"] in ("bf16", "fp32"), "what the device computes in is kept"
+    assert RunFolder.open(tmp_path / "run").config() == dataclasses.replace(asked, precision=stored["precision"])
     trained = model_settings(str(tmp_path / "run" / "model"))
     assert trained is not None and trained.max_new_tokens == 4
     assert trained.prompt["instructions"] is True and trained.prompt["history"] == 4

@@ -1,0 +1,135 @@
+"""The optimiser of a run, its groups of parameters and the schedule of its step sizes."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from turngym.errors import ConfigError, MissingExtra
+from turngym.lazy import nn, torch
+from turngym.trainers.core.update_config import UpdateConfig
+
+POLICY, OTHERS = "policy", "others"
+
+
+def parameter_groups(
+    policy: Sequence[nn.Parameter], others: Sequence[nn.Parameter], config: UpdateConfig
+) -> list[dict[str, Any]]:
+    """Return the groups of an optimiser: the policy's first, then those of the critic and the method's networks.
+
+    With a decay of matrices alone, each is split in two: vectors are norms and biases, which stay as they are.
+    """
+    groups: list[dict[str, Any]] = []
+    for whose, parameters, rate in (
+        (POLICY, policy, config.learning_rate),
+        (OTHERS, others, config.critic_learning_rate),
+    ):
+        parts = [(list(parameters), config.weight_decay)]
+        if config.weight_decay and config.decay == "matrices":
+            parts = [
+                ([p for p in parameters if p.ndim >= 2], config.weight_decay),
+                ([p for p in parameters if p.ndim < 2], 0.0),
+            ]
+        groups += [{"params": part, "lr": rate, "weight_decay": decay, "whose": whose} for part, decay in parts if part]
+    return groups
+
+
+def make_optimizer(groups: Sequence[dict[str, Any]], config: UpdateConfig) -> torch.optim.Optimizer:
+    """Return the optimiser that the settings name.
+
+    Raises:
+        MissingExtra: Its package is not installed.
+    """
+    kind: Any = torch.optim.AdamW if config.optimizer == "adamw" else eight_bit_adamw()
+    found: torch.optim.Optimizer = kind(list(groups), betas=(config.beta1, config.beta2), eps=config.epsilon)
+    return found
+
+
+def clip(parameters: Sequence[nn.Parameter], limit: float) -> float:
+    """Return the norm of the gradients together, and scale them down to a limit; they stay as they are if not finite.
+
+    Args:
+        parameters: Whose gradients.
+        limit: The largest norm.
+    """
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    if bool(torch.isfinite(norm)):
+        torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)
+    return float(norm)
+
+
+def eight_bit_adamw() -> Any:
+    """Return the class of AdamW with a state of 8 bits, from torchao or bitsandbytes.
+
+    Raises:
+        MissingExtra: Neither is installed.
+    """
+    for package in ("torchao", "bitsandbytes"):
+        if importlib.util.find_spec(package) is not None:
+            return importlib.import_module(f"{package}.optim").AdamW8bit
+    raise MissingExtra(
+        "adamw_8bit needs torchao or bitsandbytes, and neither is installed: pip install torchao, or pass "
+        "--update.optimizer adamw."
+    )
+
+
+def rate_share(config: UpdateConfig, count: int, total: int) -> float:
+    """Return what a step size is multiplied by at an update.
+
+    It rises in equal steps over the warm-up, and falls over the updates after it so that it would be 0 at the one after
+    the last.
+
+    Args:
+        config: Schedule and warm-up.
+        count: Number of the update, from 1.
+        total: Updates of the whole run; not read by a constant schedule.
+
+    >>> config = UpdateConfig(warmup_updates=2, schedule="linear")
+    >>> [round(rate_share(config, count, 6), 2) for count in range(1, 7)]
+    [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
+    """
+    warmup = config.warmup_updates
+    if config.schedule == "constant" or count <= warmup:
+        return min(1.0, count / warmup) if warmup else 1.0
+    progress = min((count - warmup - 1) / max(total - warmup, 1), 1.0)
+    return 1.0 - progress if config.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * progress))
+
+
+class Schedule:
+    """Sets the step sizes of an optimiser's groups, the policy's by its own updates.
+
+    Args:
+        optimizer: With groups of :func:`parameter_groups`.
+        config: Schedule and warm-up.
+        policy_total: Updates of the policy in the whole run.
+        total: Updates in the whole run.
+
+    Raises:
+        ConfigError: The step sizes are to fall, and how many updates there are is not known.
+    """
+
+    def __init__(
+        self, optimizer: torch.optim.Optimizer, config: UpdateConfig, policy_total: int = 0, total: int = 0
+    ) -> None:
+        if config.schedule != "constant" and not total:
+            raise ConfigError(f"the schedule {config.schedule} falls until the last update: pass iterations.")
+        self._optimizer = optimizer
+        self._config = config
+        self._totals = {POLICY: policy_total, OTHERS: total}
+        self._rates = [float(group["lr"]) for group in optimizer.param_groups]
+
+    def set_rates(self, policy_updates: int, updates: int) -> None:
+        """Set the step sizes of an update.
+
+        Args:
+            policy_updates: Updates of the policy with this one.
+            updates: All updates with this one.
+        """
+        counts = {POLICY: policy_updates, OTHERS: updates}
+        for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
+            whose = group["whose"]
+            group["lr"] = rate * rate_share(self._config, counts[whose], self._totals[whose])

@@ -1,0 +1,114 @@
+"""Float32 masters of 16-bit weights, and the scale of a loss in float16.
+
+The network holds 16-bit weights, so that forward, backward and sampling are fast and see the same policy. What the
+optimiser updates are float32 copies of the trained ones, since most updates of a small step size are lost when they are
+added to a 16-bit weight. Gradients of micro-batches are added up on the masters, in float32 too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+_SHORT = (torch.bfloat16, torch.float16)
+
+
+class Masters:
+    """Float32 copies of the trained parameters that need one; the others are their own masters.
+
+    Args:
+        parameters: The trained parameters.
+        on_host: Copy every parameter into the memory of the CPU, with its gradients and the optimiser's state.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter], on_host: bool = False) -> None:
+        self._of: dict[int, nn.Parameter] = {}
+        self._copied: list[nn.Parameter] = []
+        for parameter in parameters:
+            if not on_host and parameter.dtype not in _SHORT:
+                continue
+            device = torch.device("cpu") if on_host else parameter.device
+            dtype = torch.promote_types(parameter.dtype, torch.float32)
+            self._of[id(parameter)] = nn.Parameter(parameter.detach().to(device, dtype, copy=True))
+            self._copied.append(parameter)
+
+    def of(self, parameter: nn.Parameter) -> nn.Parameter:
+        """Return what the optimiser updates for a parameter: its master, or the parameter itself."""
+        return self._of.get(id(parameter), parameter)
+
+    def within(self, module: nn.Module) -> dict[str, nn.Parameter]:
+        """Return the masters of a module's parameters by name; a tied parameter has all its names."""
+        named = module.named_parameters(remove_duplicate=False)
+        return {name: self._of[id(parameter)] for name, parameter in named if id(parameter) in self._of}
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Move gradients to the masters, in float32, as soon as a backward pass has computed them."""
+        handles = [parameter.register_post_accumulate_grad_hook(self._collect) for parameter in self._copied]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _collect(self, parameter: Tensor) -> None:
+        master, gradient = self._of[id(parameter)], parameter.grad
+        if gradient is not None:
+            if master.grad is None:
+                master.grad = gradient.to(master, copy=True)
+            else:
+                master.grad += gradient.to(master)
+            parameter.grad = None
+
+    @torch.no_grad()
+    def publish(self) -> None:
+        """Copy the masters into the network."""
+        copied: list[Tensor] = [*self._copied]
+        if copied:
+            torch._foreach_copy_(copied, [self._of[id(parameter)] for parameter in self._copied])
+
+    @torch.no_grad()
+    def load(self, module: nn.Module, saved: Mapping[str, Tensor]) -> None:
+        """Take over the exact weights of a module whose parameters were loaded from the same tensors."""
+        for name, master in self.within(module).items():
+            if name in saved:
+                master.copy_(saved[name])
+
+
+class LossScale:
+    """What a loss is multiplied by, so that gradients in float16 do not vanish; 1 in other formats.
+
+    It is halved by an update whose gradients overflow, which is skipped, and doubled after ``patience`` others.
+
+    Args:
+        is_needed: Whether the network computes in float16.
+        patience: Updates in a row without an overflow after which it is doubled.
+    """
+
+    def __init__(self, is_needed: bool, patience: int = 200) -> None:
+        self.is_needed = is_needed
+        self.patience = patience
+        self.value = 65_536.0 if is_needed else 1.0
+        self.good = 0
+        """Updates in a row without an overflow."""
+
+    def unscale(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Divide gradients by it."""
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        if self.is_needed and gradients:
+            torch._foreach_mul_(gradients, 1.0 / self.value)
+
+    def skips(self, is_finite: bool) -> bool:
+        """Adapt to an update; True if it overflowed and must be left out."""
+        if not self.is_needed:
+            return False
+        if not is_finite and self.value > 1.0:
+            self.value, self.good = max(self.value / 2.0, 1.0), 0
+            return True
+        self.good += is_finite
+        if self.good >= self.patience:
+            self.value, self.good = self.value * 2.0, 0
+        return False

@@ -1,0 +1,71 @@
+"""The number format that a run computes in: its names, and what a device can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, get_args
+
+from turngym.errors import ConfigError
+from turngym.lazy import torch
+
+Precision: TypeAlias = Literal["auto", "fp32", "bf16", "fp16"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+DTYPES: Mapping[str, str] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+"""Precision -> name of the format of the network's weights."""
+
+
+def require_known(name: str) -> None:
+    """Raise for an unknown precision.
+
+    Raises:
+        ConfigError: It is unknown.
+    """
+    if name not in PRECISIONS:
+        raise ConfigError(f"precision must be one of {', '.join(PRECISIONS)}, got {name!r}.")
+
+
+def has_fast_bf16(device: torch.device) -> bool:
+    """Return whether a device computes in bfloat16 faster than in float32.
+
+    On a CPU it takes AMX or AVX-512 with bfloat16: without them bfloat16 is emulated, and slower.
+    """
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type == "cpu":
+        return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
+    return False
+
+
+def chosen_precision(name: str, device: torch.device) -> Precision:
+    """Return the precision of a run on a device; ``auto`` is bfloat16 where that is faster, else float32.
+
+    Args:
+        name: A precision.
+        device: Where the network lies.
+
+    Raises:
+        ConfigError: The device lacks it.
+
+    >>> chosen_precision("fp32", torch.device("cpu"))
+    'fp32'
+    """
+    require_known(name)
+    if name == "auto":
+        return "bf16" if has_fast_bf16(device) else "fp32"
+    if name == "fp16" and device.type == "cpu":
+        raise ConfigError("precision fp16 needs a GPU, and the model is on the CPU: pass --precision bf16 or fp32.")
+    if name == "bf16" and device.type == "cuda" and not has_fast_bf16(device):
+        raise ConfigError(
+            f"{torch.cuda.get_device_name(device)} does not compute in bfloat16: pass --precision fp16 or fp32."
+        )
+    return next(known for known in PRECISIONS if known == name)
+
+
+def dtype_of(precision: str) -> torch.dtype:
+    """Return the format of the network's weights in a precision other than ``auto``.
+
+    >>> dtype_of("bf16")
+    torch.bfloat16
+    """
+    found: torch.dtype = getattr(torch, DTYPES[precision])
+    return found
