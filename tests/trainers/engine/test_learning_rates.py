@@ -76,16 +76,11 @@ def test_a_resumed_run_goes_on_with_its_warm_up(
 
 
 def scheduled(schedule: str, iterations: int = 6, **options: object) -> Learner:
-    settings = UpdateConfig(
-        learning_rate=RATE,
-        critic_learning_rate=CRITIC_RATE,
-        warmup_updates=2,
-        schedule=schedule,
-        minibatches=2,  # type: ignore[arg-type]
-    )
+    settings: dict[str, Any] = {"schedule": schedule, "warmup_updates": 2, "minibatches": 2}
+    config = UpdateConfig(learning_rate=RATE, critic_learning_rate=CRITIC_RATE, **settings)
     torch.manual_seed(0)
     method = build("vc_ppo", {"vc_ppo": {"pretrain_iterations": 2, **options}})
-    return Learner(small_model(), method, settings, iterations=iterations)
+    return Learner(small_model(), method, config, iterations=iterations)
 
 
 @pytest.mark.parametrize(
