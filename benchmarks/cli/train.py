@@ -113,7 +113,8 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
     """Return the settings, the run folder, and whether to resume.
 
     The options depend on the algorithm, and the defaults on the environment and the model, so these are looked at
-    first. With ``--resume`` the settings of the run are the defaults, and nothing may differ from them.
+    first. With ``--resume`` the settings of the run are the defaults, and nothing may differ from them but what only
+    bounds memory.
 
     Raises:
         UnknownName: There is no such algorithm or environment.
@@ -124,6 +125,7 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
     with _training_packages():
         from turngym.trainers.records.run_folder import RunFolder
         from turngym.trainers.settings.config import QUICKSTART_ENV, TrainConfig
+        from turngym.trainers.settings.memory import with_memory_settings
         from turngym.trainers.settings.presets import with_preset
         from turngym.trainers.settings.renamed import current_options
     argv, renamed = current_options(argv)
@@ -137,8 +139,9 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
     if "--resume" in argv and not is_help:
         stored = RunFolder.open(_run_dir(argv, start)).config()
         config, _ = _parsed(argv, stored)
-        _require_same(config, stored)
-        return stored, _run_dir(argv, stored), True
+        resumed = with_memory_settings(stored, config)
+        _require_same(config, resumed)
+        return resumed, _run_dir(argv, stored), True
     config, run_dir = _parsed(argv, with_preset(start, *_choice(argv)))
     if not is_game(config.env):
         require_text_env(find_env(config.env, GAMES))

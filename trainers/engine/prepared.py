@@ -18,7 +18,7 @@ from turngym.trainers.core.finite import check_advantages
 from turngym.trainers.core.flattened import check_tokens, flatten
 from turngym.trainers.core.rows import Batch, MicroBatch, Row, build_batch, micro_batches, rows_of
 from turngym.trainers.core.turn_table import TurnTable, table_of
-from turngym.trainers.core.update_config import OldLogprobs, OnContext
+from turngym.trainers.core.update_config import OldLogprobs, OnContext, default_micro_batch_tokens
 from turngym.trainers.engine.adapters import adapters_off
 from turngym.trainers.engine.scoring import Critic, score
 from turngym.trainers.functional import loss_weights
@@ -46,7 +46,7 @@ class Networks:
     @property
     def token_limit(self) -> int:
         """Padded tokens that go through a network together."""
-        return self.max_tokens or (2048 if self.policy.device.type == "cpu" else 16_384)
+        return self.max_tokens or default_micro_batch_tokens(self.policy.device.type)
 
 
 @dataclass(frozen=True)

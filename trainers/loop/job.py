@@ -36,7 +36,7 @@ from turngym.trainers.loop.vllm_rollouts import source_of, vllm_rollouts
 from turngym.trainers.records.metric_log import require_service
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.curve import write_curve
-from turngym.trainers.report.diagnosis import diagnose
+from turngym.trainers.report.diagnosis import diagnose, is_out_of_memory
 from turngym.trainers.report.run import write_report
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
 from turngym.trainers.settings.precision import DTYPES, chosen_precision
@@ -72,7 +72,7 @@ def train(
     """Run the main job.
 
     Args:
-        config: Settings; on resume those in the run folder count.
+        config: Settings; on resume those in the run folder count, except for those that only bound memory.
         run_dir: The run folder, new unless ``resume``.
         resume: Continue an interrupted run.
         console: Where progress is shown.
@@ -88,7 +88,7 @@ def train(
         require_service(config.track)
     if resume:
         with RunFolder.locked(run_dir) as folder:
-            config = folder.config()
+            config = folder.resumed_config(config)
             require_packages(config)
             chosen_precision(config.precision, chosen_device(config.device))
             algorithm = build_algorithm(config)
@@ -111,15 +111,18 @@ def _run(job: _Job, algorithm: Algorithm[Any], resume: bool) -> JobResult:
     except TurngymError:
         job.folder.remove_if_nothing_happened()
         raise
-    except OSError as error:
+    except (OSError, MemoryError, RuntimeError) as error:
+        if not (isinstance(error, OSError) or is_out_of_memory(error)):
+            raise
         raise stopped_outside(error, job.folder) from error
 
 
-def stopped_outside(error: OSError, folder: RunFolder) -> RunStopped:
-    """Return why a run stops that could not read or write files before or after its training."""
+def stopped_outside(error: Exception, folder: RunFolder) -> RunStopped:
+    """Return why a run stops that had no files or no memory before or after its training."""
     kept = all_checkpoints(folder.checkpoints)
     done = int(kept[-1].name) if kept else 0
-    found = diagnose(error, iteration=done, phase="files", checkpoint=kept[-1] if kept else None, records=[])
+    phase = "files" if isinstance(error, OSError) else "setup"
+    found = diagnose(error, iteration=done, phase=phase, checkpoint=kept[-1] if kept else None, records=[])
     with suppress(OSError):
         folder.write_diagnosis(found.as_json())
     return RunStopped(found.in_words(), found.as_json())

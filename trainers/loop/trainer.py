@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -26,9 +27,10 @@ from turngym.trainers.records.metric_log import MetricLog
 from turngym.trainers.records.rollout_metrics import branch_metrics, rollout_metrics, timing_metrics
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.records.samples import advantages_by_turn
-from turngym.trainers.report.diagnosis import DISK, Diagnosis, diagnose, kind_of
+from turngym.trainers.report.diagnosis import DISK, Diagnosis, diagnose, is_out_of_memory, kind_of
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.guards import Watchdog
+from turngym.trainers.settings.memory import memory_advice
 
 __all__ = ["Played", "Trainer", "rollout_metrics"]
 
@@ -172,6 +174,7 @@ class Trainer:
             phase=self.phase,
             checkpoint=checkpoints[-1] if checkpoints else None,
             records=list(records.values())[-3:],
+            memory=memory_advice(self.config, self.phase, self.model.network.device.type),
         )
 
     def _write_diagnosis(self, diagnosis: Diagnosis) -> None:
@@ -189,10 +192,13 @@ class Trainer:
         """
         failed = ""
         self.folder.release()
+        if is_out_of_memory(error):
+            traceback.clear_frames(error.__traceback__)  # they hold the tensors of the update
+            self.learner.optimizer.zero_grad(set_to_none=True)
         if self.learner.updates == self._settled and self.iteration:
             try:
                 self.save()
-            except (OSError, SafetensorError, TurngymError) as second:
+            except (OSError, SafetensorError, TurngymError, MemoryError, RuntimeError) as second:
                 failed = f" (a checkpoint of now could not be written: {second})"
         diagnosis = self._diagnosis(error)
         diagnosis = replace(diagnosis, what=diagnosis.what + failed)

@@ -16,6 +16,7 @@ from turngym.storage.folders import require_folder, require_kind
 from turngym.system.locks import LOCK_FILE, FolderLock
 from turngym.trainers.records.samples import Decode, sample_of
 from turngym.trainers.settings.config import TrainConfig
+from turngym.trainers.settings.memory import memory_settings, with_memory_settings
 from turngym.trainers.settings.stored_config import config_from_store, config_to_store
 
 _RESERVED_BYTES = 256 * 1024
@@ -106,6 +107,17 @@ class RunFolder:
             raise CheckpointError(
                 f"{self.path / 'config.json'} is damaged ({error}): restore it, or start a new run."
             ) from error
+
+    def resumed_config(self, given: TrainConfig) -> TrainConfig:
+        """Return the settings of the run with those given that only bound memory, which are kept from now on."""
+        stored = self.config()
+        config = with_memory_settings(stored, given)
+        if config != stored:
+            content = json.loads((self.path / "config.json").read_text("utf8"))
+            for part, values in memory_settings(config).items():
+                content[part].update(values)
+            write_json(self.path / "config.json", content)
+        return config
 
     def remove_if_nothing_happened(self) -> None:
         """Empty the folder if it contains nothing but settings, so that a corrected command can use its name."""

@@ -40,11 +40,21 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "a larger --checkpoint-every does not help: only the two newest checkpoints are kept",
     ),
     FILES: ("look at the rights and the disk of the run folder, then go on with --resume",),
-    MEMORY: ("a smaller --update.max-micro-batch-tokens or --rollout.num-envs, then go on in a new run",),
+    MEMORY: (
+        "go on with --resume and --update.gradient-checkpointing, or a smaller --update.max-micro-batch-tokens or "
+        "--rollout.num-envs",
+        "--lora-rank in a new run",
+    ),
     INTERRUPT: ("go on with --resume",),
     ERROR: ("fix what the message names, then continue with --resume",),
     BUG: ("this is a bug of an environment, a plug-in or turngym: the traceback is in diagnosis.json",),
 }
+_OUT_OF_MEMORY = (
+    "can't allocate memory",  # of torch's allocator on a CPU
+    "not enough memory",  # the same on Windows
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
 _SHOWN = (
     "rollout/success",
     "rollout/reward_sum",
@@ -66,7 +76,7 @@ class Diagnosis:
         what: What went wrong, in a sentence.
         where: Facts about its first occurrence.
         iteration: Number of the current iteration.
-        phase: What it was doing: rollout, update, evaluation or files.
+        phase: What it was doing: rollout, update, evaluation, files or setup.
         checkpoint: The last good checkpoint; empty if there is none.
         lost_iterations: Finished iterations that are not in that checkpoint.
         last_metrics: Metrics of the last iterations, the newest last.
@@ -114,6 +124,7 @@ _BUSY = {
     "update": "the update of the weights",
     "evaluation": "an evaluation",
     "files": "writing files",
+    "setup": "the model: loading it, its warm-up or its last evaluation",
 }
 
 
@@ -152,11 +163,22 @@ def kind_of(error: BaseException) -> str:
     is_full = isinstance(error, OSError) and error.errno in _FULL
     if is_full or any(words in str(error) for words in ("os error 28", "os error 27", "os error 122")):
         return DISK  # safetensors' errors from Rust have an errno only in their text
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+    if is_out_of_memory(error):
         return MEMORY
     if isinstance(error, OSError):
         return FILES
     return ERROR if isinstance(error, TurngymError) else BUG
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that there is not enough memory, on the CPU or a GPU.
+
+    >>> is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory")), is_out_of_memory(RuntimeError())
+    (True, False)
+    """
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY)
 
 
 def diagnose(
@@ -166,6 +188,7 @@ def diagnose(
     phase: str,
     checkpoint: Path | None,
     records: Sequence[Mapping[str, Any]],
+    memory: Sequence[str] = (),
 ) -> Diagnosis:
     """Return why a run stopped.
 
@@ -175,6 +198,7 @@ def diagnose(
         phase: What it was doing.
         checkpoint: The last good checkpoint; its name is the number of iterations in it.
         records: Metrics of the last iterations.
+        memory: Advice for a run that is out of memory, by its settings.
     """
     kind = kind_of(error)
     message = str(error) if isinstance(error, TurngymError) else f"{type(error).__name__}: {error}"
@@ -189,6 +213,6 @@ def diagnose(
         checkpoint=str(checkpoint or ""),
         lost_iterations=max(iteration - done, 0),
         last_metrics=list(records[-3:]),
-        advice=ADVICE.get(kind, ADVICE[BUG]),
+        advice=(kind == MEMORY and memory) or ADVICE.get(kind, ADVICE[BUG]),
         trace="" if kind == INTERRUPT else "".join(traceback.format_exception(error)),
     )

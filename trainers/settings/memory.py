@@ -1,0 +1,62 @@
+"""The settings that bound memory: what a run that ran out of it may change, also when it goes on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from turngym.trainers.core.update_config import default_micro_batch_tokens
+from turngym.trainers.settings.config import TrainConfig
+
+MAY_CHANGE: Mapping[str, tuple[str, ...]] = {
+    "update": ("max_micro_batch_tokens", "gradient_checkpointing"),
+    "rollout": ("num_envs",),
+}
+"""Part of the settings -> what bounds memory in it and changes results by rounding alone."""
+
+
+def memory_settings(config: TrainConfig) -> dict[str, dict[str, Any]]:
+    """Return the settings that may change when a run goes on, as they are in some settings.
+
+    >>> memory_settings(TrainConfig())["rollout"]
+    {'num_envs': 0}
+    """
+    return {part: {name: getattr(getattr(config, part), name) for name in names} for part, names in MAY_CHANGE.items()}
+
+
+def with_memory_settings(stored: TrainConfig, given: TrainConfig) -> TrainConfig:
+    """Return the settings of a run with those of others where they only bound memory.
+
+    >>> from dataclasses import replace
+    >>> given = TrainConfig(seed=1, update=replace(TrainConfig().update, gradient_checkpointing=True))
+    >>> found = with_memory_settings(TrainConfig(), given)
+    >>> found.seed, found.update.gradient_checkpointing
+    (0, True)
+    """
+    parts = {
+        part: dataclasses.replace(getattr(stored, part), **values) for part, values in memory_settings(given).items()
+    }
+    return dataclasses.replace(stored, **parts)
+
+
+def memory_advice(config: TrainConfig, phase: str, device: str) -> tuple[str, ...]:
+    """Return what to change after a run was out of memory.
+
+    Args:
+        config: The settings of the run.
+        phase: What it was doing.
+        device: Type of the device that the model is on.
+    """
+    if phase in ("rollout", "evaluation"):
+        most = config.rollout.num_envs or config.rollout.groups * config.rollout.group_size
+        fewer = f"go on with --resume --rollout.num-envs {max(most // 2, 1)} (it is {most}): fewer episodes at once"
+        return (fewer, "shorter prompts in a new run: --rollout.prompt.max-prompt-tokens")
+    found = []
+    if not config.update.gradient_checkpointing:
+        found.append("go on with --resume --update.gradient-checkpointing: layers keep their input only")
+    most = config.update.max_micro_batch_tokens or default_micro_batch_tokens(device)
+    found.append(f"go on with --resume --update.max-micro-batch-tokens {max(most // 2, 1)} (it is {most})")
+    if not config.lora_rank:
+        found.append("--lora-rank 32 in a new run: gradients and states of the optimiser for adapters alone")
+    return tuple(found)
