@@ -106,6 +106,10 @@ def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) 
 class Agent(ABC):
     """Picks the next action texts: backend, prompt building, memory and parsing in one object."""
 
+    def pictures_of(self, request: Request) -> tuple[bytes, ...]:
+        """Return the pictures in the prompt that was built last for a request's episode, as PNG files."""
+        return ()
+
     def prepare(self) -> None:  # noqa: B027
         """Raise if the agent cannot play, for example because its server is down; called once, first."""
 

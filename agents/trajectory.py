@@ -116,6 +116,7 @@ class Trajectory:
         final_observation: What was seen after the last action.
         final_prompt_ids: The prompt that would have come next; kept for truncated episodes, for the critic. Empty if it
             does not fit: the critic's value of the last turn's prompt is used instead.
+        final_pictures: The pictures in that prompt.
         role: The seat's role in a game between seats, its name where the game has none; empty elsewhere.
         policy: Name of the policy that acted; empty if there is only one.
         progress: Progress of the task at the end, in [0, 1]; NaN if unknown.
@@ -141,6 +142,7 @@ class Trajectory:
     truncation_reason: TruncationReason = ""
     truncation_detail: str = field(default="", compare=False)
     columns: Mapping[str, Value] = field(default_factory=dict)
+    final_pictures: tuple[bytes, ...] = field(default=(), repr=False)
 
     @property
     def earlier_turns(self) -> tuple[Turn, ...]:

@@ -143,6 +143,7 @@ class TurnWriter:
         [prompt] = build_each([request], agent.final_prompt)
         if isinstance(prompt, tuple):
             self.trajectory.final_prompt_ids = prompt
+            self.trajectory.final_pictures = agent.pictures_of(request)
         elif prompt.fault:
             self.trajectory.fault, self.trajectory.truncation_reason = prompt.fault, "fault"
 

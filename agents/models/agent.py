@@ -82,10 +82,6 @@ class ModelAgent(Agent, ChatModel):
         uniforms = [turn_uniforms(self.seed, self.iteration, r.episode, r.turn, count) for r in requests]
         return self.generate(prompts, uniforms, self.sampling)
 
-    def pictures_of(self, request: Request) -> tuple[bytes, ...]:
-        """Return the pictures in the prompt of a request, as PNG files."""
-        return ()
-
     @property
     def prompt_limit(self) -> int:
         """Longest prompt, in tokens, that leaves room for a whole completion."""

@@ -81,10 +81,11 @@ class Reads:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """One training sequence and the positions that are read."""
+    """One training sequence and the positions that are read, with its pictures in the order of their placeholders."""
 
     ids: Integers
     reads: Reads
+    pictures: tuple[bytes, ...] = ()
 
     @classmethod
     def of(cls, ids: Sequence[int], reads: Iterable[Read]) -> Row:
@@ -102,6 +103,14 @@ class _Span(NamedTuple):
     episode: int
 
 
+class _Tokens(NamedTuple):
+    """The tokens of one turn, and the pictures in its prompt."""
+
+    prompt: tuple[int, ...]
+    completion: tuple[int, ...]
+    pictures: tuple[bytes, ...]
+
+
 class _RowWriter:
     """Collects the sequences of one episode after another."""
 
@@ -110,8 +119,10 @@ class _RowWriter:
         self.ids: list[tuple[int, ...]] = []
         self.spans: list[_Span] = []
         self.span_counts: list[int] = []
+        self.pictures: list[tuple[bytes, ...]] = []
         self._prompt: tuple[int, ...] = ()
         self._completion: tuple[int, ...] = ()
+        self._shown: tuple[bytes, ...] = ()
         self._written = 0
 
     def flush(self) -> None:
@@ -119,19 +130,27 @@ class _RowWriter:
         if len(self.spans) > self._written:
             self.ids.append(self._prompt + self._completion)
             self.span_counts.append(len(self.spans) - self._written)
+            self.pictures.append(self._shown)
             self._written = len(self.spans)
         self._prompt = self._completion = ()
 
-    def add(self, prompt: tuple[int, ...], completion: tuple[int, ...], token: int, turn: int, episode: int) -> None:
+    def add(self, tokens: _Tokens, token: int, turn: int, episode: int) -> None:
         """Add one turn, or the prompt after the last turn, to the current or a new sequence."""
-        if not (self.merge and self._continues(prompt)):
+        if not (self.merge and self._continues(tokens)):
             self.flush()
+        prompt, completion, self._shown = tokens
         self._prompt, self._completion = prompt, completion
         self.spans.append(_Span(len(prompt) - 1, len(completion) or 1, token if completion else -1, turn, episode))
 
-    def _continues(self, prompt: tuple[int, ...]) -> bool:
+    def _continues(self, tokens: _Tokens) -> bool:
+        prompt, shown = tokens.prompt, tokens.pictures[: len(self._shown)]
         before, end = len(self._prompt), len(self._prompt) + len(self._completion)
-        return end > 0 and prompt[:before] == self._prompt and prompt[before:end] == self._completion
+        return (
+            end > 0
+            and shown == self._shown
+            and prompt[:before] == self._prompt
+            and prompt[before:end] == self._completion
+        )
 
     def rows(self) -> list[Row]:
         """Return the sequences, which are slices of arrays over all of them."""
@@ -139,8 +158,8 @@ class _RowWriter:
         ids = np.fromiter(chain.from_iterable(self.ids), np.int64, sum(lengths))
         starts = np.cumsum([0, *lengths], dtype=np.int64)
         reads, bounds = self._reads(ids, starts[:-1])
-        slices = zip(pairwise(starts.tolist()), pairwise(bounds.tolist()), strict=True)
-        return [Row(ids[start:end], reads[first:last]) for (start, end), (first, last) in slices]
+        slices = zip(pairwise(starts.tolist()), pairwise(bounds.tolist()), self.pictures, strict=True)
+        return [Row(ids[start:end], reads[first:last], shown) for (start, end), (first, last), shown in slices]
 
     def _reads(self, ids: Integers, starts: Integers) -> tuple[Reads, Integers]:
         """Return the reads of all sequences, and where those of each begin and end."""
@@ -173,10 +192,10 @@ def rows_of(turns: Sequence[FlatTurn], with_final_prompts: bool, merge: bool = T
     writer = _RowWriter(merge)
     for number, (episode, position, trajectory, turn, first_token) in enumerate(turns):
         if turn.prompt_ids:
-            writer.add(turn.prompt_ids, turn.completion_ids, first_token, number, episode)
+            writer.add(_Tokens(turn.prompt_ids, turn.completion_ids, turn.pictures), first_token, number, episode)
         if position + 1 == len(trajectory.turns):
             if with_final_prompts and trajectory.truncated and trajectory.final_prompt_ids:
-                writer.add(trajectory.final_prompt_ids, (), -1, -1, episode)
+                writer.add(_Tokens(trajectory.final_prompt_ids, (), trajectory.final_pictures), -1, -1, episode)
             writer.flush()
     return writer.rows()
 
@@ -212,7 +231,7 @@ def build_batch(rows: Sequence[Row]) -> Batch:
     sequence_of = []
     for row in rows:
         read = (row.reads.position.tobytes(), row.reads.target.tobytes())
-        number = numbers.setdefault((row.ids.tobytes(), *read), len(numbers))
+        number = numbers.setdefault((row.ids.tobytes(), *read, *row.pictures), len(numbers))
         if number == len(distinct):
             distinct.append(row)
         sequence_of.append(number)

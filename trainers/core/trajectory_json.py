@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,6 +14,8 @@ from turngym.errors import ConfigError
 
 _LEFT_OUT = {"usage", "notes", "snapshot", "turns", "spec", "branch"}
 _TUPLES = {"prompt_ids", "completion_ids", "logprobs", "entropies", "final_prompt_ids"}
+_PICTURES = {"pictures", "final_pictures"}
+"""Fields of PNG files, written in base64; left out where there are none."""
 _FORMER = {
     "joint": "joint_view",
     "final_joint": "final_joint_view",
@@ -26,6 +29,9 @@ def _plain(record: Any) -> dict[str, Any]:
     values = {field.name: getattr(record, field.name) for field in fields(record) if field.name not in _LEFT_OUT}
     if "columns" in values:
         values["columns"] = {name: _as_list(value) for name, value in values["columns"].items()}
+    for name in _PICTURES & set(values):
+        if files := values.pop(name):
+            values[name] = [base64.b64encode(file).decode("ascii") for file in files]
     return {name: list(value) if name in _TUPLES else value for name, value in values.items()}
 
 
@@ -35,6 +41,8 @@ def _as_list(value: Any) -> Any:
 
 def _made(values: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {name: tuple(value) if name in _TUPLES else value for name, value in values.items()}
+    for name in _PICTURES & set(found):
+        found[name] = tuple(base64.b64decode(file) for file in found[name])
     columns: dict[str, Any] = {**as_columns(found.pop("components", {}))}
     for former, name in _FORMER.items():
         value = found.pop(former, "")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from turngym.trainers.core.rows import Row
@@ -27,7 +27,7 @@ class ReadStates(NamedTuple):
     column: Int[Tensor, "read"]
     """Number of the read in its sequence."""
 
-    def scattered(self, flat: Float[Tensor, "read"]) -> Float[Tensor, "sequence column"]:
+    def scattered(self, flat: Shaped[Tensor, "read"]) -> Shaped[Tensor, "sequence column"]:
         """Return numbers of the reads as ``[sequence, column]``, with 0 in padding."""
         shape = (int(self.sequence.max()) + 1, int(self.column.max()) + 1)
         return flat.new_zeros(shape).index_put((self.sequence, self.column), flat)

@@ -65,5 +65,6 @@ class Critic(nn.Module):
     def forward(self, sequences: Sequence[Row]) -> Float[Tensor, "sequence column"]:
         """Return the value at each read position: an estimate from everything before the token it predicts."""
         states = read_states(self.backbone, sequences, self.head.weight.device)
-        hidden = states.hidden.index_select(0, states.state)
-        return states.scattered(self.head(hidden.to(self.head.weight.dtype)).squeeze(-1))
+        hidden = states.hidden[states.scattered(states.state)]
+        values: Tensor = self.head(hidden.to(self.head.weight.dtype)).squeeze(-1)
+        return values * states.scattered(torch.ones_like(states.state))

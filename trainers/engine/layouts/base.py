@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -21,12 +22,14 @@ class Inputs(NamedTuple):
         mask: The attention mask: None, 2-D over padding, 4-D over pairs of tokens, or a block mask.
         positions: Position of each token in its sequence.
         places: Index of each read's output, with the tokens of all rows in one line.
+        more: Further arguments of the forward pass, such as pictures.
     """
 
     ids: Int[Tensor, "row token"]
     mask: Any
     positions: Int[Tensor, "row token"]
     places: Int[Tensor, "read"]
+    more: Mapping[str, Tensor] = MappingProxyType({})
 
 
 class Layout(Protocol):

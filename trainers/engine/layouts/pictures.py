@@ -1,0 +1,42 @@
+"""Sequences with pictures: rows of a matrix, with the pictures of all of them beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from turngym.agents.models.vision.pictures import PictureInputs
+from turngym.trainers.core.rows import Row, by_padded_length
+from turngym.trainers.engine.layouts.base import Inputs
+from turngym.trainers.engine.layouts.rows import Rows
+
+
+class Pictures:
+    """One row of the batch for each sequence, for models that see.
+
+    Args:
+        takes: How the model takes pictures.
+        network: The model, which knows the positions of pictures; its weights are not used.
+    """
+
+    name = "pictures"
+    shares_rows = False
+    needs_mask = False
+
+    def __init__(self, takes: PictureInputs, network: Any) -> None:
+        self.takes = takes
+        self.network = network
+
+    def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
+        """Return sequences of similar lengths together, by their padded tokens."""
+        return by_padded_length(sequences, chosen, max_tokens)
+
+    def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Inputs:
+        """Return left-padded ids with their mask, positions and pictures."""
+        plain = Rows().lay_out(sequences, device, attention)
+        mask = torch.ones_like(plain.ids) if plain.mask is None else plain.mask
+        more = self.takes.inputs([row.pictures for row in sequences], plain.ids)
+        positions = self.takes.positions(self.network, plain.ids, mask, more)
+        return plain._replace(mask=mask, positions=positions, more=more)
