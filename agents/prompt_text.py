@@ -12,6 +12,10 @@ from turngym.errors import ConfigError
 Fit: TypeAlias = Literal["auto", "none", "drop_oldest", "drop_middle", "summary"]
 """Which earlier turns are left out of a prompt that is too long."""
 _THINKING = re.compile(r"<think>.*?(?:</think>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)", re.DOTALL)
+_CHANNEL = re.compile(
+    r"<\|channel\|>analysis<\|message\|>.*?(?:<\|end\|>(?:<\|start\|>assistant)?|\Z)|<\|channel\|>final<\|message\|>",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,8 @@ class PromptConfig:
     """What goes into a prompt.
 
     Args:
-        mode: ``window`` (each turn its own prompt) or ``conversation`` (everything so far, append only).
+        mode: ``window`` (each turn its own prompt) or ``conversation`` (everything so far, append only, with any chat
+            template that can show a message of the user after an answer).
         history: In window mode, how many earlier turns are shown.
         instructions: Whether the rules and the answer format are shown.
         legal_actions: Whether the legal actions are listed with each observation.
@@ -33,9 +38,10 @@ class PromptConfig:
             a new sequence to train on.
         system: A system text instead of the rules and the answer format; ``{rules}`` and ``{format}`` in it are
             replaced by these.
-        thinking: What earlier answers show of the model's thinking (``<think>...</think>``): ``keep`` shows the answers
-            as they were written, ``strip`` leaves the thinking out, ``auto`` keeps it in conversations and shows only
-            the actions in windows. A conversation that strips is encoded anew at every turn.
+        thinking: What earlier answers show of the model's thinking (``<think>...</think>``, or the analysis channel):
+            ``keep`` shows the answers as they were written, ``strip`` leaves the thinking out, ``auto`` keeps it in
+            conversations, also where the chat template would leave it out, and shows only the actions in windows. A
+            conversation that strips is encoded anew at every turn, and trained on as a sequence a turn.
         template: Variables of the chat template, such as ``enable_thinking``.
         chat_template: A chat template in Jinja instead of the tokenizer's own; on the command line its file.
     """
@@ -88,7 +94,10 @@ def without_thinking(completion: str) -> str:
 
     >>> without_thinking("<think>The box is above.</think> <action>up</action>")
     '<action>up</action>'
+    >>> without_thinking("<|channel|>analysis<|message|>Above.<|end|><|start|>assistant<|channel|>final<|message|>up")
+    'up'
     """
+    completion = _CHANNEL.sub("", completion)
     if not (found := _THINKING.search(completion)):
         return completion.partition("</think>")[2].lstrip() if "</think>" in completion else completion
     return f"{completion[: found.start()]}{_THINKING.sub('', completion[found.start() :]).lstrip()}"

@@ -15,6 +15,8 @@ from turngym.errors import ConfigError, PromptWarning
 
 Said: TypeAlias = tuple[str, str]
 """Role and text of a message."""
+RENDER_ERRORS = (TemplateError, TypeError, ValueError, KeyError, IndexError)
+"""What templates raise for conversations they do not support."""
 _PROBE = "\u241fprobe\u241f"
 
 
@@ -22,7 +24,7 @@ class ChatTemplate:
     """The chat template of a tokenizer, or a custom one.
 
     A template without a role for the system gets the system text at the beginning of the first user message, with one
-    warning.
+    warning. One that expects the contents of messages in parts, as models that read pictures do, gets one part of text.
 
     Args:
         tokenizer: A tokenizer with a chat template.
@@ -37,22 +39,32 @@ class ChatTemplate:
         self._options: dict[str, Any] = dict(config.template)
         if config.chat_template:
             self._options["chat_template"] = config.chat_template
+        self._in_parts = False
+        if not (error := self._unusable()):
+            return
+        self._in_parts = True
+        if self._unusable():
+            raise error
+
+    def _unusable(self) -> ConfigError | None:
+        """Return why a message of the user cannot be shown; None if it can."""
         try:
             shown = self._rendered([("user", _PROBE)], True)
-        except (TemplateError, TypeError, ValueError) as error:
-            raise ConfigError(
-                f"the chat template cannot be rendered ({type(error).__name__}: {error}): pass another one with "
-                "--prompt chat_template=FILE."
-            ) from error
-        if _PROBE not in shown:
-            raise ConfigError("the chat template drops what the user says: pass another one with chat_template=FILE.")
+        except RENDER_ERRORS as error:
+            return ConfigError(
+                f"the chat template cannot be rendered ({type(error).__name__}: {error}): set its variables with "
+                "template.NAME=VALUE, or pass another one with chat_template=FILE."
+            )
+        if _PROBE in shown:
+            return None
+        return ConfigError("the chat template drops what the user says: pass another one with chat_template=FILE.")
 
     @cached_property
     def has_system(self) -> bool:
         """Whether the template shows system messages; warns once if it does not."""
         try:
             found = _PROBE in self._rendered([("system", _PROBE), ("user", "-")], True)
-        except (TemplateError, TypeError, ValueError):
+        except RENDER_ERRORS:
             found = False
         if not found:
             warnings.warn(
@@ -70,12 +82,15 @@ class ChatTemplate:
 
     def _rendered(self, messages: Sequence[Said], add_generation_prompt: bool) -> str:
         text = self.tokenizer.apply_chat_template(
-            [{"role": role, "content": content} for role, content in messages],
+            [{"role": role, "content": self._content(text)} for role, text in messages],
             tokenize=False,
             add_generation_prompt=add_generation_prompt,
             **self._options,
         )
         return str(text)
+
+    def _content(self, text: str) -> Any:
+        return [{"type": "text", "text": text}] if self._in_parts else text
 
 
 def folded(messages: Sequence[Said]) -> list[Said]:

@@ -1,7 +1,8 @@
 """Building prompts from what an agent has seen and said, as token ids.
 
 Two modes. ``window``: every turn has its own prompt, made of the rules, the last turns and the current
-observation. ``conversation``: one growing sequence of tokens; what was sampled stays in it exactly as sampled.
+observation. ``conversation``: one growing sequence of tokens; what was sampled stays in it exactly as sampled, whatever
+the chat template makes of earlier answers, unless ``thinking=strip`` asks for prompts without the thinking in them.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from transformers import PreTrainedTokenizerBase
 
 from turngym.agents.prompt_text import PromptConfig, shown_text, system_text, window_text
 from turngym.agents.prompting.chat_template import ChatTemplate, Said
+from turngym.agents.prompting.continuation import Continuation
 from turngym.agents.prompting.fitting import Gap, PastTurn, gap_for, most_that_fit, note_of, with_note
 from turngym.agents.prompting.text_encoder import TextEncoder, Trust
-from turngym.errors import ConfigError, PromptTooLong
+from turngym.errors import PromptTooLong
 
 __all__ = ["Memory", "PastTurn", "PromptBuilder", "PromptConfig"]
 
-_PLACEHOLDER = "\u241fanswer\u241f"
 _FILLED = 0.75
 """Share of the limit to which a too long conversation is shortened."""
 _TRUST: Mapping[str, Trust] = {"system": "marks", "assistant": "marks"}
@@ -52,6 +53,9 @@ class PromptBuilder:
         config: What goes into a prompt.
         stop_ids: The tokens that end a completion.
         answer_instruction: Sentence about the answer format, appended to the rules.
+
+    Raises:
+        ConfigError: The chat template cannot be rendered, or cannot continue a conversation that is asked for.
     """
 
     def __init__(
@@ -67,9 +71,8 @@ class PromptBuilder:
         self.template = ChatTemplate(tokenizer, config)
         self.encoder = TextEncoder(tokenizer)
         self._ids_of = lru_cache(maxsize=100_000)(self._encode)
-        self._continuation_of = lru_cache(maxsize=1000)(self._continuation)
         if config.mode == "conversation" and config.thinking != "strip":
-            self._check_prefix_preserving()
+            self._continuation = Continuation(self.template, self.encoder, stop_ids)
 
     def prompt(
         self,
@@ -126,7 +129,7 @@ class PromptBuilder:
             return self._stripped(memory.turns, memory.gap, start, shown)
         if not memory.ids:
             return self._ids_of((*start, ("user", shown)))
-        return memory.ids + self._continuation_of(memory.ids[-1] in self.stop_ids, shown)
+        return memory.ids + self._continuation.after(memory.ids[-1], shown, len(memory.turns))
 
     def _shortened(self, memory: Memory, start: tuple[Said, ...], shown: str, limit: int) -> tuple[int, ...]:
         """Return the prompt with as few turns left out as the limit requires; with none if even that is too long.
@@ -175,9 +178,9 @@ class PromptBuilder:
         first, *others = self._seen(turns, gap, shown)
         answers = [turn.ids for turn in (*turns[: gap.start], *turns[gap.stop :])]
         ids = list(self._encode((*start, ("user", first))))
-        for answer, seen in zip(answers, others, strict=True):
+        for turn, (answer, seen) in enumerate(zip(answers, others, strict=True), start=1):
             ids += answer
-            ids += self._continuation_of(ids[-1] in self.stop_ids, seen)
+            ids += self._continuation.after(ids[-1], seen, turn)
         return tuple(ids)
 
     def _seen(self, turns: Sequence[PastTurn], gap: Gap, shown: str) -> list[str]:
@@ -192,31 +195,3 @@ class PromptBuilder:
             [(text, _TRUST.get(role, "none")) for role, text in messages],
             lambda texts: self.template.render(list(zip(roles, texts, strict=True)), True),
         )
-
-    def _continuation(self, is_closed: bool, shown: str) -> tuple[int, ...]:
-        """Return the tokens from the end of a completion to the start of the next one."""
-
-        def after_answer(contents: Sequence[str]) -> str:
-            text = self.template.render([("user", "-"), ("assistant", _PLACEHOLDER), ("user", contents[0])], True)
-            return text[text.index(_PLACEHOLDER) + len(_PLACEHOLDER) :]
-
-        ids = self.encoder.encode([(shown, "none")], after_answer)
-        return ids[1:] if is_closed and ids and ids[0] in self.stop_ids else ids
-
-    def _check_prefix_preserving(self) -> None:
-        """Raise for templates that rewrite earlier turns, because sampled tokens could not be kept.
-
-        Space before an answer does not matter. With ``thinking=keep`` the template may leave thinking out.
-        """
-        keeps = self.config.thinking == "keep"
-        answer = _PLACEHOLDER if keeps else f"<think>why</think>{_PLACEHOLDER}"
-        start: list[Said] = [("user", "first"), ("assistant", answer)]
-        prompt = "" if keeps else self.template.render(start[:1], True)
-        text = self.template.render([*start, ("user", "second"), ("assistant", answer)], False)
-        begins = keeps or (text.startswith(prompt) and text[len(prompt) :].lstrip().startswith(answer))
-        if not begins or text.count(answer) != 2:
-            raise ConfigError(
-                "this tokenizer's chat template rewrites earlier answers, so a conversation cannot keep the sampled "
-                "tokens: use prompt mode 'window', or thinking=keep (as sampled) or thinking=strip (encoded anew at "
-                "every turn) with mode 'conversation'."
-            )

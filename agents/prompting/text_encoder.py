@@ -44,36 +44,45 @@ class TextEncoder:
         self._anchor = next((each for each in sorted(special) if self._is_anchor(each)), "")
         self._plain_ids = cache(self._find_plain_ids)
 
-    def encode(self, contents: Sequence[tuple[str, Trust]], render: Render) -> tuple[int, ...]:
+    def encode(self, contents: Sequence[tuple[str, Trust]], render: Render, begins: bool = True) -> tuple[int, ...]:
         """Return the ids of a conversation.
 
         Args:
             contents: Each text and the control tokens it may contain.
             render: Puts the contents, in this order, into the template.
+            begins: Whether the rendered text is the beginning of a sequence; False if it follows other tokens.
         """
         texts = [valid_text(text) for text, _ in contents]
         patterns = [self._control[trust] for _, trust in contents]
-        ids, wanted = self._encode_marked(texts, patterns, render)
+        ids, wanted = self._encode_marked(texts, patterns, render, begins)
         if self._count(ids) == wanted:
             return ids
         neutral = [
             text if trust == "marks" else "-" * bool(text.strip())
             for text, (_, trust) in zip(texts, contents, strict=True)
         ]
-        wanted = self._count(self._encode_marked(neutral, patterns, render)[0])
+        wanted = self._count(self._encode_marked(neutral, patterns, render, begins)[0])
         for stricter in _STRICTER:
             if self._count(ids) == wanted:
                 break
             patterns = [stricter if trust == "none" else self._control[trust] for _, trust in contents]
-            ids, _ = self._encode_marked(texts, patterns, render)
+            ids, _ = self._encode_marked(texts, patterns, render, begins)
         return ids
 
     def encode_one(self, text: str, trust: Trust = "none") -> tuple[int, ...]:
         """Return the ids of a text on its own."""
         return self.encode([(text, trust)], lambda contents: contents[0])
 
+    def encode_template(self, text: str, begins: bool = False) -> tuple[int, ...]:
+        """Return the ids of a text of the template itself, in which control tokens are intended."""
+        return self._ids(text) if begins else self._ids_after(text)
+
+    def is_control(self, token: int) -> bool:
+        """Return whether a token was added to the tokenizer for other purposes than to encode texts."""
+        return token in self._control_ids
+
     def _encode_marked(
-        self, texts: Sequence[str], patterns: Sequence[re.Pattern[str]], render: Render
+        self, texts: Sequence[str], patterns: Sequence[re.Pattern[str]], render: Render, begins: bool
     ) -> tuple[tuple[int, ...], int]:
         """Return the ids, and the number of control tokens in the rendered text outside the marks."""
         mark = _unused_mark(texts)
@@ -85,9 +94,9 @@ class TextEncoder:
 
         rendered = render([pattern.sub(placeholder, text) for pattern, text in zip(patterns, texts, strict=True)])
         if not found:
-            return self._ids(rendered), len(self._control["none"].findall(rendered))
+            return self.encode_template(rendered, begins), len(self._control["none"].findall(rendered))
         first, *rest = re.split(f"{re.escape(mark)}(\\d+);", rendered)
-        ids, written = self._ids(first), len(self._control["none"].findall(first))
+        ids, written = self.encode_template(first, begins), len(self._control["none"].findall(first))
         for index, segment in zip(rest[::2], rest[1::2], strict=True):
             ids += self._plain_ids(found[int(index)]) + self._ids_after(segment)
             written += len(self._control["none"].findall(segment))

@@ -140,7 +140,11 @@ FAMILIES = {
 
 def family_tokenizer(name: str, texts: Sequence[str] = TEXTS) -> PreTrainedTokenizerFast:
     """Return a small tokenizer like those of a family, trained on some texts."""
-    family = FAMILIES[name]
+    return tokenizer_of(FAMILIES[name], texts)
+
+
+def tokenizer_of(family: Family, texts: Sequence[str] = TEXTS) -> PreTrainedTokenizerFast:
+    """Return a small tokenizer with the special tokens and the template of a family."""
     special = [each for each in (family.begin, family.end, family.unknown, family.padding, *family.special) if each]
     core = Tokenizer(models.BPE(unk_token=family.unknown or None, fuse_unk=True))
     if family.by_words:

@@ -13,7 +13,7 @@ from typing import Any
 from turngym.agents.models.generate import Completion, generate
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampling import Sampling, turn_uniforms
-from turngym.agents.prompting.prompts import Memory, PromptBuilder, PromptConfig
+from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
 from turngym.errors import ConfigError
 from turngym.trainers.integrations.episode import Episode, Task, task_rows
 
@@ -166,7 +166,7 @@ class Rollout:
         self._check(trainer)
         model = LanguageModel(trainer.accelerator.unwrap_model(trainer.model), trainer.processing_class, "")
         config = PromptConfig(mode="conversation", max_prompt_tokens=2**31)  # the room below is the limit
-        builder = _AppendOnly(model.tokenizer, config, model.stop_ids)
+        builder = PromptBuilder(model.tokenizer, config, model.stop_ids)
         self._episodes += [Episode(self.format, self.legal_actions) for _ in prompts[len(self._episodes) :]]
         played = [_Conversation(*pair) for pair in zip(self._episodes, map(_task_of, prompts), strict=False)]
         sampling = Sampling(trainer.temperature, trainer.top_p, self.max_new_tokens)
@@ -216,6 +216,7 @@ class _Conversation:
         system, user = episode.begin(task)
         self._system, self._seen = system["content"], user["content"]
         self.ids: tuple[int, ...] = ()
+        self._past: list[PastTurn] = []
         self.prompt_length = 0
         self.mask: list[int] = []
         self.logprobs: list[float] = []
@@ -224,7 +225,7 @@ class _Conversation:
         """Append what was seen, unless the episode is over or there is no room for another turn."""
         if self.episode.is_over:
             return False
-        ids = builder.prompt(Memory(ids=self.ids), self._seen, {}, self._system)
+        ids = builder.prompt(Memory(self._past, self.ids), self._seen, {}, self._system)
         if not self.ids:
             self.prompt_length = len(ids)
         new = len(ids) - self.prompt_length - len(self.mask)
@@ -239,6 +240,7 @@ class _Conversation:
         """Append what was sampled, and take the turn."""
         kept = answer.ids[:-1] if answer.ids[-1] in model.stop_ids else answer.ids
         text = str(model.tokenizer.decode(list(kept), skip_special_tokens=False))
+        self._past.append(PastTurn(self._seen, text, ids=answer.ids))
         self._seen = self.episode.step(text, self.ids, answer.ids, answer.logprobs)
         self.ids += answer.ids
         self._add([1] * len(answer.ids), answer.logprobs)
@@ -269,13 +271,6 @@ def _task_of(prompt: Any) -> Task:
     if task is None:
         raise ConfigError("a prompt carries no task: make the data set with rollout_rows(task_rows(...)).")
     return Task.of_row(task)
-
-
-class _AppendOnly(PromptBuilder):
-    """Builds prompts whose earlier answers stay as sampled, regardless of the template."""
-
-    def _check_prefix_preserving(self) -> None:
-        """Accept every template: it is only used for the text between answers."""
 
 
 def return_reward(episode_return: Sequence[float | None], **columns: Any) -> list[float | None]:

@@ -128,7 +128,7 @@ def check_template(config: TrainConfig) -> None:
 
     Raises:
         ModelError: There is no such model, or it has no chat template.
-        ConfigError: The template cannot be rendered, or rewrites earlier answers in a conversation.
+        ConfigError: The template cannot be rendered, or cannot continue a conversation that is asked for.
     """
     path = Path(config.model)
     if config.model != EMBEDDED and path.suffix != ".gguf" and not (path / "policy.safetensors").is_file():

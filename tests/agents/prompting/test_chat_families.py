@@ -28,7 +28,7 @@ def text_of(made: PromptBuilder, ids: tuple[int, ...]) -> str:
 @each_family
 @pytest.mark.parametrize("mode", ["window", "conversation"])
 def test_every_family_is_shown_rules_and_observations(name: str, mode: str) -> None:
-    made = builder(name, mode=mode, thinking="keep")
+    made = builder(name, mode=mode)
     first = made.prompt(Memory(), "a wall", {}, "Push boxes.")
     assert all(part in text_of(made, first) for part in ("Push boxes.", "Say it.", "a wall"))
     if mode == "conversation":
@@ -70,16 +70,9 @@ def test_a_template_that_cannot_be_used_is_told(template: str) -> None:
         builder("llama", chat_template=template)
 
 
-def test_a_template_that_strips_thinking_is_refused_for_conversations_with_the_choices() -> None:
-    with pytest.raises(ConfigError, match=r"'window'.*thinking=keep.*thinking=strip"):
-        builder("qwen", mode="conversation")
-    for name in ("llama", "mistral", "glm"):
-        builder(name, mode="conversation")
-
-
 def test_thinking_is_kept_as_sampled_or_stripped() -> None:
     said = "<think>It is above me.</think>\n<action>up</action>"
-    kept = builder("qwen", mode="conversation", thinking="keep")
+    kept = builder("qwen", mode="conversation")
     first = kept.prompt(Memory(), "a wall", {}, "")
     ids = first + tuple(kept.encoder.tokenizer.encode(said, add_special_tokens=False))
     assert said in text_of(kept, kept.prompt(Memory([PastTurn("a wall", said)], ids), "a door", {}, ""))
@@ -140,9 +133,11 @@ def test_a_template_that_cannot_append_is_told_before_anything_is_trained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = family_folder("qwen", tmp_path / "qwen")
-    run = tmp_path / "run"
+    run, template = tmp_path / "run", tmp_path / "own.jinja"
+    template.write_text("{{ messages[-1].content }}")
     options = ["--model", str(folder), "--run-dir", str(run), "--rollout.prompt.mode", "conversation"]
-    assert main(["train", *options, "--warmup.models", "any"]) == 2
+    own = ["--rollout.prompt.chat-template", template.read_text()]
+    assert main(["train", *options, *own, "--warmup.models", "any"]) == 2
     assert "use prompt mode 'window'" in capsys.readouterr().err
     assert not run.exists()
 

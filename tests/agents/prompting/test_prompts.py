@@ -6,11 +6,6 @@ from small import TEXTS, small_model
 from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
 from turngym.errors import ConfigError
 
-REWRITING = (
-    "{% for m in messages %}<|{{ m['role'] }}|>{% if m['role'] == 'assistant' and not loop.last %}"
-    "{{ m['content'].split('</think>')[-1] }}{% else %}{{ m['content'] }}{% endif %}<|end|>{% endfor %}"
-    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
-)
 MODEL = small_model()
 INFO = {"legal_actions": ("up", "down")}
 
@@ -54,14 +49,6 @@ def test_a_conversation_keeps_the_sampled_tokens(is_closed: bool) -> None:
     assert second[: len(first + completion)] == first + completion
     start = "<|system|>Rules.\nSay it.<|end|><|user|>first<|end|><|assistant|>player<|end|>"
     assert text_of(second) == f"{start}<|user|>second<|end|><|assistant|>"
-
-
-def test_a_template_that_rewrites_earlier_answers_is_refused_for_conversations() -> None:
-    model = small_model()
-    model.tokenizer.chat_template = REWRITING
-    with pytest.raises(ConfigError, match=r"rewrites earlier answers.*use prompt mode 'window'"):
-        PromptBuilder(model.tokenizer, PromptConfig(mode="conversation"), model.stop_ids)
-    PromptBuilder(model.tokenizer, PromptConfig(mode="window"), model.stop_ids)
 
 
 def test_unknown_mode_and_negative_history_are_refused() -> None:
