@@ -66,6 +66,8 @@ class Reply:
         completion_ids: Token ids exactly as sampled.
         logprobs: The sampler's log-probability of each of these.
         too_long: Why there is no answer if the prompt did not fit.
+        cut_off: Whether the answer reached its longest length without an end token.
+        restricted: Whether its tokens were sampled from a part of the vocabulary.
     """
 
     text: str
@@ -74,6 +76,8 @@ class Reply:
     completion_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
     too_long: str = ""
+    cut_off: bool = False
+    restricted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,9 @@ class Decision:
         too_long: Why there is no answer if the prompt does not fit: not a fault, but it truncates this episode.
         columns: Named numbers and texts about the turn that the agent hands on to training methods, and tuples with one
             number for each completion token.
+        cut_off: Whether the completion reached its longest length without an end token.
+        restricted: Whether its tokens were sampled from a part of the vocabulary (top-p, top-k, min-p), so that
+            ``logprobs`` are not those of the distribution that was sampled from.
         pictures: The pictures in the prompt as PNG files, in the order of their placeholders.
     """
 
@@ -78,6 +81,8 @@ class Decision:
     fault: str = ""
     too_long: str = ""
     columns: Mapping[str, Value | tuple[float, ...]] = field(default_factory=dict)
+    cut_off: bool = False
+    restricted: bool = False
     pictures: tuple[bytes, ...] = field(default=(), repr=False)
 
 

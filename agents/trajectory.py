@@ -72,6 +72,9 @@ class Turn:
         progress: Progress of the task before the action, in [0, 1]; NaN if unknown.
         columns: Named numbers and texts that the environment, the agent or a method's ``collect`` hands on,
             and tuples with one number for each token. A name that begins with ``reward/`` is a part of the reward.
+        cut_off: Whether the completion reached its longest length without an end token.
+        restricted: Whether its tokens were sampled from a part of the vocabulary (top-p, top-k, min-p), so that
+            ``logprobs`` are not those of the distribution that was sampled from.
         pictures: The pictures in the prompt as PNG files, in the order of their placeholders in ``prompt_ids``.
     """
 
@@ -93,6 +96,8 @@ class Turn:
     snapshot: bytes = field(default=b"", compare=False, repr=False)
     progress: float = field(default=math.nan, compare=False)
     columns: Mapping[str, Value | tuple[float, ...]] = field(default_factory=dict)
+    cut_off: bool = False
+    restricted: bool = False
     pictures: tuple[bytes, ...] = field(default=(), repr=False)
 
 

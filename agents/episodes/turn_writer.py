@@ -71,6 +71,8 @@ class TurnWriter:
             usage=decision.usage or Usage(*tokens, calls=1, latency=latency),
             notes=decision.notes,
             entropies=decision.entropies,
+            cut_off=decision.cut_off,
+            restricted=decision.restricted,
             snapshot=snapshot,
             progress=_progress(request.info),
             pictures=decision.pictures,

@@ -73,8 +73,22 @@ class ModelAgent(Agent, ChatModel):
             self.remember(request, action, text, prompt, completion.ids)
             tokens = prompt, completion.ids, completion.logprobs
             shown = self.pictures_of(request)
-            decisions.append(Decision(action, text, *tokens, entropies=completion.entropies, pictures=shown))
+            decisions.append(
+                Decision(
+                    action,
+                    text,
+                    *tokens,
+                    entropies=completion.entropies,
+                    pictures=shown,
+                    cut_off=self.is_cut_off(completion.ids),
+                    restricted=self.sampling.is_restricted,
+                )
+            )
         return decisions
+
+    def is_cut_off(self, ids: tuple[int, ...]) -> bool:
+        """Return whether a completion has no end token, so that its length limit ended it."""
+        return bool(ids) and ids[-1] not in self.model.stop_ids
 
     def complete(self, requests: Sequence[Request], prompts: Sequence[tuple[int, ...]]) -> Sequence[Completion]:
         """Sample the completion of each request's prompt."""
@@ -131,6 +145,8 @@ class ModelAgent(Agent, ChatModel):
                 prompt,
                 found.ids,
                 found.logprobs,
+                cut_off=self.is_cut_off(found.ids),
+                restricted=self.sampling.is_restricted,
             )
             for prompt, found in zip(prompts, completions, strict=True)
         ]

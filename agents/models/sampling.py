@@ -35,6 +35,11 @@ class Sampling:
         if self.max_new_tokens < 1:
             raise ConfigError(f"max_new_tokens must be at least 1, got {self.max_new_tokens}.")
 
+    @property
+    def is_restricted(self) -> bool:
+        """Whether some tokens of positive probability are never sampled."""
+        return self.temperature > 0 and self.top_p < 1
+
 
 def turn_uniforms(
     run_seed: int, iteration: int, episode: int, turn: int, count: int, purpose: str = ""

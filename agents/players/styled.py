@@ -62,7 +62,7 @@ class Conductor:
         action = self.model.format.action_of(completion)
         memory.turns.append(ChatTurn(scene.shown, completion, action))
         ids = last.prompt_ids, last.completion_ids, last.logprobs
-        return Decision(action, completion, *ids, usage, tuple(notes))
+        return Decision(action, completion, *ids, usage, tuple(notes), cut_off=last.cut_off, restricted=last.restricted)
 
 
 class StyledAgent(Agent):

@@ -1,4 +1,4 @@
-"""Handling and counting episodes whose next prompt did not fit."""
+"""Episodes and completions that were cut off: which of them are kept out of the loss, and how many."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import torch
 from turngym.trainers.core.turn_table import TurnTable, usable
-from turngym.trainers.core.update_config import OnContext
+from turngym.trainers.core.update_config import Exclusion, OnContext
 
 
 def did_not_fit(trajectory: Trajectory) -> bool:
@@ -36,17 +36,27 @@ def kept(trajectories: Sequence[Trajectory], on_context: OnContext) -> list[Traj
     return [each for each in usable(trajectories) if on_context != "drop" or not did_not_fit(each)]
 
 
-def masked(table: TurnTable, trajectories: Sequence[Trajectory], on_context: OnContext) -> TurnTable:
-    """Return the table with the episodes that are excluded from the loss marked.
+def is_unfinished(trajectory: Trajectory) -> bool:
+    """Return whether an episode was cut off for another reason than a prompt that did not fit."""
+    return trajectory.truncated and not trajectory.terminated and not did_not_fit(trajectory)
+
+
+def masked(table: TurnTable, trajectories: Sequence[Trajectory], exclusion: Exclusion) -> TurnTable:
+    """Return the table with the turns that are excluded from the loss marked.
 
     Args:
         table: The table of the trajectories.
         trajectories: What :func:`kept` returned.
-        on_context: How to handle episodes whose next prompt did not fit.
+        exclusion: How to handle what was cut off.
     """
-    if on_context != "mask":
+    if "mask" not in exclusion:
         return table
-    marks = [did_not_fit(each) for each in trajectories for _ in each.turns]
+    marks = []
+    for each in trajectories:
+        whole = (exclusion.on_context == "mask" and did_not_fit(each)) or (
+            exclusion.on_truncated == "mask" and is_unfinished(each)
+        )
+        marks += [whole or (exclusion.on_overlong == "mask" and turn.cut_off) for turn in each.turns]
     return replace(table, masked=torch.tensor(marks, dtype=torch.bool))
 
 
@@ -58,4 +68,16 @@ def context_metrics(trajectories: Sequence[Trajectory], on_context: OnContext) -
     return {
         "train/context_not_in_loss": float(len(silent)),
         "train/context_groups_shrunk": float(len({each.spec.group for each in lost})),
+    }
+
+
+def exclusion_metrics(trajectories: Sequence[Trajectory], exclusion: Exclusion) -> dict[str, float]:
+    """Return how many episodes and turns are not in the loss because they were cut off."""
+    used = kept(trajectories, exclusion.on_context)
+    overlong = sum(turn.cut_off for each in used for turn in each.turns) if exclusion.on_overlong == "mask" else 0
+    unfinished = sum(map(is_unfinished, used)) if exclusion.on_truncated == "mask" else 0
+    return {
+        **context_metrics(trajectories, exclusion.on_context),
+        "train/truncated_not_in_loss": float(unfinished),
+        "train/overlong_not_in_loss": float(overlong),
     }

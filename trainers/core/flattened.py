@@ -41,13 +41,19 @@ def check_tokens(turns: Sequence[FlatTurn]) -> None:
     """Raise for turns whose sampled tokens cannot be trained on.
 
     Raises:
-        ConfigError: A turn has another number of log-probabilities than of sampled tokens, or tokens and no prompt.
+        ConfigError: A turn has another number of log-probabilities than of sampled tokens, tokens and no prompt, or
+            tokens that were sampled from a part of the vocabulary.
     """
     for each in turns:
         turn, tokens = each.turn, len(each.turn.completion_ids)
-        if len(turn.logprobs) == tokens and (turn.prompt_ids or not tokens):
+        if len(turn.logprobs) == tokens and (turn.prompt_ids or not tokens) and not turn.restricted:
             continue
         place = f"turn {each.position} of episode {each.trajectory.spec.episode} has {tokens} sampled tokens"
+        if turn.restricted:
+            raise ConfigError(
+                f"{place} from a part of the vocabulary (top-p, top-k or min-p), so their log-probabilities are not "
+                "those of the policy that is trained: sample from all of it to train, with top_p=1."
+            )
         if len(turn.logprobs) != tokens:
             raise ConfigError(
                 f"{place} and {len(turn.logprobs)} log-probabilities: an agent that is trained must return both in its "

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from turngym.errors import ConfigError
 
 OnContext: TypeAlias = Literal["train", "mask", "drop"]
+OnCutOff: TypeAlias = Literal["train", "mask"]
 OldLogprobs: TypeAlias = Literal["sampler", "trainer"]
 ScheduleName: TypeAlias = Literal["constant", "linear", "cosine"]
 OptimizerName: TypeAlias = Literal["adamw", "adamw_8bit"]
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "on_context": get_args(OnContext),
+    "on_truncated": get_args(OnCutOff),
+    "on_overlong": get_args(OnCutOff),
     "old_logprobs": get_args(OldLogprobs),
     "schedule": get_args(ScheduleName),
     "optimizer": get_args(OptimizerName),
@@ -28,6 +31,18 @@ def default_micro_batch_tokens(device: str) -> int:
     (2048, 16384)
     """
     return 2048 if device == "cpu" else 16_384
+
+
+class Exclusion(NamedTuple):
+    """What becomes of episodes and completions that were cut off; see :class:`UpdateConfig`."""
+
+    on_context: OnContext = "train"
+    on_truncated: OnCutOff = "train"
+    on_overlong: OnCutOff = "train"
+
+
+EVERYTHING = Exclusion()
+"""Everything that was cut off is trained on."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,10 @@ class UpdateConfig:
         on_context: How to handle an episode whose next prompt did not fit: ``train`` uses it like every truncated
             episode, ``mask`` leaves it in the statistics of its group and out of the loss, ``drop`` leaves it out of
             both, so that its group shrinks.
+        on_truncated: How to handle an episode that was cut off otherwise, mostly by the turn limit: ``train``, or
+            ``mask``, which leaves it in the statistics of its group and out of the loss.
+        on_overlong: How to handle a completion that reached ``max_new_tokens`` without an end token: ``train``, or
+            ``mask``, which leaves its turn out of the loss in the same way (overlong filtering).
         old_logprobs: Where the log-probabilities come from that ratios are taken against: ``sampler`` takes those that
             sampling returned, ``trainer`` computes them with the trained network before the first update of an
             iteration. With the latter, rounding that differs between sampler and trainer moves no ratio away from 1.
@@ -82,6 +101,8 @@ class UpdateConfig:
     max_micro_batch_tokens: int = 0
     gradient_checkpointing: bool = False
     on_context: OnContext = "train"
+    on_truncated: OnCutOff = "train"
+    on_overlong: OnCutOff = "train"
     old_logprobs: OldLogprobs = "sampler"
 
     def __post_init__(self) -> None:
@@ -101,3 +122,8 @@ class UpdateConfig:
             if getattr(self, name) not in known:
                 words = f"{', '.join(known[:-1])} or {known[-1]}"
                 raise ConfigError(f"{name} must be {words}, got {getattr(self, name)!r}.")
+
+    @property
+    def exclusion(self) -> Exclusion:
+        """What becomes of episodes and completions that were cut off."""
+        return Exclusion(self.on_context, self.on_truncated, self.on_overlong)

@@ -138,7 +138,7 @@ class Learner:
             temperature=self.temperature,
             critic=self.critic,
             reference=self.reference,
-            on_context=self.config.on_context,
+            exclusion=self.config.exclusion,
             old_logprobs=self.config.old_logprobs,
             merge_rows=self.merge_rows,
             max_tokens=self.config.max_micro_batch_tokens,

@@ -18,7 +18,7 @@ from turngym.trainers.core.finite import check_advantages
 from turngym.trainers.core.flattened import check_tokens, flatten
 from turngym.trainers.core.rows import Batch, MicroBatch, Row, build_batch, micro_batches, rows_of
 from turngym.trainers.core.turn_table import TurnTable, table_of
-from turngym.trainers.core.update_config import OldLogprobs, OnContext, default_micro_batch_tokens
+from turngym.trainers.core.update_config import EVERYTHING, Exclusion, OldLogprobs, default_micro_batch_tokens
 from turngym.trainers.engine.adapters import adapters_off
 from turngym.trainers.engine.scoring import Critic, score
 from turngym.trainers.functional import loss_weights
@@ -134,7 +134,7 @@ def prepare(
     temperature: float = 1.0,
     critic: Critic | None = None,
     reference: nn.Module | None = None,
-    on_context: OnContext = "train",
+    exclusion: Exclusion = EVERYTHING,
     old_logprobs: OldLogprobs = "sampler",
     merge_rows: bool = True,
     max_tokens: int = 0,
@@ -152,7 +152,7 @@ def prepare(
         critic: For methods that need values; its parameters are trained by the same losses.
         reference: A frozen copy of a policy's network, for methods that need its log-probabilities; with low-rank
             adapters the policy's network itself, which is then scored without them.
-        on_context: How to handle episodes whose next prompt did not fit, see
+        exclusion: What becomes of episodes and completions that were cut off, see
             :class:`turngym.trainers.core.update_config.UpdateConfig`.
         old_logprobs: What ratios are taken against, see there; methods that need the trainer's get them anyway.
         merge_rows: False gives every turn its own sequence; the loss and its gradient stay the same.
@@ -165,10 +165,10 @@ def prepare(
     _require(algorithm, Need.VALUES, critic, "critic=Critic(policy.network), and let the optimiser have its parameters")
     _require(algorithm, Need.REFERENCE_LOGPROBS, reference, "reference=copy.deepcopy(policy.network)")
     networks = Networks(policy.network, temperature, critic, reference, max_tokens)
-    kept = context.kept(trajectories, on_context)
+    kept = context.kept(trajectories, exclusion.on_context)
     turns = flatten(kept)
     check_tokens(turns)
-    table = context.masked(table_of(kept, turns), kept, on_context)
+    table = context.masked(table_of(kept, turns), kept, exclusion)
     rows = rows_of(turns, with_final_prompts=critic is not None, merge=merge_rows) if table.has_loss else []
     batch = build_batch(rows)
     if critic is not None and rows:

@@ -17,7 +17,7 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import DivergenceError, RunStopped, TurngymError
 from turngym.trainers.core.algorithm import Rollout
-from turngym.trainers.core.context import context_metrics, kept, require_turns
+from turngym.trainers.core.context import exclusion_metrics, kept, require_turns
 from turngym.trainers.core.finite import check_weights, screen_rewards
 from turngym.trainers.core.signals import stop_signals
 from turngym.trainers.engine.learner import Learner
@@ -248,7 +248,7 @@ class Trainer:
         self.seconds_total += done - start
         record: dict[str, Any] = {"iteration": self.iteration, "turns_total": self.turns_total}
         record.update(rollout_metrics(played.sampled))
-        record.update(context_metrics(trajectories, self.config.update.on_context))
+        record.update(exclusion_metrics(trajectories, self.config.update.exclusion))
         record.update(branch_metrics(played.branched))
         record.update(self.task.metrics())
         record.update(metrics)

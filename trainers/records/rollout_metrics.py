@@ -43,6 +43,7 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "rollout/truncated": sum(trajectory.truncated for trajectory in whole) / count,
         "rollout/context": sum(did_not_fit(trajectory) for trajectory in whole) / count,
         "rollout/context_first": float(sum(did_not_fit(each) and not each.turns for each in whole)),
+        "rollout/overlong": sum(turn.cut_off for turn in turns) / max(len(turns), 1),
         "rollout/reward_sum": math.fsum(rewards) / max(len(rewards), 1),
         "rollout/turns": len(turns) / count,
         "rollout/invalid_actions": sum(not turn.action_is_valid for turn in turns) / max(len(turns), 1),

@@ -20,7 +20,7 @@ from turngym.trainers.algorithms import build
 from turngym.trainers.core import context
 from turngym.trainers.core.rows import build_batch, build_rows
 from turngym.trainers.core.turn_table import turn_table
-from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.core.update_config import Exclusion, UpdateConfig
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.prepared import with_values
 from turngym.trainers.functional import NORMALISATIONS, loss_weights
@@ -71,7 +71,7 @@ def test_the_three_ways_differ_in_statistics_and_in_the_loss() -> None:
 
 def test_a_masked_episode_moves_no_weight_and_still_counts_in_its_group() -> None:
     played = [episode(0, 1.0), cut(1, 0.0)]
-    table = context.masked(turn_table(played), played, "mask")
+    table = context.masked(turn_table(played), played, Exclusion("mask"))
     assert table.masked.tolist() == [False, False, True, True]
     for name in NORMALISATIONS:
         of_all, of_one = loss_weights(table, name), loss_weights(turn_table(played[:1]), name)
