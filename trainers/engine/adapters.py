@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,9 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.errors import ConfigError, missing_extra, nearest
 from turngym.seeding import stream_seed
 from turngym.trainers.engine.sharing import copy_sharing_frozen
+
+if TYPE_CHECKING:
+    from peft import LoraConfig
 
 ALL_LINEAR = "all-linear"
 """Stands for every linear layer but the output layer."""
@@ -45,18 +48,10 @@ def add_adapters(
         MissingExtra: The package peft is not installed.
     """
     try:
-        from peft import LoraConfig, inject_adapter_in_model
+        from peft import inject_adapter_in_model
     except ImportError as error:
         raise missing_extra("low-rank adapters", "peft", "train") from error
-    chosen = _chosen(model, targets)
-    settings = LoraConfig(
-        r=rank,
-        lora_alpha=alpha or 2 * rank,
-        target_modules=chosen,
-        lora_dropout=0.0,  # with dropout, ratios to the sampler's probabilities would be noise
-        use_rslora=rslora,
-        task_type="CAUSAL_LM",
-    )
+    settings = lora_config(rank, alpha, _chosen(model, targets), rslora)
     network = model.network.requires_grad_(False)
     with torch.random.fork_rng(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Model has `tie_word_embeddings")  # merging and exporting untie the head
@@ -66,6 +61,20 @@ def add_adapters(
         if parameter.requires_grad:
             parameter.data = parameter.data.float()  # an optimiser on 16-bit weights loses small updates
     return model.with_network(adapted)
+
+
+def lora_config(rank: int, alpha: int, targets: str | Sequence[str], rslora: bool) -> LoraConfig:
+    """Return the settings of adapters as peft has them; see :func:`add_adapters`."""
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=rank,
+        lora_alpha=alpha or 2 * rank,
+        target_modules=targets if isinstance(targets, str) else list(targets),
+        lora_dropout=0.0,  # with dropout, ratios to the sampler's probabilities would be noise
+        use_rslora=rslora,
+        task_type="CAUSAL_LM",
+    )
 
 
 def _chosen(model: LanguageModel, targets: Sequence[str]) -> str | list[str]:
@@ -91,6 +100,16 @@ def adapted_layers(network: nn.Module) -> dict[str, Any]:
     except ImportError:
         return {}
     return {name: module for name, module in network.named_modules() if isinstance(module, BaseTunerLayer)}
+
+
+def adapter_tensors(network: nn.Module) -> dict[str, Tensor]:
+    """Return the weights of the adapters under the names that they have in files of peft."""
+    found = {}
+    for name, layer in adapted_layers(network).items():
+        for part in ("lora_A", "lora_B"):
+            weight = getattr(layer, part)["default"].weight
+            found[f"base_model.model.{name}.{part}.weight"] = weight.detach().cpu().contiguous()
+    return found
 
 
 def has_adapters(network: nn.Module) -> bool:

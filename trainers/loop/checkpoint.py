@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from turngym.agents.models.loading import LanguageModel
 from turngym.errors import CheckpointError
 from turngym.storage.files import write_json
 from turngym.trainers.engine.learner import Learner
@@ -155,6 +157,41 @@ def _load_module(module: nn.Module, own: Collection[str], file: Path) -> dict[st
     return found
 
 
+def _require_same_model(path: Path, state: Mapping[str, Any], model: LanguageModel) -> None:
+    """Raise if adapters were trained on other weights than those of the model that they shall be loaded into."""
+    if state.get("frozen", "") not in ("", _fingerprint(frozen_parameters(model.network))):
+        raise CheckpointError(
+            f"{path} holds adapters of other weights than those of {model.name}, which has changed since: restore "
+            "that model, or begin a new run."
+        )
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Name the checkpoint that cannot be read."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        raise CheckpointError(
+            f"the checkpoint {path} is empty or damaged ({type(error).__name__}: {error}): delete this folder, and "
+            "--resume goes on from the one before it."
+        ) from error
+
+
+def load_policy(path: Path, model: LanguageModel) -> None:
+    """Load the trained weights of a checkpoint into the model of a run, which has its adapters already.
+
+    Raises:
+        CheckpointError: It is empty, damaged, or belongs to another model.
+    """
+    with _readable(path):
+        _require_same_model(path, json.loads((path / "state.json").read_text("utf8")), model)
+        own = distinct_tensors([("policy", model.network)], frozen_parameters(model.network))["policy"]
+        _load_module(model.network, own.keys(), path / "policy.safetensors")
+
+
 def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
     """Restore a learner from a checkpoint.
 
@@ -164,14 +201,9 @@ def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
     Raises:
         CheckpointError: It is empty, damaged, or belongs to another model or algorithm.
     """
-    try:
+    with _readable(path):
         state = json.loads((path / "state.json").read_text("utf8"))
-        frozen = frozen_parameters(learner.network)
-        if state.get("frozen", "") not in ("", _fingerprint(frozen)):
-            raise CheckpointError(
-                f"{path} holds adapters of other weights than those of {learner.model.name}, which has changed since: "
-                "restore that model, or begin a new run."
-            )
+        _require_same_model(path, state, learner.model)
         modules = _modules(learner)
         for name, own in _own_tensors(learner).items():
             saved = _load_module(modules[name], own.keys(), path / f"{name}.safetensors")
@@ -183,10 +215,3 @@ def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
             learner.loss_scale.value, learner.loss_scale.good = state["loss_scale"]
         learner.algorithm.load_state(state["algorithm"])
         return int(state["iteration"]), dict(state["extra"])
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        if isinstance(error, CheckpointError):
-            raise
-        raise CheckpointError(
-            f"the checkpoint {path} is empty or damaged ({type(error).__name__}: {error}): delete this folder, and "
-            "--resume goes on from the one before it."
-        ) from error

@@ -1,0 +1,55 @@
+"""``turngym export-model``: the trained model of a run, for transformers, peft and inference servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from tyro.conf import Positional
+
+from turngym.benchmarks.cli.options.parsing import parse
+from turngym.errors import missing_extra
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Write the trained model of a run, finished or not, as a folder that transformers loads.
+
+    The folder holds the weights in safetensors, low-rank adapters merged in, with tokenizer and generation config. It
+    is written under another name and renamed, so it is whole or not there.
+
+    Args:
+        run: The folder of a run, whose newest checkpoint is taken, or of one of its checkpoints.
+        to: A new folder; `exported` in the run's folder unless given.
+        adapters: Write the low-rank adapters alone, in the format of peft.
+        dtype: Format of the weights; auto is that of the training.
+    """
+
+    run: Positional[Path]
+    to: Path | None = None
+    adapters: bool = False
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Export, and print what the folder holds and how it is loaded."""
+    arguments = parse(Arguments, argv, "export-model")
+    try:
+        from turngym.trainers.loop.exporting import export_model
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "turngym"):
+            raise
+        raise missing_extra("exporting a model", package, "train") from error
+    found = export_model(arguments.run, arguments.to, adapters=arguments.adapters, dtype=arguments.dtype)
+    console = Console(highlight=False)
+    what = f"low-rank adapters of {found.base}" if found.base else "the whole model"
+    console.print(
+        f"written to {found.folder}: {what} after {found.iteration} iterations, {found.dtype}",
+        markup=False,
+        soft_wrap=True,
+    )
+    return 0
