@@ -18,6 +18,8 @@ _POSITIONAL: Any = get_args(tyro.conf.Positional[int])[1]
 HANOI = "turngym/TowerOfHanoi-v0"
 EVALUATION = "evaluation"
 """The folder of an evaluation, which lies beside the command lines' own files."""
+RUN = "finished"
+"""The folder of a training run, which lies there too."""
 
 LINES: Mapping[str, Mapping[str, str]] = {
     "list": {"kind": "verifiers"},
@@ -35,6 +37,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
     "serve-search": {"size": "20", "engine": "fts5", "port": "0"},
     "report": {"folder": EVALUATION, "out": "page.html"},
     "train": {"env": HANOI, "env-options": "discs=2", "warmup.demonstrations": "0", "run-dir": "run"},
+    "export-model": {"run": RUN, "to": "exported"},
     "label-progress": {"folders": EVALUATION, "out": "labels"},
     "fit-reward": {"folders": EVALUATION, "model": "spa", "out": "fitted", "option": "epochs=1"},
 }

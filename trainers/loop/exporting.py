@@ -101,7 +101,9 @@ def _place(path: Path) -> tuple[Path, Path]:
             raise ConfigError(f"{path} is a checkpoint outside of its run: pass the one in the run's folder.")
         return run, path
     if not path.is_dir():
-        raise ConfigError(f"there is no folder {path}: pass the folder of a training run, or of one of its checkpoints.")
+        raise ConfigError(
+            f"there is no folder {path}: pass the folder of a training run, or of one of its checkpoints."
+        )
     require_kind(path, "training run")
     if not (path / "config.json").is_file() or not (path / "metrics.jsonl").is_file():
         raise ConfigError(f"{path} is no training run: pass the folder of one, or of one of its checkpoints.")

@@ -12,12 +12,13 @@ import shutil
 import socket
 import subprocess
 import sys
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from command_lines import EVALUATION, HANOI, LINES, Word, line, words_of
+from command_lines import EVALUATION, HANOI, LINES, RUN, Word, line, words_of
 
 from turngym.__main__ import COMMANDS, main
 from turngym.trainers.loop.trainer import Trainer
@@ -49,6 +50,7 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("train", "rollout.prompt.template"): ("variables of the chat template, which has its own", frozenset(["zzz=zzz"])),
     ("train", "rollout.prompt.chat-template"): ("that of the model", frozenset([""])),
     ("train", "run-dir"): ("a new folder", NEW_FOLDER),
+    ("export-model", "to"): ("a new folder", NEW_FOLDER),
     ("label-progress", "out"): ("a new folder", NEW_FOLDER),
     ("fit-reward", "out"): ("a new folder", NEW_FOLDER),
 }
@@ -87,13 +89,22 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    with tarfile.open(Path(__file__).parents[2] / "old_files" / "0.1.0.tar.xz") as archive:
+        archive.extractall(folder, [each for each in archive if each.name.split("/")[0] == RUN], filter="data")
+    return folder / RUN
+
+
 @pytest.fixture
-def place(evaluated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(evaluated: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory; servers and training end as by Ctrl-C where they would begin."""
     monkeypatch.setattr(socket.socket, "listen", _listen)
     monkeypatch.setattr(Trainer, "run", _begin)
     monkeypatch.setattr("sys.stdin", io.StringIO())
     shutil.copytree(evaluated, tmp_path / EVALUATION)
+    shutil.copytree(finished, tmp_path / RUN)
     return tmp_path
 
 
@@ -139,7 +150,8 @@ def test_what_cannot_be_used_is_told_in_a_sentence(
         folder = place / str(number)
         folder.mkdir()
         _fill(folder)
-        shutil.copytree(place / EVALUATION, folder / EVALUATION)
+        for each in (EVALUATION, RUN):
+            shutil.copytree(place / each, folder / each)
         monkeypatch.chdir(folder)
         status = main(line(command, {**CONTEXT.get((command, word.name), {}), word.name: value}))
         err = capfd.readouterr().err

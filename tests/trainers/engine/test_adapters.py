@@ -66,14 +66,15 @@ def logprobs(network: nn.Module, trajectories: Sequence[Trajectory]) -> Tensor:
         return score(network, build_rows(trajectories, False), 1.0).logprobs  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("targets", [("all-linear",), ("v_proj", "lm_head")])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_reference_policy_is_the_model_without_its_adapters(
-    dtype: torch.dtype, trajectories: list[Trajectory]
+    dtype: torch.dtype, targets: tuple[str, ...], trajectories: list[Trajectory]
 ) -> None:
     model = small_model()
     nn.Module.to(model.network, dtype)
     base = copy.deepcopy(model.network)
-    model = moved(add_adapters(model, 2, seed=0))
+    model = moved(add_adapters(model, 2, seed=0, targets=targets))
     method = build("grpo", WITH_REFERENCE)
     adapted = logprobs(model.network, trajectories)
     found, expected = (
@@ -162,6 +163,22 @@ def test_an_adapted_head_is_merged_into_a_head_of_its_own(tmp_path: Path, trajec
     again = load_model(str(tmp_path / "merged"))
     assert torch.equal(logprobs(again.network, trajectories), logprobs(merged.network, trajectories))
     assert model.network.config.tie_word_embeddings, "the model itself is as it was"
+
+
+def test_an_adapted_head_is_scored_with_its_adapters(trajectories: list[Trajectory]) -> None:
+    """In chunks as by the network itself, gradients of the adapters included."""
+    model = moved(add_adapters(small_model(dtype=torch.float64), 2, 0, targets=("q_proj", "lm_head")))
+    nn.Module.to(model.network, torch.float64)
+    trained = [parameter for parameter in model.network.parameters() if parameter.requires_grad]
+    [row, *_] = build_rows(trajectories, False)
+    found = score(model.network, [row], 0.7).logprobs[0]
+    logits = model.network(torch.tensor([row.ids.tolist()])).logits[0] / 0.7
+    reads, targets = torch.tensor([[read.position, read.target] for read in row.reads]).T
+    dense = logits.log_softmax(-1)[reads, targets]
+    torch.testing.assert_close(found, dense, atol=1e-10, rtol=0)
+    found_gradients, gradients = (torch.autograd.grad(each.sum(), trained) for each in (found, dense))
+    for mine, its in zip(found_gradients, gradients, strict=True):
+        torch.testing.assert_close(mine, its, atol=1e-10, rtol=0)
 
 
 def test_merging_copies_only_the_layers_with_adapters() -> None:

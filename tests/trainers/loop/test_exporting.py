@@ -98,7 +98,7 @@ def test_peft_loads_exported_adapters(runs: Mapping[str, Path], name: str, tmp_p
 
 def test_formats_of_exported_weights(runs: Mapping[str, Path], tmp_path: Path) -> None:
     for dtype in ("bfloat16", "float16"):
-        tensors = weights(export_model(runs["adapters"], tmp_path / dtype, dtype=dtype).folder)  # type: ignore[arg-type]
+        tensors = weights(export_model(runs["adapters"], tmp_path / dtype, dtype=dtype).folder)
         assert {str(tensor.dtype) for tensor in tensors.values()} == {f"torch.{dtype}"}
     alone = export_model(runs["adapters"], tmp_path / "alone", adapters=True, dtype="bfloat16").folder
     assert {str(each.dtype) for each in load_file(alone / "adapter_model.safetensors").values()} == {"torch.bfloat16"}
