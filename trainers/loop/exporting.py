@@ -29,10 +29,12 @@ from turngym.trainers.engine.adapters import (
 from turngym.trainers.loop.checkpoint import all_checkpoints, load_policy
 from turngym.trainers.loop.setup import with_adapters
 from turngym.trainers.settings.config import TrainConfig
+from turngym.trainers.settings.precision import DTYPES
+from turngym.trainers.settings.renamed import current_names
 
 ExportDtype: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 
-_READ = ("model", "seed", "dtype", "lora_rank", "lora_alpha", "lora_targets", "lora_rslora")
+_READ = ("model", "seed", "precision", "lora_rank", "lora_alpha", "lora_targets", "lora_rslora")
 """The settings of a run that say what it trains; the others may name code of somebody else's."""
 
 
@@ -128,10 +130,10 @@ def _settings(run: Path) -> TrainConfig:
     file = run / "config.json"
     try:
         content: Mapping[str, Any] = json.loads(file.read_text("utf8"))
-        values = {name: content[name] for name in _READ if name in content}
+        values = {name: value for name, value in current_names(content).items() if name in _READ}
         values |= {"lora_targets": tuple(values.get("lora_targets", ("all-linear",)))}
         return replace(TrainConfig(), **values)
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{file} is damaged ({error}): restore it.") from error
 
 
@@ -144,7 +146,7 @@ def _base(config: TrainConfig, run: Path) -> str:
 
 def _trained(config: TrainConfig, run: Path, checkpoint: Path) -> LanguageModel:
     """Return the policy of a checkpoint, with its adapters if it has any."""
-    base = load_model(_base(config, run), "auto" if config.lora_rank else "float32", "cpu")
+    base = load_model(_base(config, run), DTYPES[config.precision] if config.lora_rank else "float32", "cpu")
     model = with_adapters(config, base)
     load_policy(checkpoint, model)
     return model
@@ -152,7 +154,7 @@ def _trained(config: TrainConfig, run: Path, checkpoint: Path) -> LanguageModel:
 
 def _write_merged(model: LanguageModel, config: TrainConfig, folder: Path, dtype: ExportDtype) -> str:
     """Write the whole model; adapters are merged in float32, so that the weights are rounded once."""
-    found = config.dtype if dtype == "auto" else dtype
+    found = DTYPES[config.precision] if dtype == "auto" else dtype
     nn.Module.to(model.network, torch.float32)
     merged = without_adapters(model)
     nn.Module.to(merged.network, getattr(torch, found))

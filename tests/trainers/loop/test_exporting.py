@@ -37,7 +37,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     configs = {
         "full": FASTER,
         "adapters": adapters,
-        "head": replace(adapters, lora_targets=("q_proj", "lm_head"), dtype="bfloat16"),
+        "head": replace(adapters, lora_targets=("q_proj", "lm_head"), precision="bf16"),
     }
     for name, config in configs.items():
         assert train(config, folder / name).finished
