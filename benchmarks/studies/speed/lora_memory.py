@@ -1,9 +1,9 @@
-"""Memory and time of one update of SmolLM2-135M on the CPU: all weights, checkpointed, adapters, with reference and critic.
+"""Memory and time of an update of SmolLM2-135M on the CPU: all weights or adapters, checkpointed, reference, critic.
 
     make .venvs/smollm2 && python benchmarks/studies/speed/lora_memory.py
 
-Every row is a process of its own with one thread, which makes two updates on the same batch: 8 sequences of 128 read and
-128 sampled tokens in one micro-batch of 2,048 tokens. ``benchmarks/results/lora_memory.json`` has the peak of its
+Every row is a process of its own with one thread, which makes two updates on the same batch: 8 sequences of 128 read
+and 128 sampled tokens in one micro-batch of 2,048 tokens. ``benchmarks/results/lora_memory.json`` has the peak of its
 resident memory over both updates, that before the model was loaded taken off; what networks and optimiser hold in
 tensors, each storage once; the processor seconds of the second update; and the size of a checkpoint.
 """
