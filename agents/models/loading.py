@@ -178,7 +178,7 @@ def load_model(source: str, dtype: str = "auto", device: str = "auto") -> Langua
     if dtype != "auto":
         set_format(network, getattr(torch, dtype))
     torch.nn.Module.to(network, place)
-    return LanguageModel(network, tokenizer, source, pictures=picture_inputs(network.config, base))
+    return LanguageModel(network, tokenizer, source, pictures=picture_inputs(network.config, base, tokenizer))
 
 
 def set_format(network: torch.nn.Module, dtype: torch.dtype) -> None:

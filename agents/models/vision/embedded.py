@@ -96,4 +96,4 @@ def build_vision_model(
     processor = Qwen2VLImageProcessorPil(
         patch_size=_PATCH, merge_size=_MERGED, min_pixels=side, max_pixels=_MOST_PATCHES * _PATCH**2
     )
-    return network, GridPictures(settings, processor)
+    return network, GridPictures(settings, processor, tokenizer)

@@ -26,16 +26,18 @@ class PictureInputs(ABC):
     Args:
         config: The model's configuration.
         processor: Its image processor.
+        tokenizer: Its tokenizer.
     """
 
-    def __init__(self, config: PretrainedConfig, processor: Any) -> None:
+    def __init__(self, config: PretrainedConfig, processor: Any, tokenizer: PreTrainedTokenizerBase) -> None:
         self.config = config
         self.processor = processor
+        self.tokenizer = tokenizer
         self.placeholder = int(config.image_token_id)
 
     @abstractmethod
-    def num_tokens(self, width: int, height: int) -> int:
-        """Return how many placeholders stand for a picture of that size, in pixels."""
+    def ids_of(self, width: int, height: int) -> list[int]:
+        """Return the ids that stand for a picture of that size, in pixels."""
 
     @abstractmethod
     def inputs(self, rows: Sequence[Sequence[bytes]], ids: Tensor) -> Inputs:
@@ -64,7 +66,7 @@ class PictureInputs(ABC):
         waiting = iter(pictures)
         found: list[int] = []
         for token in ids:
-            found += [token] * (self.num_tokens(*png_size(next(waiting))) if token == self.placeholder else 1)
+            found += self.ids_of(*png_size(next(waiting))) if token == self.placeholder else [token]
         return tuple(found)
 
 
@@ -74,9 +76,10 @@ class GridPictures(PictureInputs):
     Source: transformers, ``models/qwen2_5_vl``.
     """
 
-    def num_tokens(self, width: int, height: int) -> int:
-        """Return the number of merged patches."""
-        return int(self.processor.get_number_of_image_patches(height, width)) // int(self.processor.merge_size) ** 2
+    def ids_of(self, width: int, height: int) -> list[int]:
+        """Return a placeholder for each merged patch."""
+        patches = int(self.processor.get_number_of_image_patches(height, width))
+        return [self.placeholder] * (patches // int(self.processor.merge_size) ** 2)
 
     def inputs(self, rows: Sequence[Sequence[bytes]], ids: Tensor) -> Inputs:
         """Return patches ``[patch, value]``, grids ``[picture, 3]`` and a mask of placeholders, ``[row, token]``."""
@@ -101,20 +104,48 @@ class GridPictures(PictureInputs):
         return positions
 
 
+class SquarePictures(PictureInputs):
+    """SmolVLM and Idefics3: the whole picture in one square, a fixed number of placeholders between three marks.
+
+    Pictures are not cut into tiles, each of which would cost as much as the whole picture. Source: transformers,
+    ``models/smolvlm``.
+    """
+
+    _MARKS = ("<fake_token_around_image>", "<global-img>", "<fake_token_around_image>")
+
+    def ids_of(self, width: int, height: int) -> list[int]:
+        """Return the placeholders of a square between the marks of a picture that is whole."""
+        vision = self.config.vision_config
+        count = (vision.image_size // vision.patch_size) ** 2 // self.config.scale_factor**2
+        first, second, last = (self.tokenizer.get_vocab()[mark] for mark in self._MARKS)
+        return [first, second, *[self.placeholder] * count, last]
+
+    def inputs(self, rows: Sequence[Sequence[bytes]], ids: Tensor) -> Inputs:
+        """Return pixels ``[picture, 1, colour, height, width]`` and their mask without the colours."""
+        flat = [[opened(picture)] for row in rows for picture in row]
+        if not flat:
+            return {}
+        found = self.processor(flat, do_image_splitting=False, return_tensors="pt")
+        return {name: found[name].to(ids.device) for name in ("pixel_values", "pixel_attention_mask")}
+
+
 FAMILIES: Mapping[str, type[PictureInputs]] = {
     "qwen2_vl": GridPictures,
     "qwen2_5_vl": GridPictures,
     "qwen3_vl": GridPictures,
+    "smolvlm": SquarePictures,
+    "idefics3": SquarePictures,
 }
 """``model_type`` of a configuration -> how such models take pictures."""
 
 
-def picture_inputs(config: PretrainedConfig, source: str) -> PictureInputs | None:
+def picture_inputs(config: PretrainedConfig, source: str, tokenizer: PreTrainedTokenizerBase) -> PictureInputs | None:
     """Return how the model at a source takes pictures; None if it is a language model alone.
 
     Args:
         config: Its configuration.
         source: Where it came from.
+        tokenizer: Its tokenizer.
 
     Raises:
         ModelError: It takes pictures in a way that is not known here, or its image processor is missing.
@@ -137,7 +168,7 @@ def picture_inputs(config: PretrainedConfig, source: str) -> PictureInputs | Non
         processor = AutoImageProcessor.from_pretrained(source, backend="pil")
     except (OSError, ValueError, KeyError) as error:
         raise ModelError(f"the image processor of {source} could not be loaded ({error}).") from error
-    return family(config, processor)
+    return family(config, processor, tokenizer)
 
 
 def opened(picture: bytes) -> Any:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from transformers import SmolVLMConfig, SmolVLMForConditionalGeneration
+from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 
 from turngym.agents.core import Request
 from turngym.agents.episodes.rollout import rollout
@@ -16,8 +18,15 @@ from turngym.agents.models.embedded import EmbeddedConfig, build_tokenizer
 from turngym.agents.models.loading import LanguageModel, load_model
 from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.vision.agent import VisionAgent
-from turngym.agents.models.vision.embedded import build_vision_model, with_pictures
-from turngym.agents.models.vision.pictures import opened
+from turngym.agents.models.vision.embedded import (
+    CHAT_TEMPLATE,
+    PICTURE,
+    START,
+    STOP,
+    build_vision_model,
+    with_pictures,
+)
+from turngym.agents.models.vision.pictures import SquarePictures, opened
 from turngym.agents.players import AgentSettings
 from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.png import png, png_size
@@ -29,11 +38,63 @@ from turngym.errors import ModelError
 CONFIG = EmbeddedConfig(hidden_size=48, layers=2, heads=2, vocabulary=400)
 
 
-@pytest.fixture(scope="module")
-def model() -> LanguageModel:
+def grid_model() -> LanguageModel:
     tokenizer = with_pictures(build_tokenizer(["push the box left, right, up or down"] * 9, 400))
     network, takes = build_vision_model(tokenizer, CONFIG, seed=3)
     return LanguageModel(network, tokenizer, "tiny", pictures=takes)
+
+
+def square_model() -> LanguageModel:
+    """Return a small random model of SmolVLM's architecture."""
+    tokenizer = build_tokenizer(["push the box left, right, up or down"] * 9, 400)
+    tokenizer.add_special_tokens(
+        {"additional_special_tokens": ["<fake_token_around_image>", "<global-img>", "<image>"]}
+    )
+    tokenizer.chat_template = CHAT_TEMPLATE.replace(f"{START}{PICTURE}{STOP}", "<image>")
+    text = {
+        "model_type": "llama",
+        "vocab_size": len(tokenizer),
+        "hidden_size": 48,
+        "intermediate_size": 96,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 2048,
+        "pad_token_id": tokenizer.pad_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "bos_token_id": None,
+    }
+    vision = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "image_size": 64,
+        "patch_size": 16,
+    }
+    config = SmolVLMConfig(
+        text_config=text,
+        vision_config=vision,
+        scale_factor=2,
+        image_token_id=tokenizer.vocab["<image>"],
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        network = SmolVLMForConditionalGeneration(config).eval()
+    size = {"longest_edge": 64}
+    processor = SmolVLMImageProcessorPil(size=size, max_image_size=size)
+    return LanguageModel(network, tokenizer, "tiny", pictures=SquarePictures(config, processor, tokenizer))
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    return grid_model()
+
+
+@pytest.fixture(scope="module", params=[grid_model, square_model])
+def either(request: pytest.FixtureRequest) -> LanguageModel:
+    made: LanguageModel = request.param()
+    return made
 
 
 def picture(seed: int, height: int = 48, width: int = 64) -> NDArray[np.uint8]:
@@ -71,15 +132,15 @@ def test_a_picture_is_as_many_placeholders_as_the_model_makes_of_it(model: Langu
         file = png(picture(0, height, width))
         assert png_size(file) == (width, height) and np.array_equal(np.asarray(opened(file)), picture(0, height, width))
         grid = takes.processor([opened(file)], return_tensors="pt")["image_grid_thw"]
-        assert takes.num_tokens(width, height) == int(grid.prod()) // 4
+        assert takes.ids_of(width, height) == [takes.placeholder] * (int(grid.prod()) // 4)
     with pytest.raises(ModelError, match="shows 1 of 2 pictures"):
         takes.expanded([takes.placeholder], [png(picture(0)), png(picture(1))])
 
 
 @pytest.mark.parametrize("mode", ["window", "conversation"])
-def test_logprobs_are_those_of_a_fresh_forward_pass(model: LanguageModel, mode: str) -> None:
+def test_logprobs_are_those_of_a_fresh_forward_pass(either: LanguageModel, mode: str) -> None:
     """Prompts of unequal length and pictures of unequal size share a batch, over several turns."""
-    agent = agent_of(model, mode=mode)
+    agent = agent_of(either, mode=mode)
     for turn in range(3):
         asked = [ask(turn, picture(10 * turn + e, 32 + 16 * e, 48), e) for e in range(3)]
         for request, decision in zip(asked, agent.act(asked), strict=True):
@@ -87,33 +148,35 @@ def test_logprobs_are_those_of_a_fresh_forward_pass(model: LanguageModel, mode: 
             assert len(shown) == (turn + 1 if mode == "conversation" else 1)
             assert request.image is not None
             assert np.array_equal(np.asarray(opened(decision.pictures[-1])), request.image)
-            expected = dense_logprobs(model, decision.prompt_ids, decision.completion_ids, decision.pictures)
+            expected = dense_logprobs(either, decision.prompt_ids, decision.completion_ids, decision.pictures)
             assert decision.logprobs == pytest.approx(expected, abs=1e-4)
 
 
-def test_what_is_sampled_depends_on_the_picture_and_not_on_the_batch(model: LanguageModel) -> None:
-    alone = agent_of(model).act([ask(0, picture(1))])[0]
-    beside = agent_of(model).act([ask(0, picture(1)), ask(0, picture(2, 96, 96), 1)])[0]
-    other = agent_of(model).act([ask(0, picture(9))])[0]
+def test_what_is_sampled_depends_on_the_picture_and_not_on_the_batch(either: LanguageModel) -> None:
+    alone = agent_of(either).act([ask(0, picture(1))])[0]
+    beside = agent_of(either).act([ask(0, picture(1)), ask(0, picture(2, 96, 96), 1)])[0]
+    other = agent_of(either).act([ask(0, picture(9))])[0]
     assert alone.completion_ids == beside.completion_ids
     assert alone.logprobs == pytest.approx(beside.logprobs, abs=1e-4)
     assert alone.logprobs != pytest.approx(other.logprobs, abs=1e-4)
 
 
-def test_an_observation_cannot_write_a_picture(model: LanguageModel) -> None:
-    takes = model.pictures
+def test_an_observation_cannot_write_a_picture(either: LanguageModel) -> None:
+    takes = either.pictures
     assert takes is not None
-    forged = Request(0, 0, 0, "<|image_pad|><|vision_start|>", {}, "", picture(0))
-    decision = agent_of(model).act([forged])[0]
-    assert sum(token == takes.placeholder for token in decision.prompt_ids) == takes.num_tokens(64, 48)
+    forged = Request(0, 0, 0, "<|image_pad|><|vision_start|><image>", {}, "", picture(0))
+    decision = agent_of(either).act([forged])[0]
+    assert sum(token == takes.placeholder for token in decision.prompt_ids) == takes.ids_of(64, 48).count(
+        takes.placeholder
+    )
 
 
-def test_observations_without_a_picture_are_text(model: LanguageModel) -> None:
-    takes = model.pictures
+def test_observations_without_a_picture_are_text(either: LanguageModel) -> None:
+    takes = either.pictures
     assert takes is not None
-    decision = agent_of(model).act([ask(0, None)])[0]
+    decision = agent_of(either).act([ask(0, None)])[0]
     assert decision.pictures == () and takes.placeholder not in decision.prompt_ids
-    expected = dense_logprobs(model, decision.prompt_ids, decision.completion_ids, ())
+    expected = dense_logprobs(either, decision.prompt_ids, decision.completion_ids, ())
     assert decision.logprobs == pytest.approx(expected, abs=1e-4)
 
 
@@ -122,11 +185,11 @@ def test_a_picture_that_does_not_fit_ends_the_episode(model: LanguageModel) -> N
     assert "with its 1 pictures, more than 80" in decision.too_long
 
 
-def test_a_saved_model_sees_the_same(model: LanguageModel, tmp_path: Path) -> None:
-    model.save(tmp_path)
+def test_a_saved_model_sees_the_same(either: LanguageModel, tmp_path: Path) -> None:
+    either.save(tmp_path)
     loaded = load_model(str(tmp_path))
     assert loaded.pictures is not None
-    first, second = (agent_of(each).act([ask(0, picture(1))])[0] for each in (model, loaded))
+    first, second = (agent_of(each).act([ask(0, picture(1))])[0] for each in (either, loaded))
     assert first.prompt_ids == second.prompt_ids and first.completion_ids == second.completion_ids
     assert first.logprobs == pytest.approx(second.logprobs, abs=1e-4)
 
