@@ -1,5 +1,8 @@
 """Calls in a process of their own: what hangs, eats memory or dies there is an error with a plain sentence."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -41,3 +44,18 @@ def test_what_is_printed_is_no_answer(process: LimitedProcess) -> None:
 def test_errors_of_turngym_come_back_as_such(process: LimitedProcess) -> None:
     with pytest.raises(ConfigError, match="there is no folder"):
         process.call("turngym.benchmarks.verification.verify:verify_as_json", {"path": "/nowhere"})
+
+
+def test_one_that_nobody_closed_is_ended_and_waited_for_at_the_exit() -> None:
+    """A dropped one ends too; Python warns of processes that were not waited for, and of open pipes."""
+    code = """
+from turngym.system.limited import LimitedProcess
+kept, dropped = LimitedProcess(), LimitedProcess()
+print(*[each.call("os:getpid", {}) for each in (kept, dropped)])
+del dropped
+"""
+    ended = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, timeout=100)
+    assert ended.returncode == 0 and ended.stderr == ""
+    for pid in ended.stdout.split():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)

@@ -84,7 +84,7 @@ class LimitedProcess:
         with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self._process = _started()
-                self._at_exit = weakref.finalize(self, _end_group, self._process.pid)
+                self._at_exit = weakref.finalize(self, _end, self._process)
             question = {"function": function, "arguments": dict(arguments), **vars(self.limits)}
             try:
                 answer = self._asked(self._process, question)
@@ -132,16 +132,9 @@ class LimitedProcess:
             self._end()
 
     def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        self._at_exit()
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        if self._process is not None:
+            self._process = None
+            self._at_exit()
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -166,11 +159,17 @@ def _started() -> subprocess.Popen[bytes]:
     )
 
 
-def _end_group(process: int) -> None:
-    """End a process and all that it has started."""
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it has started, and wait for it."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
 
 
 def echo(value: Any) -> Any:
