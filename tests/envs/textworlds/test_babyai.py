@@ -71,12 +71,13 @@ def test_the_words_say_what_the_packages_observation_holds() -> None:
         for seed in range(3):
             env.reset(seed=seed)
             for _ in range(15):
-                image = env._level.gen_obs()["image"]  # [column, row, (type, colour, state)], 0 and 2 unseen and wall
+                image = type(env._level).gen_obs(env._level)["image"]  # [column, row, (type, colour, state)]
                 things = {
                     (6 - row, column - 3)
                     for column in range(7)
                     for row in range(7)
-                    if image[column, row, 0] not in (0, 1, 2, 3) and (column, row) != (3, 6)
+                    if image[column, row, 0] not in (0, 1, 2, 3)  # unseen, empty, wall, floor
+                    and (column, row) != (3, 6)
                 }
                 seen = look(env._level)
                 assert {(each.ahead, each.right) for each in seen if each.name not in ("", "wall")} == things
