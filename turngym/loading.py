@@ -72,8 +72,8 @@ def is_own(text: str, registry: Registry[Any]) -> bool:
     Registered names come first. A name with a dot before the colon, or that of a module that can be found, is of one's
     own; any other is taken for a misspelt registered one.
 
-    >>> from turngym.agents.players import BACKENDS
-    >>> [is_own(text, BACKENDS) for text in ("random", "scripted:up", "json:loads", "mine/agent.py:Mine")]
+    >>> from turngym.agents.players import AGENTS
+    >>> [is_own(text, AGENTS) for text in ("random", "scripted:up", "json:loads", "mine/agent.py:Mine")]
     [False, False, True, True]
     """
     place, _ = split_place(text)

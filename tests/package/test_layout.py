@@ -71,4 +71,5 @@ def test_docstring_examples(name: str) -> None:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         pytest.skip(f"needs the optional package {error.name}")
-    assert doctest.testmod(module).failed == 0
+    if ">>>" in Path(str(module.__file__)).read_text("utf8"):  # looking for examples costs more than this
+        assert doctest.testmod(module).failed == 0
