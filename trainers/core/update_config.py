@@ -8,12 +8,16 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from turngym.errors import ConfigError
 
+LayoutName: TypeAlias = Literal["rows", "packed", "tree"]
 OnContext: TypeAlias = Literal["train", "mask", "drop"]
 OnCutOff: TypeAlias = Literal["train", "mask"]
 OldLogprobs: TypeAlias = Literal["sampler", "trainer"]
 ScheduleName: TypeAlias = Literal["constant", "linear", "cosine"]
 OptimizerName: TypeAlias = Literal["adamw", "adamw_8bit"]
+_DEFAULT_TOKENS: Mapping[str, tuple[int, int]] = {"rows": (2048, 16_384), "packed": (1024, 8192), "tree": (1024, 4096)}
+"""Layout -> tokens on a CPU, and on other devices."""
 _CHOICES: Mapping[str, tuple[str, ...]] = {
+    "layout": get_args(LayoutName),
     "on_context": get_args(OnContext),
     "on_truncated": get_args(OnCutOff),
     "on_overlong": get_args(OnCutOff),
@@ -24,13 +28,16 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def default_micro_batch_tokens(device: str) -> int:
-    """Return the padded tokens that go through a network together unless the settings say it, by type of device.
+def default_micro_batch_tokens(device: str, layout: str = "rows") -> int:
+    """Return the tokens that go through a network together unless the settings say it, by type of device and layout.
 
-    >>> default_micro_batch_tokens("cpu"), default_micro_batch_tokens("cuda")
-    (2048, 16384)
+    Masks over all pairs of tokens make large packed micro-batches slow.
+
+    >>> default_micro_batch_tokens("cpu"), default_micro_batch_tokens("cuda"), default_micro_batch_tokens("cpu", "tree")
+    (2048, 16384, 1024)
     """
-    return 2048 if device == "cpu" else 16_384
+    on_cpu, elsewhere = _DEFAULT_TOKENS.get(layout, _DEFAULT_TOKENS["rows"])
+    return on_cpu if device == "cpu" else elsewhere
 
 
 class Exclusion(NamedTuple):
@@ -68,8 +75,10 @@ class UpdateConfig:
         max_grad_norm: Gradients longer than this are scaled down; 0 turns that off.
         epochs: Passes over the batch of an iteration.
         minibatches: Updates a pass; distinct sequences are dealt out at random.
-        max_micro_batch_tokens: Padded tokens that go through the network together; memory and speed, not maths.
-            0 means 2048 on a CPU, because of its caches, else 16384.
+        max_micro_batch_tokens: Tokens that go through the network together, padding included; memory and speed, not
+            maths. 0 is by layout and device: for ``rows`` 2048 on a CPU, because of its caches, else 16384.
+        layout: How sequences go through the network; speed, not maths. ``rows`` gives each a row of its own with
+            padding, ``packed`` puts them one after another, ``tree`` computes what they begin with once.
         gradient_checkpointing: Keep only the input of each layer for the backward pass, which computes the rest again:
             a fraction of the memory for about a third more time.
         on_context: How to handle an episode whose next prompt did not fit: ``train`` uses it like every truncated
@@ -99,6 +108,7 @@ class UpdateConfig:
     epochs: int = 1
     minibatches: int = 1
     max_micro_batch_tokens: int = 0
+    layout: LayoutName = "rows"
     gradient_checkpointing: bool = False
     on_context: OnContext = "train"
     on_truncated: OnCutOff = "train"

@@ -17,6 +17,8 @@ from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.adapters import has_adapters
 from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
+from turngym.trainers.engine.layouts import layout_of
+from turngym.trainers.engine.layouts.check import require_layout
 from turngym.trainers.engine.optimizer import Schedule, clip, make_optimizer, parameter_groups
 from turngym.trainers.engine.policy_statistics import PolicyStatistics, table_metrics
 from turngym.trainers.engine.precision import LossScale, Masters
@@ -50,6 +52,7 @@ class Learner:
         merge_rows: bool = True,
         iterations: int = 0,
     ) -> None:
+        require_layout(model.network, layout_of(config.layout))
         self.model = model
         self.network = model.network
         self.algorithm = algorithm
@@ -142,6 +145,7 @@ class Learner:
             old_logprobs=self.config.old_logprobs,
             merge_rows=self.merge_rows,
             max_tokens=self.config.max_micro_batch_tokens,
+            layout=self.config.layout,
         )
 
     def _run_epochs(self, batch: PreparedBatch, iteration: int) -> dict[str, float]:

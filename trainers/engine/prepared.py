@@ -18,8 +18,16 @@ from turngym.trainers.core.finite import check_advantages
 from turngym.trainers.core.flattened import check_tokens, flatten
 from turngym.trainers.core.rows import Batch, MicroBatch, Row, build_batch, micro_batches, rows_of
 from turngym.trainers.core.turn_table import TurnTable, table_of
-from turngym.trainers.core.update_config import EVERYTHING, Exclusion, OldLogprobs, default_micro_batch_tokens
+from turngym.trainers.core.update_config import (
+    EVERYTHING,
+    Exclusion,
+    LayoutName,
+    OldLogprobs,
+    default_micro_batch_tokens,
+)
 from turngym.trainers.engine.adapters import adapters_off
+from turngym.trainers.engine.layouts import ROWS, Layout, layout_of
+from turngym.trainers.engine.layouts.check import require_layout
 from turngym.trainers.engine.scoring import Critic, score
 from turngym.trainers.functional import loss_weights
 
@@ -34,7 +42,8 @@ class Networks:
         critic: For methods that need values.
         reference: A frozen policy, for methods that need its log-probabilities; the policy itself stands for what it
             is without its low-rank adapters.
-        max_tokens: Padded tokens that go through a network together; 0 takes 2048 on a CPU, else 16384.
+        max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
+        layout: How sequences go through a network.
     """
 
     policy: Any
@@ -42,11 +51,12 @@ class Networks:
     critic: Critic | None = None
     reference: nn.Module | None = None
     max_tokens: int = 0
+    layout: Layout = ROWS
 
     @property
     def token_limit(self) -> int:
-        """Padded tokens that go through a network together."""
-        return self.max_tokens or default_micro_batch_tokens(self.policy.device.type)
+        """Tokens that go through a network together, padding included."""
+        return self.max_tokens or default_micro_batch_tokens(self.policy.device.type, self.layout.name)
 
 
 @dataclass(frozen=True)
@@ -86,22 +96,25 @@ class PreparedBatch:
         """Yield the loss inputs of each micro-batch; the sum of their losses is the batch's loss.
 
         Args:
-            max_tokens: Padded tokens that go through the network together; 0 takes what ``prepare`` was given.
+            max_tokens: Tokens that go through the network together, padding included; 0 takes what ``prepare`` was
+                given.
             sequences: Some of ``sequences``, for several updates on one batch; all by default.
             scale: What the weights are multiplied by; with every sequence in one of ``n`` updates it is ``n``.
         """
         chosen = self.sequences if sequences is None else sequences
-        for part in micro_batches(self._batch, chosen, max_tokens or self._networks.token_limit):
+        networks = self._networks
+        for part in micro_batches(self._batch, chosen, max_tokens or networks.token_limit, networks.layout.cut):
             yield self._inputs(part, scale)
 
     def _inputs(self, part: MicroBatch, scale: float) -> LossInputs:
         batch, networks, credit = self._batch, self._networks, self.credit
         sequences = [batch.sequences[int(s)] for s in part.sequences]
-        scores = score(networks.policy, sequences, networks.temperature, self._with_entropy)
+        scores = score(networks.policy, sequences, networks.temperature, self._with_entropy, networks.layout)
         width, token = scores.logprobs.shape[1], batch.token[part.rows]
         dtype, device = scores.logprobs.dtype, scores.logprobs.device
         token, turn = token[:, :width], batch.turn[part.rows][:, :width]
         sequence_of = part.sequence_of.to(device)
+        critic = networks.critic
 
         def column(flat: Tensor, fill: float = 0.0) -> Tensor:
             return lay_out(flat, token, fill).to(device=device, dtype=dtype)
@@ -119,7 +132,7 @@ class PreparedBatch:
             entropy=None if scores.entropy is None else scores.entropy[sequence_of],
             reference_logprobs=optional(self.table.token_reference_logprob),
             sampler_logprobs=None if self.table.token_trainer_logprob is None else column(self.table.token_logprob),
-            values=None if networks.critic is None else networks.critic(sequences)[sequence_of],
+            values=None if critic is None else critic(sequences, networks.layout)[sequence_of],
             old_values=optional(self.table.token_value),
             returns=optional(credit.returns, float("nan")),
             columns={name: lay_out_column(each, token, device) for name, each in credit.columns.items()},
@@ -138,6 +151,7 @@ def prepare(
     old_logprobs: OldLogprobs = "sampler",
     merge_rows: bool = True,
     max_tokens: int = 0,
+    layout: LayoutName = "rows",
 ) -> PreparedBatch:
     """Assign credit to episodes and lay them out for losses.
 
@@ -156,15 +170,18 @@ def prepare(
             :class:`turngym.trainers.core.update_config.UpdateConfig`.
         old_logprobs: What ratios are taken against, see there; methods that need the trainer's get them anyway.
         merge_rows: False gives every turn its own sequence; the loss and its gradient stay the same.
-        max_tokens: Padded tokens that go through a network together; 0 takes 2048 on a CPU, else 16384.
+        max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
+        layout: How sequences go through a network, see there; the loss and its gradient stay the same.
 
     Raises:
-        ConfigError: Critic or reference is missing, or a turn's tokens and log-probabilities do not match.
+        ConfigError: Critic or reference is missing, a turn's tokens and log-probabilities do not match, or the network
+            computes something else in that layout.
         DivergenceError: A reward or an advantage is not finite.
     """
     _require(algorithm, Need.VALUES, critic, "critic=Critic(policy.network), and let the optimiser have its parameters")
     _require(algorithm, Need.REFERENCE_LOGPROBS, reference, "reference=copy.deepcopy(policy.network)")
-    networks = Networks(policy.network, temperature, critic, reference, max_tokens)
+    networks = Networks(policy.network, temperature, critic, reference, max_tokens, layout_of(layout))
+    require_layout(policy.network, networks.layout)
     kept = context.kept(trajectories, exclusion.on_context)
     turns = flatten(kept)
     check_tokens(turns)
@@ -172,7 +189,7 @@ def prepare(
     rows = rows_of(turns, with_final_prompts=critic is not None, merge=merge_rows) if table.has_loss else []
     batch = build_batch(rows)
     if critic is not None and rows:
-        table = with_values(batch, table, critic, networks.token_limit)
+        table = with_values(batch, table, critic, networks.token_limit, networks.layout)
     if reference is not None and rows:
         with adapters_off(policy.network) if reference is policy.network else nullcontext():
             found = sampled_logprobs(batch, table, reference, networks)
@@ -192,18 +209,20 @@ def _require(algorithm: Algorithm[Any], need: Need, given: object, way_out: str)
 
 
 @no_grad
-def _map_reads(batch: Batch, read: Callable[[Sequence[Row]], Tensor], max_tokens: int) -> Tensor:
+def _map_reads(
+    batch: Batch, read: Callable[[Sequence[Row], Layout], Tensor], max_tokens: int, layout: Layout
+) -> Tensor:
     """Return the output of ``read`` for every sequence, laid out as ``[row, column]``."""
     found = torch.zeros(batch.token.shape, dtype=torch.float64)
-    for part in micro_batches(batch, range(len(batch.sequences)), max_tokens):
-        values = read([batch.sequences[int(s)] for s in part.sequences]).double().cpu()
+    for part in micro_batches(batch, range(len(batch.sequences)), max_tokens, layout.cut):
+        values = read([batch.sequences[int(s)] for s in part.sequences], layout).double().cpu()
         found[part.rows, : values.shape[1]] = values[part.sequence_of]
     return found
 
 
-def with_values(batch: Batch, table: TurnTable, critic: Critic, max_tokens: int) -> TurnTable:
+def with_values(batch: Batch, table: TurnTable, critic: Critic, max_tokens: int, layout: Layout = ROWS) -> TurnTable:
     """Return the table with the critic's columns filled in."""
-    values = _map_reads(batch, critic, max_tokens)
+    values = _map_reads(batch, critic, max_tokens, layout)
     token_value = torch.zeros(len(table.token_turn), dtype=torch.float64)
     token_value[batch.token[batch.action_mask]] = values[batch.action_mask]
     turn_value = torch.zeros(table.num_turns, dtype=torch.float64)
@@ -220,7 +239,11 @@ def with_values(batch: Batch, table: TurnTable, critic: Critic, max_tokens: int)
 
 def sampled_logprobs(batch: Batch, table: TurnTable, network: Any, networks: Networks) -> Tensor:
     """Return the log-probability of each sampled token of the table under another network, without gradients."""
-    laid_out = _map_reads(batch, lambda part: score(network, part, networks.temperature).logprobs, networks.token_limit)
+
+    def read(part: Sequence[Row], layout: Layout) -> Tensor:
+        return score(network, part, networks.temperature, layout=layout).logprobs
+
+    laid_out = _map_reads(batch, read, networks.token_limit, networks.layout)
     found = torch.zeros(len(table.token_turn), dtype=torch.float64)
     found[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
     return found

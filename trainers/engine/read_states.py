@@ -11,7 +11,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from turngym.trainers.core.rows import Row
-from turngym.trainers.engine.layouts import layout_of
+from turngym.trainers.engine.layouts import ROWS, Layout
 from turngym.trainers.engine.layouts.base import on
 
 
@@ -33,7 +33,7 @@ class ReadStates(NamedTuple):
         return flat.new_zeros(shape).index_put((self.sequence, self.column), flat)
 
 
-def read_states(backbone: Any, sequences: Sequence[Row], device: torch.device, layout: str = "rows") -> ReadStates:
+def read_states(backbone: Any, sequences: Sequence[Row], device: torch.device, layout: Layout = ROWS) -> ReadStates:
     """Run a transformer without its head over sequences, each of which has a read.
 
     Args:
@@ -42,7 +42,7 @@ def read_states(backbone: Any, sequences: Sequence[Row], device: torch.device, l
         device: Where it is.
         layout: How they go through it.
     """
-    inputs = layout_of(layout).lay_out(sequences, device)
+    inputs = layout.lay_out(sequences, device, backbone.config.get_text_config()._attn_implementation)
     output = backbone(input_ids=inputs.ids, attention_mask=inputs.mask, position_ids=inputs.positions, use_cache=False)
     line, position = inputs.places // inputs.ids.shape[1], inputs.places % inputs.ids.shape[1]
     kept, of_kept = position.unique(return_inverse=True)

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from turngym.trainers.core.rows import Row
 from turngym.trainers.engine.chunked_scores import flat_scores
 from turngym.trainers.engine.head import head_of
+from turngym.trainers.engine.layouts import ROWS, Layout
 from turngym.trainers.engine.read_states import read_states
 from turngym.trainers.engine.sharing import copy_sharing_frozen
 
@@ -24,7 +25,13 @@ class Scores(NamedTuple):
     entropy: Float[Tensor, "sequence column"] | None
 
 
-def score(network: PreTrainedModel, sequences: Sequence[Row], temperature: float, with_entropy: bool = False) -> Scores:
+def score(
+    network: PreTrainedModel,
+    sequences: Sequence[Row],
+    temperature: float,
+    with_entropy: bool = False,
+    layout: Layout = ROWS,
+) -> Scores:
     """Return log-probabilities of the sampled tokens under the distribution that is sampled from.
 
     Args:
@@ -32,12 +39,13 @@ def score(network: PreTrainedModel, sequences: Sequence[Row], temperature: float
         sequences: Distinct sequences.
         temperature: The sampler's temperature; the logits are divided by it.
         with_entropy: Whether to return the entropy of each next-token distribution too, in nats.
+        layout: How the sequences go through the network.
 
     Raises:
         ModelError: The network's logits are not its head times its last hidden states.
     """
     head = head_of(network)
-    states = read_states(network.base_model, sequences, network.device)
+    states = read_states(network.base_model, sequences, network.device, layout)
     flat = flat_scores(head, states.hidden, states.state, states.targets, temperature, with_entropy)
     return Scores(states.scattered(flat.logprobs), None if flat.entropy is None else states.scattered(flat.entropy))
 
@@ -62,9 +70,9 @@ class Critic(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def forward(self, sequences: Sequence[Row]) -> Float[Tensor, "sequence column"]:
+    def forward(self, sequences: Sequence[Row], layout: Layout = ROWS) -> Float[Tensor, "sequence column"]:
         """Return the value at each read position: an estimate from everything before the token it predicts."""
-        states = read_states(self.backbone, sequences, self.head.weight.device)
+        states = read_states(self.backbone, sequences, self.head.weight.device, layout)
         hidden = states.hidden[states.scattered(states.state)]
         values: Tensor = self.head(hidden.to(self.head.weight.dtype)).squeeze(-1)
         return values * states.scattered(torch.ones_like(states.state))

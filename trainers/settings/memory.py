@@ -55,7 +55,7 @@ def memory_advice(config: TrainConfig, phase: str, device: str) -> tuple[str, ..
     found = []
     if not config.update.gradient_checkpointing:
         found.append("go on with --resume --update.gradient-checkpointing: layers keep their input only")
-    most = config.update.max_micro_batch_tokens or default_micro_batch_tokens(device)
+    most = config.update.max_micro_batch_tokens or default_micro_batch_tokens(device, config.update.layout)
     found.append(f"go on with --resume --update.max-micro-batch-tokens {max(most // 2, 1)} (it is {most})")
     if not config.lora_rank:
         found.append("--lora-rank 32 in a new run: gradients and states of the optimiser for adapters alone")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from turngym.errors import ConfigError
 from turngym.trainers.engine.layouts.base import Inputs, Layout
+from turngym.trainers.engine.layouts.packed import Packed
 from turngym.trainers.engine.layouts.rows import Rows
+from turngym.trainers.engine.layouts.tree import Tree
 
-__all__ = ["LAYOUTS", "Inputs", "Layout", "layout_of"]
+__all__ = ["LAYOUTS", "ROWS", "Inputs", "Layout", "layout_of"]
 
-LAYOUTS: dict[str, Layout] = {"rows": Rows()}
+ROWS: Layout = Rows()
+LAYOUTS: Mapping[str, Layout] = {layout.name: layout for layout in (ROWS, Packed(), Tree())}
 """Name of a layout -> the layout."""
 
 
@@ -18,9 +23,9 @@ def layout_of(name: str) -> Layout:
     Raises:
         ConfigError: There is no such layout.
 
-    >>> layout_of("rows").name
-    'rows'
+    >>> layout_of("tree").name
+    'tree'
     """
     if name not in LAYOUTS:
-        raise ConfigError(f"layout must be {', '.join(LAYOUTS)}, got {name!r}.")
+        raise ConfigError(f"layout must be one of {', '.join(LAYOUTS)}, got {name!r}.")
     return LAYOUTS[name]

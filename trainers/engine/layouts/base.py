@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from turngym.errors import ConfigError
 from turngym.trainers.core.rows import Integers, Row
 
 
@@ -40,6 +41,16 @@ class Layout(Protocol):
         """The name in settings."""
         ...
 
+    @property
+    def shares_rows(self) -> bool:
+        """Whether several sequences lie in one row, so that only attention may connect tokens."""
+        ...
+
+    @property
+    def needs_mask(self) -> bool:
+        """Whether it needs attention that takes a mask over pairs of tokens."""
+        ...
+
     def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
         """Return which sequences go through the network together.
 
@@ -64,6 +75,16 @@ class Layout(Protocol):
 def on(array: Integers, device: torch.device) -> Tensor:
     """Return an array as a tensor on a device."""
     return torch.from_numpy(array).to(device)
+
+
+def require_no_pictures(sequences: Sequence[Row], layout: str) -> None:
+    """Raise if a sequence has pictures, which equal tokens may stand for different ones of.
+
+    Raises:
+        ConfigError: One has.
+    """
+    if any(row.pictures for row in sequences):
+        raise ConfigError(f"prompts with pictures have no layout {layout}: pass --update.layout rows.")
 
 
 def read_places(sequences: Sequence[Row], starts: Integers) -> Integers:

@@ -15,6 +15,8 @@ class Rows:
     """One row of the batch for each sequence; works with every model."""
 
     name = "rows"
+    shares_rows = False
+    needs_mask = False
 
     def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
         """Return sequences of similar lengths together, by their padded tokens."""

@@ -1,0 +1,70 @@
+"""Every registered method has the same gradient in rows, packed rows and token trees."""
+
+import copy
+from collections.abc import Iterator
+
+import pytest
+import torch
+from algorithm_batches import EVERY, made
+from layout_batches import exact_norms, token_episodes, wide_model
+from torch import Tensor
+
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.trajectory import Trajectory
+from turngym.trainers.core.algorithm import Need
+from turngym.trainers.core.update_config import LayoutName
+from turngym.trainers.engine.prepared import prepare
+from turngym.trainers.engine.scoring import Critic
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _exact() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        exact_norms(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    return wide_model()
+
+
+@pytest.fixture(scope="module")
+def trajectories(model: LanguageModel) -> list[Trajectory]:
+    return token_episodes(model)
+
+
+def gradients(
+    variant: str, model: LanguageModel, trajectories: list[Trajectory], layout: LayoutName, max_tokens: int
+) -> list[Tensor]:
+    """Gradients of policy, critic and the method's own networks, with advantages from values and references."""
+    method = made(variant)
+    for module in method.modules().values():
+        module.double()
+    torch.manual_seed(0)
+    critic = Critic(model.network) if Need.VALUES in method.needs else None
+    if critic is not None:
+        torch.nn.init.normal_(critic.head.weight)
+    reference = copy.deepcopy(model.network).requires_grad_(False)
+    model.network.zero_grad()
+    batch = prepare(
+        trajectories, model, method, critic=critic, reference=reference, layout=layout, max_tokens=max_tokens
+    )
+    for inputs in batch.micro_batches():
+        method.loss(inputs).total(inputs).backward()
+    modules = [model.network, *([critic] if critic else []), *method.modules().values()]
+    parameters = [parameter for module in modules for parameter in module.parameters()]
+    return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in parameters]
+
+
+@EVERY
+def test_every_method_has_the_same_gradient_in_every_layout(
+    variant: str, model: LanguageModel, trajectories: list[Trajectory]
+) -> None:
+    expected = gradients(variant, model, trajectories, "rows", 400)
+    size = max(float(each.abs().max()) for each in expected)
+    assert size > 1e-6, "the gradient is zero: the comparison would show nothing"
+    for layout, max_tokens in (("packed", 300), ("tree", 60), ("tree", 1000)):
+        found = gradients(variant, model, trajectories, layout, max_tokens)  # type: ignore[arg-type]
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a, b, atol=1e-9 * max(size, 1.0), rtol=1e-9)

@@ -1,0 +1,201 @@
+"""Rows, packed rows and token trees give the same numbers and gradients, with the same or fewer tokens."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from layout_batches import awkward_rows, exact_norms, row, wide_model
+from torch import Tensor
+
+from turngym.agents.models.loading import LanguageModel
+from turngym.errors import ConfigError
+from turngym.trainers.core.rows import Row
+from turngym.trainers.engine.layouts import LAYOUTS, ROWS, Layout, layout_of
+from turngym.trainers.engine.layouts.check import require_layout
+from turngym.trainers.engine.layouts.tree import packed_tree
+from turngym.trainers.engine.learner import UpdateConfig
+from turngym.trainers.engine.scoring import Critic, score
+
+CPU = torch.device("cpu")
+SHARING = pytest.mark.parametrize("layout", [layout for layout in LAYOUTS.values() if layout.shares_rows])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _exact() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        exact_norms(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    return wide_model()
+
+
+def outputs(network: Any, rows: Sequence[Row], layout: Layout) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Log-probabilities, entropies and gradients of a function of both."""
+    network.zero_grad()
+    found = score(network, rows, 0.7, with_entropy=True, layout=layout)
+    assert found.entropy is not None
+    (found.logprobs.sin().sum() + found.entropy.cos().sum()).backward()
+    return found.logprobs.detach(), found.entropy.detach(), [p.grad.clone() for p in network.parameters()]
+
+
+@SHARING
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_log_probabilities_entropies_and_gradients_are_those_of_separate_rows(
+    layout: Layout, attention: str, model: LanguageModel
+) -> None:
+    """Attention alone, ``eager``, computes in single precision."""
+    network: Any = model.network
+    rows = awkward_rows()
+    expected = outputs(network, rows, ROWS)
+    assert max(float(each.abs().max()) for each in expected[2]) > 0.1
+    network.set_attn_implementation(attention)
+    found = outputs(network, rows, layout)
+    network.set_attn_implementation("sdpa")
+    tolerance = 1e-10 if attention == "sdpa" else 1e-3
+    for a, b in zip((*found[:2], *found[2]), (*expected[:2], *expected[2]), strict=True):
+        torch.testing.assert_close(a, b, atol=tolerance, rtol=tolerance)
+
+
+@SHARING
+def test_values_and_their_gradients_are_those_of_separate_rows(layout: Layout, model: LanguageModel) -> None:
+    critic = Critic(model.network)
+    torch.nn.init.normal_(critic.head.weight, generator=torch.Generator().manual_seed(0))
+    found = []
+    for each in (layout, ROWS):
+        critic.zero_grad()
+        values = critic(awkward_rows(), each)
+        values.sin().sum().backward()
+        found.append([values.detach(), *(p.grad.clone() for p in critic.parameters() if p.grad is not None)])
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-10, rtol=1e-10)
+
+
+def test_a_mask_of_ones_on_packed_rows_would_be_noticed(model: LanguageModel) -> None:
+    """Negative oracle: transformers then lets every sequence see those before it, without a word."""
+
+    class Masked:
+        name, shares_rows, needs_mask = "masked", True, False
+        cut = staticmethod(layout_of("packed").cut)
+
+        def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Any:
+            inputs = layout_of("packed").lay_out(sequences, device, attention)
+            assert inputs.mask is None
+            return inputs._replace(mask=torch.ones_like(inputs.ids))
+
+    rows = awkward_rows()
+    with torch.no_grad():
+        wrong = score(model.network, rows, 1.0, layout=Masked()).logprobs
+        assert float((wrong - score(model.network, rows, 1.0).logprobs).abs().max()) > 0.1
+    with pytest.raises(ConfigError, match="mix"):
+        require_layout(model.network, Masked())
+
+
+def node_by_node(rows: Sequence[Row]) -> tuple[list[tuple[int, ...]], list[list[int]]]:
+    """The prefix at each node of the trie in depth-first order, and the nodes of each row."""
+    prefixes = sorted({tuple(each.ids[: k + 1].tolist()) for each in rows for k in range(len(each.ids))})
+    return prefixes, [[prefixes.index(tuple(each.ids[: p + 1].tolist())) for p in each.reads.position] for each in rows]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_tree_is_the_trie_of_its_rows(seed: int) -> None:
+    rows = awkward_rows(seed)
+    tree = packed_tree(rows)
+    prefixes, places = node_by_node(rows)
+    assert tree.ids.tolist() == [prefix[-1] for prefix in prefixes]
+    assert tree.depth.tolist() == [len(prefix) - 1 for prefix in prefixes]
+    assert tree.places.tolist() == [place for each in places for place in each]
+    for node, prefix in enumerate(prefixes):
+        inside = [k for k, other in enumerate(prefixes) if other[: len(prefix)] == prefix]
+        assert inside == list(range(node, tree.leave[node]))
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("limit", [1, 20, 45, 1000])
+def test_cuts_have_every_sequence_once_and_keep_the_limit(name: str, limit: int) -> None:
+    rows, layout = awkward_rows(), layout_of(name)
+    chosen = [7, 3, 0, 8, 5, 1]
+    chunks = layout.cut(rows, chosen, limit)
+    assert sorted(s for chunk in chunks for s in chunk) == sorted(chosen)
+    for chunk in chunks:
+        tokens = layout.lay_out([rows[s] for s in chunk], CPU).ids.numel()
+        assert len(chunk) == 1 or tokens <= limit
+    for one, two in pairwise(chunks):
+        together = layout.lay_out([rows[s] for s in (*one, two[0])], CPU).ids.numel()
+        assert together > limit, "the next one would have fitted"
+
+
+def test_a_tree_of_ten_turns_holds_each_token_once() -> None:
+    """A row for every turn of a conversation is as many tokens as the last of them."""
+    ids = np.random.default_rng(0).integers(0, 90, 200).tolist()
+    rows = [row(ids[:end], range(end - 10, end - 1)) for end in range(20, 201, 20)]
+    assert layout_of("tree").lay_out(rows, CPU).ids.shape == (1, 200)
+    assert layout_of("packed").lay_out(rows, CPU).ids.shape == (1, 1100)
+    assert ROWS.lay_out(rows, CPU).ids.shape == (10, 200)
+
+
+def tiny(name: str, **settings: Any) -> Any:
+    from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+
+    shape = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 32, "num_attention_heads": 4}
+    kind: Any = CONFIG_MAPPING[name]
+    torch.manual_seed(0)
+    config = kind(**{**shape, "num_hidden_layers": 2, "num_key_value_heads": 2, **settings})
+    return AutoModelForCausalLM.from_config(config).eval()
+
+
+@SHARING
+def test_models_that_mix_neighbours_are_refused(layout: Layout) -> None:
+    network = tiny("lfm2", layer_types=["conv", "full_attention"])
+    with pytest.raises(ConfigError, match=r"layers of conv, which mix .* Pass --update\.layout rows"):
+        require_layout(network, layout)
+    require_layout(network, ROWS)
+
+
+@SHARING
+def test_a_model_that_does_not_say_that_it_mixes_is_found_by_its_outputs(layout: Layout) -> None:
+    network = tiny("llama")
+
+    def mixed(_module: object, _given: object, embedded: Tensor) -> Tensor:
+        before = torch.cat([torch.zeros_like(embedded[:, :1]), embedded[:, :-1]], 1)  # a convolution over two tokens
+        return embedded + 0.1 * before
+
+    network.get_input_embeddings().register_forward_hook(mixed)
+    with pytest.raises(ConfigError, match=r"differ by .* of their size .* Pass --update\.layout rows"):
+        require_layout(network, layout)
+
+
+def test_sliding_windows_go_with_packed_rows_and_not_with_trees() -> None:
+    network = tiny("mistral", sliding_window=4, max_position_embeddings=64, head_dim=8).double()
+    require_layout(network, layout_of("packed"))
+    with pytest.raises(ConfigError, match=r"see the last 4 tokens only.*rows or packed"):
+        require_layout(network, layout_of("tree"))
+    require_layout(tiny("mistral", sliding_window=64, max_position_embeddings=64, head_dim=8), layout_of("tree"))
+
+
+def test_flash_attention_takes_no_tree() -> None:
+    network = tiny("llama")
+    network.config._attn_implementation = "flash_attention_2"
+    with pytest.raises(ConfigError, match=r"flash_attention_2 takes no mask.*--update\.layout packed"):
+        require_layout(network, layout_of("tree"))
+
+
+@SHARING
+def test_sequences_with_pictures_have_rows_of_their_own(layout: Layout) -> None:
+    """Equal placeholders may stand for different pictures."""
+    seeing = replace(row([1, 2, 3], [1]), pictures=(b"png",))
+    with pytest.raises(ConfigError, match=r"pictures have no layout .*--update\.layout rows"):
+        layout.lay_out([seeing], CPU)
+
+
+def test_an_unknown_layout_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"rows, packed or tree, got 'heap'"):
+        UpdateConfig(layout="heap")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"rows, packed, tree, got 'heap'"):
+        layout_of("heap")

@@ -1,0 +1,45 @@
+"""Sequences one after another in a single row, each seeing itself alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from turngym.trainers.core.rows import Row
+from turngym.trainers.engine.layouts.base import Inputs, on, read_places, require_no_pictures
+
+
+class Packed:
+    """One row without padding.
+
+    The positions begin again at 0 with each sequence. transformers takes that for the border of a sequence, but only
+    without an attention mask and without a cache: a mask of ones lets every sequence see those before it.
+    """
+
+    name = "packed"
+    shares_rows = True
+    needs_mask = False
+
+    def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
+        """Return sequences of similar lengths together, by their tokens."""
+        chunks: list[list[int]] = []
+        room = 0
+        for s in sorted(chosen, key=lambda s: (len(sequences[s].ids), s)):
+            if len(sequences[s].ids) > room:
+                chunks.append([])
+                room = max_tokens
+            chunks[-1].append(s)
+            room -= len(sequences[s].ids)
+        return chunks
+
+    def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Inputs:
+        """Return the ids of all sequences in one row."""
+        require_no_pictures(sequences, self.name)
+        lengths = np.array([len(row.ids) for row in sequences], dtype=np.int64)
+        starts = np.cumsum(lengths) - lengths
+        ids = np.concatenate([row.ids for row in sequences])
+        positions = np.arange(len(ids)) - np.repeat(starts, lengths)
+        places = read_places(sequences, starts)
+        return Inputs(on(ids[None], device), None, on(positions[None], device), on(places, device))
