@@ -7,10 +7,8 @@ states repeat and the vocabulary is small. The result equals that of sampling ea
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,63 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
+from turngym.agents.models.completion import Completion, Generate
+from turngym.agents.models.distributions import choose, entropy_share, sampling_logprobs
 from turngym.agents.models.sampling import Sampling
+from turngym.agents.models.sessions.requests import CacheCounts
+from turngym.agents.models.weights import WeightsWatch, evaluating
 
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """Sampled token ids, the sampler's log-probabilities, temperature included, and entropies if asked for."""
-
-    ids: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    entropies: tuple[float, ...] = ()
-
-
-Generate: TypeAlias = Callable[[Sequence[Sequence[int]], Sequence[NDArray[np.float64]], Sampling], list[Completion]]
-"""A backend's core call: prompts, random numbers for each, and settings to completions."""
-
-
-def sampling_logprobs(logits: Tensor, temperature: float) -> Tensor:
-    """Return log-probabilities of the distribution that is sampled from.
-
-    Greedy sampling (temperature 0) reports those of the untempered distribution.
-    """
-    return torch.log_softmax(logits.float() / (temperature or 1.0), dim=-1)
-
-
-def entropy_share(logprobs: Tensor) -> Tensor:
-    """Return the entropy of each distribution over that of the uniform one, in [0, 1].
-
-    Probabilities 1/2, 1/4 and 1/4 among 100 tokens:
-
-    >>> probabilities = torch.tensor([0.5, 0.25, 0.25] + [0.0] * 97)
-    >>> round(float(entropy_share(probabilities.log())), 4)
-    0.2258
-    """
-    entropy: Tensor = torch.special.entr(logprobs.exp()).sum(-1)
-    return entropy / math.log(max(logprobs.shape[-1], 2))
-
-
-def choose(logprobs: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
-    """Pick one token for each sequence by inverting the cumulative distribution; greedy at temperature 0.
-
-    Args:
-        logprobs: ``[row, vocab]``.
-        uniforms: ``[row]``, in [0, 1).
-        sampling: Temperature and top-p; the temperature itself is already in ``logprobs``.
-    """
-    if sampling.temperature == 0:
-        return logprobs.argmax(dim=-1)
-    probabilities = logprobs.double().exp()
-    if sampling.top_p < 1:
-        ordered, order = probabilities.sort(dim=-1, descending=True)
-        keep = ordered.cumsum(dim=-1) - ordered < sampling.top_p
-        probabilities = torch.zeros_like(probabilities).scatter_(-1, order, ordered * keep)
-    cumulative = probabilities.cumsum(dim=-1)
-    threshold = uniforms[:, None].to(cumulative) * cumulative[:, -1:]
-    index = torch.searchsorted(cumulative, threshold, right=True).squeeze(-1)
-    last = (probabilities > 0).to(torch.int8).flip(-1).argmax(dim=-1)  # never past the last token with any probability
-    return torch.minimum(index, probabilities.shape[-1] - 1 - last)
+__all__ = ["Completion", "Generate", "Memo", "choose", "entropy_share", "generate", "sampling_logprobs"]
 
 
 class Memo:
@@ -88,13 +36,13 @@ class Memo:
         self.max_bytes = max_bytes
         self._rows: dict[tuple[int, ...], Tensor] = {}
         self._bytes = 0
-        self._state: tuple[object, ...] = ()
+        self._watch = WeightsWatch()
+        self._temperature = -1.0
 
     def prepare(self, model: PreTrainedModel, temperature: float) -> None:
         """Clear the cache if the weights or the temperature have changed."""
-        state = (temperature, *((id(p), p._version) for p in model.parameters()))
-        if state != self._state:
-            self._rows, self._bytes, self._state = {}, 0, state
+        if self._watch.has_changed(model) or temperature != self._temperature:
+            self._rows, self._bytes, self._temperature = {}, 0, temperature
 
     def get(self, prefix: tuple[int, ...]) -> Tensor | None:
         """Return the log-probabilities of the token after ``prefix``, ``[vocab]``."""
@@ -121,6 +69,7 @@ def generate(
     stop_ids: frozenset[int],
     max_rows: int = 512,
     memo: Memo | None = None,
+    counts: CacheCounts | None = None,
 ) -> list[Completion]:
     """Sample one completion for each prompt.
 
@@ -132,6 +81,7 @@ def generate(
         stop_ids: Tokens that end a completion; the one sampled is part of it.
         max_rows: Completions that are sampled together.
         memo: Distributions known from earlier calls with the same weights; new ones are added.
+        counts: Where the prompts' tokens are counted.
     """
     memo = Memo(0) if memo is None else memo  # an empty memo is falsy
     memo.prepare(model, sampling.temperature)
@@ -140,10 +90,20 @@ def generate(
     for start in range(0, len(order), max_rows):
         chunk = order[start : start + max_rows]
         rows = [_Row(tuple(prompts[i]), uniforms[i]) for i in chunk]
-        _sample(model, rows, sampling, stop_ids, memo)
+        if counts is not None:
+            _count(counts, [row.prompt for row in rows], memo)
+        with evaluating(model):
+            _sample(model, rows, sampling, stop_ids, memo)
         found = [Completion(row.ids, tuple(row.logprobs), tuple(row.entropies)) for row in rows]
         results.update(zip(chunk, found, strict=True))
     return [results[i] for i in range(len(prompts))]
+
+
+def _count(counts: CacheCounts, prompts: Sequence[tuple[int, ...]], memo: Memo) -> None:
+    """Count the tokens of distinct prompts that are not in the memo, and all others."""
+    prefilled = sum(len(prompt) for prompt in set(prompts) if memo.get(prompt) is None)
+    counts.prefilled += prefilled
+    counts.reused += sum(map(len, prompts)) - prefilled
 
 
 class _Row:

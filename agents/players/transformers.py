@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from turngym.agents.models.sampling import Sampling
 from turngym.agents.players import AGENTS, AgentSettings
@@ -16,7 +12,6 @@ from turngym.lazy import require
 
 if TYPE_CHECKING:
     from turngym.agents.models.agent import ModelAgent
-    from turngym.agents.models.generate import Completion
     from turngym.agents.models.loading import LanguageModel
 
 require("transformers")
@@ -28,7 +23,7 @@ _LOADING = ("dtype", "device")
 def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
     """Return an agent that plays with a model that is already loaded."""
     from turngym.agents.models.agent import ModelAgent
-    from turngym.agents.models.generate import Memo, generate
+    from turngym.agents.models.sampler import Sampler
 
     if model.pictures is not None:
         from turngym.agents.models.vision.agent import VisionAgent  # imported only for models that see
@@ -43,16 +38,9 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
             iteration,
         )
 
-    memo = Memo()
-
-    def complete(
-        prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
-    ) -> list[Completion]:
-        return generate(model.network, prompts, uniforms, sampling, model.stop_ids, memo=memo)
-
     return ModelAgent(
         model,
-        model.generate or complete,
+        model.generate or Sampler(model, settings.cache_tokens),
         prompt=PromptConfig(**settings.prompt),
         sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
         format=settings.format,

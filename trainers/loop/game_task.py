@@ -22,6 +22,7 @@ from turngym.trainers.loop.opponent_pool import PREFIX, PastSelves
 from turngym.trainers.loop.setup import policy_agent
 from turngym.trainers.loop.sft import DemonstrationAgent
 from turngym.trainers.loop.task import CURVE_SAMPLING, FINAL_SAMPLING, Evaluation, TaskSource, curve_metrics
+from turngym.trainers.records.cache_metrics import CacheMeter
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 from turngym.wrappers.actions.action_format import action_format
@@ -58,6 +59,7 @@ class GameTask(TaskSource):
             final_prompts=final_prompts,
             **of_table,
         )
+        self._cache = CacheMeter()
         self.past = PastSelves(config.self_play.num_past, config.self_play.freeze_every)
         for name in self._player_names():
             make_player(name, self.tables.rules)  # a wrong name raises before anything is played
@@ -149,12 +151,14 @@ class GameTask(TaskSource):
         agents: dict[str, Agent] = {LEARNER: learner}
         for name in sorted({spec.opponent for spec in specs if spec.opponent.startswith(PREFIX)}):
             agents[name] = policy_agent(self.config, self.past.model(name), iteration)
-        return self.tables.play(specs, agents)
+        played = self.tables.play(specs, agents)
+        self._cache.note(learner)
+        return played
 
     def metrics(self) -> dict[str, float]:
-        """Return how many seats of opponents took default actions because their prompts did not fit."""
+        """Return how many seats of opponents took default actions, and what became of the tokens of prompts."""
         found, self.tables.cut_opponents = self.tables.cut_opponents, 0
-        return {"rollout/context_opponents": float(found)}
+        return {"rollout/context_opponents": float(found), **self._cache.metrics()}
 
     def save(self, folder: RunFolder) -> None:
         """Write the past selves that a checkpoint needs."""

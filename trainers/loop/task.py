@@ -21,6 +21,7 @@ from turngym.exports import renamed_names
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.loop.setup import environment_texts, iteration_specs, policy_agent, training_vector
 from turngym.trainers.loop.sft import demonstrations
+from turngym.trainers.records.cache_metrics import CacheMeter
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 
@@ -136,6 +137,7 @@ class EnvTask(TaskSource):
         self.snapshots = snapshots
         self.entropies = entropies
         self.vector = training_vector(config)
+        self._cache = CacheMeter()
         self._curve_seeds: list[int] = []
 
     @property
@@ -167,7 +169,7 @@ class EnvTask(TaskSource):
     def _play(self, agent: ModelAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
         agent.sampling = replace(agent.sampling, entropies=self.entropies)
         try:
-            return rollout(
+            played = rollout(
                 self.vector,
                 agent,
                 specs,
@@ -180,6 +182,12 @@ class EnvTask(TaskSource):
                 f"{self.config.algorithm} goes on from the middle of episodes, and {self.config.env} cannot save its "
                 f"state ({error}). Take a method without snapshots, such as ppo or grpo."
             ) from error
+        self._cache.note(agent)
+        return played
+
+    def metrics(self) -> dict[str, float]:
+        """Return what became of the tokens of prompts."""
+        return self._cache.metrics()
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
         """Return the success on dev instances, sampled as in training."""

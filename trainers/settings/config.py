@@ -46,6 +46,8 @@ class RolloutConfig:
             up to 3 iterations stale.
         sampler: What generates while training: ``transformers``, or ``vllm`` beside the learner in the same process.
         vllm: How vLLM is started.
+        cache_tokens: Most tokens whose keys and values the sampler transformers keeps from turn to turn; what was used
+            longest ago makes room and is computed again. 0 takes a quarter of the device's memory.
     """
 
     groups: int = 32
@@ -61,6 +63,7 @@ class RolloutConfig:
     refresh_every: int = 1
     sampler: Literal["transformers", "vllm"] = "transformers"
     vllm: VllmConfig = field(default_factory=lambda: VllmConfig(gpu_memory_utilization=0.4))
+    cache_tokens: int = 0
 
     def __post_init__(self) -> None:
         for name in ("groups", "group_size", "max_new_tokens", "refresh_every"):
@@ -74,6 +77,12 @@ class RolloutConfig:
             raise ConfigError("vLLM is given the weights of now: leave out refresh_every, or sample with transformers.")
         if self.sampler == "vllm" and self.vllm.tensor_parallel_size > 1:
             raise ConfigError("weights are handed to vLLM in one process: train with tensor_parallel_size 1.")
+        longest = self.prompt.max_prompt_tokens + self.max_new_tokens
+        if self.cache_tokens and self.cache_tokens <= longest:
+            raise ConfigError(
+                f"cache_tokens must be 0 (automatic) or more than a prompt and a completion, which may have {longest} "
+                f"tokens together, got {self.cache_tokens}: raise it, or lower prompt.max_prompt_tokens."
+            )
         if self.num_envs < 0 or self.num_workers < 0:
             raise ConfigError("num_envs and num_workers must be 0 (automatic) or more.")
 
@@ -232,6 +241,7 @@ class TrainConfig:
             temperature=self.rollout.temperature if temperature is None else temperature,
             max_new_tokens=self.rollout.max_new_tokens,
             prompt=dataclasses.asdict(self.rollout.prompt),
+            cache_tokens=self.rollout.cache_tokens,
         )
 
     def model_settings(self, stage: str) -> ModelSettings:

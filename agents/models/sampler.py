@@ -1,0 +1,80 @@
+"""The generation backend of a model in this process: kept keys and values, a memo, or neither."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+
+from turngym.agents.models.completion import Completion
+from turngym.agents.models.generate import Memo, generate
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.models.sampling import Sampling
+from turngym.agents.models.sessions.memory import bytes_per_token, can_be_kept
+from turngym.agents.models.sessions.requests import CacheCounts
+from turngym.agents.models.sessions.sessions import Sessions
+
+_MOST_WORDS = 1024
+_MEMORY_SHARE = 4
+_USUAL_MEMORY = 8 * 2**30
+
+
+def memo_pays(network: PreTrainedModel) -> bool:
+    """Return whether distributions of whole prompts are worth remembering instead of keys and values.
+
+    They are where the same states come back and the vocabulary is so small that those of many thousand prefixes fit,
+    as with the embedded model: up to 1,024 words.
+    """
+    return int(network.config.get_text_config(decoder=True).vocab_size) <= _MOST_WORDS
+
+
+def automatic_budget(network: PreTrainedModel) -> int:
+    """Return how many tokens' keys and values fill a quarter of the memory of the network's device."""
+    if network.device.type == "cuda":
+        total = torch.cuda.get_device_properties(network.device).total_memory
+    elif hasattr(os, "sysconf"):
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    else:
+        total = _USUAL_MEMORY
+    return int(total // _MEMORY_SHARE // bytes_per_token(network))
+
+
+class Sampler:
+    """Samples completions of prompts with a model's network.
+
+    Keys and values are kept from turn to turn (:class:`~turngym.agents.models.sessions.Sessions`), except for tiny
+    vocabularies, where a memo of distributions pays more (:func:`memo_pays`), and for networks whose caches cannot be
+    cut, such as those with sliding windows or linear attention, which compute every prompt anew.
+
+    Args:
+        model: The model.
+        cache_tokens: Most tokens whose keys and values are kept; 0 takes a quarter of the device's memory.
+    """
+
+    def __init__(self, model: LanguageModel, cache_tokens: int = 0) -> None:
+        self.model = model
+        self._counts = CacheCounts()
+        self._memo = Memo() if memo_pays(model.network) else None
+        self._sessions = None
+        if self._memo is None and can_be_kept(model.network):
+            self._sessions = Sessions(model.network, model.stop_ids, cache_tokens or automatic_budget(model.network))
+
+    @property
+    def counts(self) -> CacheCounts:
+        """What became of the prompts' tokens so far."""
+        return self._counts if self._sessions is None else self._sessions.counts
+
+    def __call__(
+        self, prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
+    ) -> list[Completion]:
+        """Sample one completion for each prompt."""
+        model = self.model
+        if self._sessions is not None:
+            return self._sessions.complete(prompts, uniforms, sampling)
+        return generate(
+            model.network, prompts, uniforms, sampling, model.stop_ids, memo=self._memo, counts=self._counts
+        )

@@ -1,0 +1,66 @@
+"""One completion on its way, and what a rollout's prompts cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.agents.models.completion import Completion
+
+
+@dataclass
+class CacheCounts:
+    """What became of the prompts' tokens.
+
+    Args:
+        prefilled: Tokens of prompts that went through the network.
+        reused: Tokens of prompts whose keys, or whose next distribution, were known.
+        evictions: Sequences that had to make room in the cache.
+        forks: Prompts that got a copy of another sequence's beginning.
+    """
+
+    prefilled: int = 0
+    reused: int = 0
+    evictions: int = 0
+    forks: int = 0
+
+    def __add__(self, other: CacheCounts) -> CacheCounts:
+        """Return the sum."""
+        return CacheCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+class Running:
+    """An unfinished completion.
+
+    Args:
+        number: Its place among the prompts.
+        prompt: Token ids.
+        draws: One random number for each token that may be sampled.
+    """
+
+    __slots__ = ("draws", "entropies", "ids", "logprobs", "number", "prompt", "row")
+
+    def __init__(self, number: int, prompt: Sequence[int], draws: NDArray[np.float64]) -> None:
+        self.number = number
+        self.prompt = np.asarray(prompt, dtype=np.int64)
+        self.draws = draws
+        self.ids: list[int] = []
+        self.logprobs: list[float] = []
+        self.entropies: list[float] = []
+        self.row = -1
+
+    def tokens(self) -> NDArray[np.int64]:
+        """Return prompt and completion so far."""
+        return np.concatenate([self.prompt, np.asarray(self.ids, dtype=np.int64)]) if self.ids else self.prompt
+
+    @property
+    def length(self) -> int:
+        """Tokens so far, prompt included."""
+        return len(self.prompt) + len(self.ids)
+
+    def completion(self) -> Completion:
+        """Return the completion."""
+        return Completion(tuple(self.ids), tuple(self.logprobs), tuple(self.entropies))
