@@ -26,9 +26,7 @@ class AgentSettings:
         prompt: Fields of :class:`turngym.agents.prompt_text.PromptConfig`.
         server: Fields of :class:`turngym.agents.servers.config.ServerConfig`, or of
             :class:`turngym.agents.models.vllm_config.VllmConfig` for the agent ``vllm``, or ``dtype`` and ``device`` of
-            :func:`turngym.agents.models.loading.load_model` for the agent ``hf``.
-        cache_tokens: Most tokens whose keys and values a model in this process keeps from turn to turn; 0 takes a
-            quarter of the device's memory.
+            :func:`turngym.agents.models.loading.load_model` and ``cache_tokens`` for the agent ``hf``.
         style: Name of a style of :data:`turngym.agents.prompting.styles.STYLES`, with options as in
             ``summary:budget=1500``.
     """
@@ -41,7 +39,6 @@ class AgentSettings:
     prompt: dict[str, Any] = field(default_factory=dict)
     server: dict[str, Any] = field(default_factory=dict)
     style: str = "plain"
-    cache_tokens: int = 0
 
 
 class AgentFactory(Protocol):

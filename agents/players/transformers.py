@@ -18,6 +18,7 @@ require("transformers")
 require("torch")
 
 _LOADING = ("dtype", "device")
+_CACHE = "cache_tokens"
 
 
 def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration: int = 0) -> ModelAgent:
@@ -40,7 +41,7 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
 
     return ModelAgent(
         model,
-        model.generate or Sampler(model, settings.cache_tokens),
+        model.generate or Sampler(model, int(settings.server.get(_CACHE, 0))),
         prompt=PromptConfig(**settings.prompt),
         sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
         format=settings.format,
@@ -56,7 +57,8 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
 
     Args:
         argument: The path or the name.
-        settings: Sampling, prompts, and in ``server`` the format and the device of :func:`load_model`.
+        settings: Sampling, prompts, and in ``server`` the format and the device of :func:`load_model`, and
+            ``cache_tokens`` of :class:`~turngym.agents.models.sampler.Sampler`.
 
     Raises:
         ConfigError: There is no argument, or a setting cannot be used.
@@ -66,7 +68,7 @@ def make(argument: str, settings: AgentSettings) -> ModelAgent:
     if not argument:
         raise ConfigError("the agent transformers needs a model: write transformers:PATH_OR_NAME.")
     for key in settings.server:
-        if key not in _LOADING:
-            raise ConfigError(f"a model in this process has no setting {key!r}. {nearest(key, _LOADING)}")
-    loading = {key: str(value) for key, value in settings.server.items()}
+        if key not in (*_LOADING, _CACHE):
+            raise ConfigError(f"a model in this process has no setting {key!r}. {nearest(key, (*_LOADING, _CACHE))}")
+    loading = {key: str(value) for key, value in settings.server.items() if key in _LOADING}
     return transformers_agent(load_model(argument, **loading), settings)

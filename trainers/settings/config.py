@@ -241,7 +241,7 @@ class TrainConfig:
             temperature=self.rollout.temperature if temperature is None else temperature,
             max_new_tokens=self.rollout.max_new_tokens,
             prompt=dataclasses.asdict(self.rollout.prompt),
-            cache_tokens=self.rollout.cache_tokens,
+            server={"cache_tokens": self.rollout.cache_tokens} if self.rollout.cache_tokens else {},
         )
 
     def model_settings(self, stage: str) -> ModelSettings:

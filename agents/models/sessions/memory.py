@@ -36,7 +36,7 @@ class MemoryLayer(CacheLayerMixin):
     is_sliding = False
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.place: Place | None = None
         self.shape = (0, 0)
 

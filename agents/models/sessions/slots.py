@@ -47,7 +47,7 @@ class Slots:
         found[candidates] = np.minimum(first, self.lengths[candidates])
         return found
 
-    def append(self, row: int, tokens: Sequence[int]) -> None:
+    def append(self, row: int, tokens: Sequence[int] | NDArray[np.int64]) -> None:
         """Note that keys of more tokens were written."""
         start = int(self.lengths[row])
         self.ids[row, start : start + len(tokens)] = tokens
