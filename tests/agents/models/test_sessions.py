@@ -45,12 +45,14 @@ SHAPE: dict[str, Any] = {
 
 def qwen(seed: int = 0, **more: Any) -> PreTrainedModel:
     torch.manual_seed(seed)
-    return Qwen3ForCausalLM(Qwen3Config(head_dim=8, **{**SHAPE, **more})).eval()
+    network: PreTrainedModel = Qwen3ForCausalLM(Qwen3Config(head_dim=8, **{**SHAPE, **more})).eval()
+    return network
 
 
 def llama() -> PreTrainedModel:
     torch.manual_seed(1)
-    return LlamaForCausalLM(LlamaConfig(**SHAPE)).eval()
+    network: PreTrainedModel = LlamaForCausalLM(LlamaConfig(**SHAPE)).eval()
+    return network
 
 
 def draws(seed: int, count: int, length: int = 10) -> list[np.ndarray]:
@@ -177,10 +179,16 @@ def test_sessions_are_opened_extended_and_closed() -> None:
 
 def test_waiting_requests_take_the_rows_of_finished_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for two, a request begins as soon as one of the two has stopped, not when both have."""
-    network, batches = qwen(), []
+    network = qwen()
+    batches: list[int] = []
     sessions = Sessions(network, frozenset(range(0, WORDS, 4)), 10**6, max_rows=2)
     step = sessions._forward.step
-    monkeypatch.setattr(sessions._forward, "step", lambda n, tokens: batches.append(len(tokens)) or step(n, tokens))
+
+    def noted(count: int, tokens: dict[int, int]) -> torch.Tensor:
+        batches.append(len(tokens))
+        return step(count, tokens)
+
+    monkeypatch.setattr(sessions._forward, "step", noted)
     prompts = [numbers(random.Random(i), 5, 9) for i in range(12)]
     found = sessions.complete(prompts, draws(0, 12, 40), Sampling(max_new_tokens=40))
     assert gap(network, prompts, found, 1.0) < 5e-6
@@ -198,13 +206,13 @@ def test_new_weights_drop_everything_also_behind_the_version_counter() -> None:
         assert gap(network, [prompt], found, 1.0) < 5e-6
 
     check()
+    weight: Any = network.get_input_embeddings().weight
     with torch.no_grad():
-        network.get_input_embeddings().weight.mul_(1.5)
+        weight.mul_(1.5)
     check()
-    weight = network.get_input_embeddings().weight
     weight.data = weight.data * 1.5
     check()
-    network.load_state_dict(qwen(seed=5).state_dict())
+    torch.nn.Module.load_state_dict(network, qwen(seed=5).state_dict())
     check()
     assert sessions.counts.reused == 0
 
@@ -242,7 +250,8 @@ def test_eager_attention_and_bfloat16_give_the_numbers_of_a_fresh_forward() -> N
     network.set_attn_implementation("eager")
     found = Sessions(network, STOP, 10**6).complete(prompts, draws(0, 3), Sampling(max_new_tokens=6))
     assert gap(network, prompts, found, 1.0) < 5e-6
-    low = qwen().to(torch.bfloat16)
+    low = qwen()
+    torch.nn.Module.to(low, torch.bfloat16)
     found = Sessions(low, STOP, 10**6).complete(prompts, draws(0, 3), Sampling(max_new_tokens=6))
     assert gap(low, prompts, found, 1.0) < 0.1
 
