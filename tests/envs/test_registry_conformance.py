@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import multiprocessing
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -105,11 +106,13 @@ def test_gymnasiums_process_vector_takes_every_environment() -> None:
     ids = list({(specs()[each].entry_point, specs()[each].kwargs.get("game")): each for each in usable_ids()}.values())
 
     def maker(env_id: str) -> Any:
-        return lambda: gymnasium.make(f"turngym:{env_id}")  # a spawned process has not imported turngym
+        return lambda: gymnasium.make(f"turngym:{env_id}")  # a process of the fork server has not imported turngym
+
+    multiprocessing.set_forkserver_preload(["gymnasium"])  # once, and not in each process
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        vector = AsyncVectorEnv([maker(env_id) for env_id in ids], shared_memory=False, context="spawn")
+        vector = AsyncVectorEnv([maker(env_id) for env_id in ids], shared_memory=False, context="forkserver")
     try:
         first = vector.reset(seed=[5] * len(ids))[0]
         assert len(ids) > 30 and first == make_vec(ids).reset(seed=[5] * len(ids))[0]

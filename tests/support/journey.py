@@ -1,7 +1,9 @@
-"""Journeys of a user: commands as they are typed, each in a process of its own, from a folder with nothing of ours."""
+"""Journeys of a user: commands as they are typed, in processes of their own, from a folder with nothing of ours."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import shlex
@@ -9,11 +11,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import turngym
+from turngym.__main__ import main
 
 ROOT = Path(turngym.__file__).parents[1]
 USAGE = 2
@@ -86,9 +90,12 @@ def finish(process: subprocess.Popen[str], typed: str = "", timeout: float = 180
         raise AssertionError(f"did not end in {timeout} s\n{out}\n{err}") from None
     assert isinstance(process.args, list)
     given = tuple(map(str, process.args))
-    answer = Answer(given[given.index("turngym") + 1 :], process.returncode, out, err)
+    return _checked(Answer(given[given.index("turngym") + 1 :], process.returncode, out, err))
+
+
+def _checked(answer: Answer) -> Answer:
     for text in ("Traceback (most recent call last)", "This is a bug in turngym", "Exception ignored in"):
-        assert text not in out + err, str(answer)
+        assert text not in answer.out + answer.err, str(answer)
     return answer
 
 
@@ -102,6 +109,13 @@ def walk(
 ) -> Answer:
     """Run ``turngym WORDS`` in a folder and return what it did, whatever its exit status."""
     return finish(start(folder, *words, extra=extra, before=before), typed, timeout)
+
+
+def here(folder: Path, *words: str) -> Answer:
+    """Run ``turngym WORDS`` in this process: starting another is most of what an error costs."""
+    with contextlib.chdir(folder), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        status = main(words)
+    return _checked(Answer(words, status, out.getvalue(), err.getvalue()))
 
 
 def works(folder: Path, *words: str, typed: str = "", extra: Mapping[str, str] | None = None) -> Answer:
@@ -125,9 +139,20 @@ def fails(
     status: int = USAGE,
     extra: Mapping[str, str] | None = None,
     before: tuple[str, ...] = (),
+    apart: bool = True,
 ) -> Answer:
-    """Run ``turngym WORDS`` in a folder; it must end with one to three lines that say all of this."""
-    answer = walk(folder, *words, extra=extra, before=before)
+    """Run ``turngym WORDS`` in a folder; it must end with one to three lines that say all of this.
+
+    Args:
+        folder: The working directory.
+        words: The command line.
+        says: What the lines must hold.
+        status: The exit status.
+        extra: Variables for the command.
+        before: A command put before it.
+        apart: Whether it is run in a process of its own; ``extra`` and ``before`` need one.
+    """
+    answer = walk(folder, *words, extra=extra, before=before) if apart else here(folder, *words)
     shown = answer.err.strip().splitlines()
     assert answer.status == status and 1 <= len(shown) <= 3 and "error: " in answer.err, str(answer)
     assert all(text in answer.err for text in says), str(answer)
