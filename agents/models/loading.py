@@ -25,6 +25,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from turngym.agents.models.attention import require_attention, set_attention
 from turngym.agents.models.generate import Generate
 from turngym.agents.models.settings import run_of
 from turngym.agents.models.vision.pictures import PictureInputs, picture_inputs
@@ -143,7 +144,7 @@ def require_dtype(name: str) -> None:
         raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, got {name!r}.")
 
 
-def load_model(source: str, dtype: str = "auto", device: str = "auto") -> LanguageModel:
+def load_model(source: str, dtype: str = "auto", device: str = "auto", attention: str = "sdpa") -> LanguageModel:
     """Load a model.
 
     Args:
@@ -151,14 +152,16 @@ def load_model(source: str, dtype: str = "auto", device: str = "auto") -> Langua
             folder of a run.
         dtype: Format of the weights, one of :data:`DTYPES`.
         device: Where to put the network: ``auto`` (a GPU if there is one), ``cpu``, ``cuda``, ``cuda:1``.
+        attention: How it computes attention, see :mod:`turngym.agents.models.attention`.
 
     Raises:
-        ConfigError: There is no such format or device.
+        ConfigError: There is no such format or device, or no such attention on it.
         ModelError: It is no causal language model, or its tokenizer has no chat template.
         MissingExtra: A GGUF file without the package gguf.
     """
     require_dtype(dtype)
     place = chosen_device(device)
+    require_attention(attention, place)
     path, base = Path(source), source
     if path.suffix == ".gguf":
         network, tokenizer = _load_gguf(path)
@@ -178,6 +181,7 @@ def load_model(source: str, dtype: str = "auto", device: str = "auto") -> Langua
     if dtype != "auto":
         set_format(network, getattr(torch, dtype))
     torch.nn.Module.to(network, place)
+    set_attention(network, attention)
     return LanguageModel(network, tokenizer, source, pictures=picture_inputs(network.config, base, tokenizer))
 
 

@@ -199,7 +199,7 @@ class _Job:
 
     def load(self, source: str) -> LanguageModel:
         """Load a model onto the configured device, in the precision of the run."""
-        return load_model(source, DTYPES[self.config.precision], self.config.device)
+        return load_model(source, DTYPES[self.config.precision], self.config.device, self.config.attention)
 
     def warm_start(self) -> LanguageModel:
         """Return the model that training starts from, and save it in ``warmup``."""

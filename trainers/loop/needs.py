@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
+from turngym.agents.models.attention import require_attention
 from turngym.agents.models.loading import chosen_device
 from turngym.agents.models.vllm_config import require_vllm
 from turngym.errors import ConfigError, missing_extra
@@ -16,8 +17,9 @@ def require_packages(config: TrainConfig) -> None:
 
     Raises:
         MissingExtra: The message names the package and the extra.
-        ConfigError: The optimiser's state cannot be kept where it is asked to be.
+        ConfigError: The optimiser's state cannot be kept where it is asked to be, or the attention does not work there.
     """
+    require_attention(config.attention, chosen_device(config.device))
     if config.rollout.sampler == "vllm":
         require_vllm()
     if config.update.optimizer == "adamw_8bit":

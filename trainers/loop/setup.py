@@ -10,6 +10,7 @@ import torch
 from turngym.agents.episodes.groups import group_specs
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.attention import set_attention
 from turngym.agents.models.embedded import build_model, build_tokenizer
 from turngym.agents.models.loading import LanguageModel, load_model, load_vocabulary
 from turngym.agents.models.vision.embedded import build_vision_model, with_pictures
@@ -142,8 +143,11 @@ def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms
     Weights are float32 if a warm-up trains them, else in the run's precision.
     """
     if config.model == EMBEDDED:
-        return build_embedded(config, texts())
-    return load_model(config.model, "float32" if warms_up else DTYPES[config.precision], config.device)
+        model = build_embedded(config, texts())
+        set_attention(model.network, config.attention)
+        return model
+    dtype = "float32" if warms_up else DTYPES[config.precision]
+    return load_model(config.model, dtype, config.device, config.attention)
 
 
 def build_learner(config: TrainConfig, model: LanguageModel, algorithm: Algorithm[object]) -> Learner:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from turngym.agents.models.attention import ATTENTIONS, Attention
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.settings import ModelSettings
 from turngym.agents.models.vllm_config import VllmConfig
@@ -175,6 +176,9 @@ class TrainConfig:
         precision: What the network computes in. With ``bf16`` and ``fp16`` its weights have 16 bits, and the optimiser
             updates float32 copies of those that are trained; ``auto`` is bf16 where the device is faster with it (a
             GPU, a CPU with AMX or AVX-512 bf16), else fp32.
+        attention: How the network computes attention: ``sdpa`` anywhere; on a GPU ``flex_attention``, which computes
+            only what the masks of token trees and packed rows let through, or ``flash_attention_2`` (package
+            flash-attn), which takes no trees.
         device: Where the model lies: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
         embedded: Size of the embedded model.
         warmup: Supervised learning before training.
@@ -207,6 +211,7 @@ class TrainConfig:
     lora_targets: tuple[str, ...] = ("all-linear",)
     lora_rslora: bool = False
     precision: Precision = "fp32"
+    attention: Attention = "sdpa"
     device: str = "auto"
     embedded: EmbeddedConfig = field(default_factory=EmbeddedConfig)
     warmup: SupervisedConfig = field(default_factory=lambda: SupervisedConfig(epochs=18))
@@ -226,6 +231,13 @@ class TrainConfig:
         require_preset(self.preset)
         wrapping(*self.wrappers)  # raises if it cannot be read
         require_known(self.precision)
+        if self.attention not in ATTENTIONS:
+            raise ConfigError(f"attention must be one of {', '.join(ATTENTIONS)}, got {self.attention!r}.")
+        if self.attention == "flash_attention_2" and self.update.layout == "tree":
+            raise ConfigError(
+                "flash_attention_2 takes no mask, which token trees need: pass --attention flex_attention, or "
+                "--update.layout packed."
+            )
         if not self.lora_targets:
             raise ConfigError("lora_targets must be all-linear or names of layers, got none.")
         if not self.lora_rank and (self.lora_targets != ("all-linear",) or self.lora_rslora):
