@@ -17,8 +17,8 @@ from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.adapters import has_adapters
 from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
-from turngym.trainers.engine.layouts import layout_of
 from turngym.trainers.engine.layouts.check import require_layout
+from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.optimizer import Schedule, clip, make_optimizer, parameter_groups
 from turngym.trainers.engine.policy_statistics import PolicyStatistics, table_metrics
 from turngym.trainers.engine.precision import LossScale, Masters
@@ -52,7 +52,7 @@ class Learner:
         merge_rows: bool = True,
         iterations: int = 0,
     ) -> None:
-        require_layout(model.network, layout_of(config.layout))
+        require_layout(model.network, layout_for(model, config.layout))
         self.model = model
         self.network = model.network
         self.algorithm = algorithm

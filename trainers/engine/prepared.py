@@ -26,8 +26,9 @@ from turngym.trainers.core.update_config import (
     default_micro_batch_tokens,
 )
 from turngym.trainers.engine.adapters import adapters_off
-from turngym.trainers.engine.layouts import ROWS, Layout, layout_of
+from turngym.trainers.engine.layouts import ROWS, Layout
 from turngym.trainers.engine.layouts.check import require_layout
+from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.scoring import Critic, score
 from turngym.trainers.functional import loss_weights
 
@@ -180,7 +181,7 @@ def prepare(
     """
     _require(algorithm, Need.VALUES, critic, "critic=Critic(policy.network), and let the optimiser have its parameters")
     _require(algorithm, Need.REFERENCE_LOGPROBS, reference, "reference=copy.deepcopy(policy.network)")
-    networks = Networks(policy.network, temperature, critic, reference, max_tokens, layout_of(layout))
+    networks = Networks(policy.network, temperature, critic, reference, max_tokens, layout_for(policy, layout))
     require_layout(policy.network, networks.layout)
     kept = context.kept(trajectories, exclusion.on_context)
     turns = flatten(kept)

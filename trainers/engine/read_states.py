@@ -43,7 +43,13 @@ def read_states(backbone: Any, sequences: Sequence[Row], device: torch.device, l
         layout: How they go through it.
     """
     inputs = layout.lay_out(sequences, device, backbone.config.get_text_config()._attn_implementation)
-    output = backbone(input_ids=inputs.ids, attention_mask=inputs.mask, position_ids=inputs.positions, use_cache=False)
+    output = backbone(
+        input_ids=inputs.ids,
+        attention_mask=inputs.mask,
+        position_ids=inputs.positions,
+        use_cache=False,
+        **inputs.more,
+    )
     line, position = inputs.places // inputs.ids.shape[1], inputs.places % inputs.ids.shape[1]
     kept, of_kept = position.unique(return_inverse=True)
     counts = [len(row.reads) for row in sequences]

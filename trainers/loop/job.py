@@ -16,6 +16,7 @@ from turngym.agents.models.loading import LanguageModel, chosen_device, load_mod
 from turngym.errors import ConfigError, RunStopped, TurngymError
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.engine.adapters import without_adapters
+from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.control import ControlArm, is_done
 from turngym.trainers.loop.needs import require_packages
@@ -223,7 +224,7 @@ class _Job:
         if not data:
             raise ConfigError(f"{self.config.env} gave no demonstration: pass --warmup.demonstrations 0 to go without.")
         self.folder.write_instances({trajectory.instance for trajectory in data if trajectory.instance})
-        learner = SupervisedLearner(model.network, data, settings, self.config.seed)
+        learner = SupervisedLearner(model.network, data, settings, self.config.seed, layout_for(model, "rows"))
         with _progress(self.console) as progress:
             task = progress.add_task("warm-up", total=settings.epochs, note="")
             for _ in range(settings.epochs):

@@ -18,6 +18,7 @@ from turngym.seeding import stream, stream_seed
 from turngym.trainers.core.context import require_turns
 from turngym.trainers.core.rows import Reads, Row, build_batch, build_rows, micro_batches
 from turngym.trainers.core.wording import counted
+from turngym.trainers.engine.layouts import ROWS, Layout
 from turngym.trainers.engine.scoring import score
 from turngym.trainers.settings.supervised import SupervisedConfig as SupervisedConfig
 
@@ -89,7 +90,7 @@ def with_observations(row: Row) -> Row:
     token, turn = (np.full(len(row.ids) - 1, -1, dtype=np.int64) for _ in range(2))
     token[places], turn[places] = row.reads.token[sampled], row.reads.turn[sampled]
     episode = np.full_like(token, row.reads.episode[0])
-    return Row(row.ids, Reads(np.arange(len(token)), row.ids[1:], token, turn, episode))
+    return Row(row.ids, Reads(np.arange(len(token)), row.ids[1:], token, turn, episode), row.pictures)
 
 
 class SupervisedLearner:
@@ -100,12 +101,19 @@ class SupervisedLearner:
         trajectories: The fixed demonstrations.
         config: Step size and batch.
         seed: Seed of the order of the batches.
+        layout: How sequences go through the network.
     """
 
     def __init__(
-        self, network: nn.Module, trajectories: Sequence[Trajectory], config: SupervisedConfig, seed: int
+        self,
+        network: nn.Module,
+        trajectories: Sequence[Trajectory],
+        config: SupervisedConfig,
+        seed: int,
+        layout: Layout = ROWS,
     ) -> None:
         self.network = network
+        self.layout = layout
         self.config = config
         self.seed = seed
         self.epoch = 0
@@ -140,7 +148,8 @@ class SupervisedLearner:
         parts = micro_batches(self.batch, sequences, 16_384)
         total_weight = sum(float(self._weights(part.rows).sum()) for part in parts)
         for part in parts:
-            scores = score(self.network, [self.batch.sequences[int(s)] for s in part.sequences], 1.0)  # type: ignore[arg-type]
+            rows = [self.batch.sequences[int(s)] for s in part.sequences]
+            scores = score(self.network, rows, 1.0, layout=self.layout)  # type: ignore[arg-type]
             losses = -scores.logprobs[part.sequence_of]
             weights = self._weights(part.rows)[:, : losses.shape[1]]
             ((losses * weights).sum() / total_weight).backward()

@@ -215,6 +215,8 @@ def test_every_setting_is_frozen_and_has_a_sentence(name: str) -> None:
         assert isinstance(body, ast.ClassDef)
         for field, text in zip(body.body, body.body[1:], strict=False):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+                if ast.unparse(field.annotation).startswith("ClassVar"):
+                    continue
                 assert ast.unparse(text).strip("'\"").endswith("."), field.target.id
                 described.add(field.target.id)
     assert described == {field.name for field in dataclasses.fields(config)}

@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 
+from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.vision.pictures import PictureInputs
 from turngym.trainers.core.rows import Row, by_padded_length
-from turngym.trainers.engine.layouts.base import Inputs
+from turngym.trainers.engine.layouts import layout_of
+from turngym.trainers.engine.layouts.base import Inputs, Layout
 from turngym.trainers.engine.layouts.rows import Rows
 
 
@@ -40,3 +42,13 @@ class Pictures:
         more = self.takes.inputs([row.pictures for row in sequences], plain.ids)
         positions = self.takes.positions(self.network, plain.ids, mask, more)
         return plain._replace(mask=mask, positions=positions, more=more)
+
+
+def layout_for(model: LanguageModel, name: str) -> Layout:
+    """Return the layout of that name; for a model that sees, always that of this module.
+
+    Raises:
+        ConfigError: There is no such layout.
+    """
+    layout = layout_of(name)
+    return layout if model.pictures is None else Pictures(model.pictures, model.network)
