@@ -249,3 +249,24 @@ def test_a_table_without_the_trainers_log_probabilities_is_named(episodes: list[
 
     with pytest.raises(ConfigError, match="has no 'token_trainer_logprob'"):
         build("grpo+tis").credit(turn_table(episodes))
+
+
+def test_what_bfloat16_really_rounds_is_clipped_in_the_same_way() -> None:
+    """A sampler in bfloat16 beside a trainer in single precision with the same weights."""
+    low, model = small_model(hidden=64), small_model(hidden=64)
+    for each in (low, model):
+        # tied with the head: logits as of a trained model
+        with torch.no_grad():
+            next(iter(each.network.get_input_embeddings().parameters())).mul_(8)
+    answers = long_answers(model)
+    low.network.bfloat16()
+    rounded = with_gaps(low, answers, 0.0)
+    gspo = build("gspo")
+    sampler = ratios(gspo, prepare(rounded, model, gspo))
+    outside = (sampler < 1 - 3e-4) | (sampler > 1 + 4e-4)
+    batch = prepare(rounded, model, gspo, old_logprobs="trainer")
+    assert batch.table.token_trainer_logprob is not None
+    gap = (batch.table.token_trainer_logprob - batch.table.token_logprob).abs().mean()
+    assert 0.005 < gap < 0.5
+    assert outside.double().mean() >= 0.75
+    torch.testing.assert_close(ratios(gspo, batch), torch.ones_like(sampler), rtol=0, atol=1e-6)
