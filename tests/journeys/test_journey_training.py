@@ -71,7 +71,7 @@ def test_the_model_meets_others(trained: tuple[Path, list[str]]) -> None:
     assert "4 games in 1 block," in answer.out and "it plays turngym/TicTacToe-v0" in answer.err
     games = [json.loads(line) for line in (folder / "games" / "episodes.jsonl").read_text().splitlines()]
     assert len(games) == 4
-    fails(folder, *words, says=("games exists already and is not empty", "--resume"))
+    fails(folder, *words, says=("games exists already and is not empty", "--resume"), apart=False)
     works(folder, "report", "games")
 
 
@@ -91,4 +91,4 @@ def test_a_model_that_is_named_wrongly_is_told_with_the_way_out(
 
 
 def test_training_into_the_same_folder_again_says_how_to_go_on(trained: tuple[Path, list[str]]) -> None:
-    fails(trained[0], "train", *SETTINGS, says=(RUN, "resume"))
+    fails(trained[0], "train", *SETTINGS, says=(RUN, "resume"), apart=False)
