@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -110,12 +111,15 @@ class _ChunkedScores(torch.autograd.Function):
     def forward(ctx: Any, settings: _Settings, targets: Tensor, bias: Tensor | None, *factors: Tensor) -> Any:
         wide = torch.promote_types(factors[1].dtype, torch.float32)
         lse, logprobs, entropy = (factors[0].new_zeros(len(targets), dtype=wide) for _ in range(3))
-        for part in _parts(len(targets), settings.chunk):
-            z = _logits(settings, bias, factors, part).div_(settings.temperature)
-            lse[part] = z.logsumexp(-1)
+        for part, logits, buffer in _parts(settings, len(targets), lse, factors):
+            z = _logits(settings, bias, factors, part, logits).div_(settings.temperature)
+            largest = z.amax(-1, keepdim=True)
+            weights = torch.sub(z, largest, out=buffer).exp_()
+            total = weights.sum(-1)
+            lse[part] = total.log() + largest.squeeze(-1)
             logprobs[part] = z.gather(1, targets[part, None]).squeeze(1) - lse[part]
             if settings.with_entropy:
-                entropy[part] = lse[part] - (z - lse[part, None]).exp_().mul_(z).sum(-1)
+                entropy[part] = lse[part] - weights.mul_(z).sum(-1) / total
         ctx.save_for_backward(targets, lse, entropy, bias, *factors)
         ctx.settings = settings
         ctx.set_materialize_grads(False)
@@ -125,19 +129,27 @@ class _ChunkedScores(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
         settings: _Settings = ctx.settings
         targets, lse, entropy, bias, *factors = ctx.saved_tensors
-        of_logprobs, of_entropy = (torch.zeros_like(lse) if g is None else g for g in gradients)
+        given = [torch.zeros_like(lse) if g is None else g for g in gradients]
         needed = ctx.needs_input_grad[2:]
         found = [_zeros(t, needs, lse.dtype) for t, needs in zip([bias, *factors], needed, strict=True)]
         with torch.autocast(lse.device.type, enabled=False):
-            for part in _parts(len(targets), settings.chunk):
-                z = _logits(settings, bias, factors, part)
-                g = _gradient(settings, z, targets[part], lse[part], entropy[part], of_logprobs[part], of_entropy[part])
-                _add(settings, found, g, factors, part)
+            for part, logits, buffer in _parts(settings, len(targets), lse, factors):
+                z = _logits(settings, bias, factors, part, logits)
+                of_each = (targets[part], lse[part], entropy[part], *(g[part] for g in given))
+                _add(settings, found, _gradient(settings, z, buffer, *of_each), factors, part)
         return None, None, *(_as(g, t) for g, t in zip(found, [bias, *factors], strict=True))
 
 
-def _parts(count: int, size: int) -> list[slice]:
-    return [slice(start, start + size) for start in range(0, count, size)]
+Factors: TypeAlias = Sequence[Tensor]
+"""States and matrix, states and matrix, and so on."""
+
+
+def _parts(settings: _Settings, count: int, like: Tensor, factors: Factors) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Yield each chunk with two buffers of its logits' shape; all chunks share them."""
+    logits, buffer = (like.new_empty(min(settings.chunk, count), len(factors[1])) for _ in range(2))
+    for start in range(0, count, settings.chunk):
+        size = min(settings.chunk, count - start)
+        yield slice(start, start + size), logits[:size], buffer[:size]
 
 
 def _zeros(like: Tensor | None, needed: bool, dtype: torch.dtype) -> Tensor | None:
@@ -148,49 +160,51 @@ def _as(gradient: Tensor | None, like: Tensor | None) -> Tensor | None:
     return None if gradient is None or like is None else gradient.to(like.dtype)
 
 
-def _logits(
-    settings: _Settings, bias: Tensor | None, factors: tuple[Tensor, ...] | list[Tensor], part: slice
-) -> Tensor:
-    """Return the logits of one chunk, before the temperature, in single precision or better."""
-    total: Tensor | None = None
-    with torch.autocast(factors[0].device.type, enabled=False):
-        for states, matrix in zip(factors[::2], factors[1::2], strict=True):
+def _logits(settings: _Settings, bias: Tensor | None, factors: Factors, part: slice, out: Tensor) -> Tensor:
+    """Write the logits of one chunk, before the temperature, in single precision or better."""
+    with torch.autocast(out.device.type, enabled=False):
+        for number, (states, matrix) in enumerate(zip(factors[::2], factors[1::2], strict=True)):
             dtype = settings.compute or matrix.dtype
-            product = _wide(states[part].to(dtype) @ matrix.to(dtype).T)
-            total = product if total is None else total.add_(product)
-    assert total is not None
+            left, right = states[part].to(dtype), matrix.to(dtype).T
+            if number:
+                out += left @ right
+            elif dtype == out.dtype:
+                torch.mm(left, right, out=out)
+            else:
+                out.copy_(left @ right)
     if bias is not None:
-        total += bias
+        out += bias
     if settings.scale != 1:
-        total *= settings.scale
+        out *= settings.scale
     if settings.softcap:
-        total.div_(settings.softcap).tanh_().mul_(settings.softcap)
-    return total
+        out.div_(settings.softcap).tanh_().mul_(settings.softcap)
+    return out
 
 
 def _gradient(
     settings: _Settings,
     z: Tensor,
+    buffer: Tensor,
     targets: Tensor,
     lse: Tensor,
     entropy: Tensor,
     of_logprobs: Tensor,
     of_entropy: Tensor,
 ) -> Tensor:
-    """Return the gradient of the products; overwrites ``z``.
+    """Return the gradient of the products in the buffer; overwrites the logits.
 
     The gradient of log p by the logits is onehot - p, and that of the entropy is -p (log p + entropy).
     """
-    bend = (z / settings.softcap).square_().neg_().add_(1) if settings.softcap else None
+    slope = (z / settings.softcap).square_().neg_().add_(1) if settings.softcap else None
     logq = z.div_(settings.temperature).sub_(lse[:, None])
-    g = logq.exp()
+    g = torch.exp(logq, out=buffer)
     g *= logq.add_(entropy[:, None]).mul_(-of_entropy[:, None]).sub_(of_logprobs[:, None])
     g.scatter_add_(1, targets[:, None], of_logprobs[:, None])
     g *= settings.scale / settings.temperature
-    return g if bend is None else g.mul_(bend)
+    return g if slope is None else g.mul_(slope)
 
 
-def _add(settings: _Settings, found: list[Tensor | None], gradient: Tensor, factors: list[Tensor], part: slice) -> None:
+def _add(settings: _Settings, found: Sequence[Tensor | None], gradient: Tensor, factors: Factors, part: slice) -> None:
     """Add what one chunk gives to the gradients of bias, states and matrices."""
     of_bias, *of_factors = found
     if of_bias is not None:
