@@ -283,11 +283,32 @@ class Cut(Protocol):
         ...
 
 
+SQUARES_FROM = 4096
+"""Tokens that see more tokens than that count several times in a micro-batch."""
+
+
+def token_cost(tokens: int, seen: int) -> float:
+    """Return what tokens take of a micro-batch's budget.
+
+    Activations grow with the tokens, and attention with its mask with the tokens times those that each sees. Logits
+    cost nothing here: no more of them are held than those of one chunk, however many positions are read.
+
+    Args:
+        tokens: How many go through the network together.
+        seen: How many of them each attends over, masked ones included.
+
+    >>> token_cost(2048, 512), token_cost(16_384, 8192)
+    (2048.0, 32768.0)
+    """
+    return tokens * max(1.0, seen / SQUARES_FROM)
+
+
 def by_padded_length(sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """Cut sequences into micro-batches of at most ``max_tokens`` padded tokens, similar lengths together."""
+    """Cut sequences into micro-batches that cost at most ``max_tokens`` padded tokens, similar lengths together."""
     chunks: list[list[int]] = []
     for s in sorted(chosen, key=lambda s: (len(sequences[s].ids), s)):
-        if chunks and len(sequences[s].ids) * (len(chunks[-1]) + 1) <= max_tokens:
+        length = len(sequences[s].ids)
+        if chunks and token_cost(length * (len(chunks[-1]) + 1), length) <= max_tokens:
             chunks[-1].append(s)
         else:
             chunks.append([s])

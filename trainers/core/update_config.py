@@ -77,6 +77,8 @@ class UpdateConfig:
         minibatches: Updates a pass; distinct sequences are dealt out at random.
         max_micro_batch_tokens: Tokens that go through the network together, padding included; memory and speed, not
             maths. 0 is by layout and device: for ``rows`` 2048 on a CPU, because of its caches, else 16384.
+            Tokens that attend over more than 4096 ones count as many times more. Logits do not count: no more than a
+            chunk of them is held.
         layout: How sequences go through the network; speed, not maths. ``rows`` gives each a row of its own with
             padding, ``packed`` puts them one after another, ``tree`` computes what they begin with once.
         gradient_checkpointing: Keep only the input of each layer for the backward pass, which computes the rest again:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.trainers.core.rows import Read, Row, build_batch, build_rows, micro_batches
+from turngym.trainers.core.rows import Read, Row, build_batch, build_rows, by_padded_length, micro_batches
 
 Ids = tuple[int, ...]
 Plain = tuple[Ids, tuple[Read, ...]]
@@ -100,3 +100,19 @@ def test_sequences_are_slices_of_one_array() -> None:
     rows = build_rows([trajectory([((1, 2), (3,)), ((5,), (6, 7))])], with_final_prompts=False)
     assert np.shares_memory(rows[0].ids.base, rows[1].ids)
     assert rows[0].ids.base is rows[1].ids.base
+
+
+def cut_of(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+    rows = [Row.of([number] * length, [Read(0, 1, 0, 0, 0)]) for number, length in enumerate(lengths)]
+    return by_padded_length(rows, range(len(rows)), max_tokens)
+
+
+def test_micro_batches_are_cut_by_padded_tokens() -> None:
+    assert cut_of([8, 10, 10, 12, 40], 30) == [[0, 1, 2], [3], [4]]
+
+
+def test_attention_squares_of_long_sequences_count() -> None:
+    """Four of 4,096 tokens fit into 16,384; two of 8,192 have twice their squares, and one of them is what is left."""
+    assert cut_of([4096] * 4, 16_384) == [[0, 1, 2, 3]]
+    assert cut_of([8192] * 2, 16_384) == [[0], [1]]
+    assert cut_of([8192] * 2, 32_768) == [[0, 1]]

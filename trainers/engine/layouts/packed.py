@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from turngym.trainers.core.rows import Row
+from turngym.trainers.core.rows import Row, token_cost
 from turngym.trainers.engine.layouts.base import Inputs, on, read_places, require_no_pictures
 
 
@@ -23,15 +23,15 @@ class Packed:
     needs_mask = False
 
     def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
-        """Return sequences of similar lengths together, by their tokens."""
+        """Return sequences of similar lengths together, by the cost of their tokens."""
         chunks: list[list[int]] = []
-        room = 0
+        tokens = 0
         for s in sorted(chosen, key=lambda s: (len(sequences[s].ids), s)):
-            if len(sequences[s].ids) > room:
+            tokens += len(sequences[s].ids)
+            if not chunks or token_cost(tokens, tokens) > max_tokens:
                 chunks.append([])
-                room = max_tokens
+                tokens = len(sequences[s].ids)
             chunks[-1].append(s)
-            room -= len(sequences[s].ids)
         return chunks
 
     def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Inputs:
