@@ -32,6 +32,7 @@ BATCH_STATISTICS = {
     **dict.fromkeys(("bi_level_gae", "mappo", "poad", "vine_ppo", "ppo", "ppo per row, by trajectory"), WHITENED),
     **dict.fromkeys(("ppo+epo+turn_is", "t_ppo", "t_ppo ended", "turn_ppo", "turn_ppo at turn ends"), WHITENED),
     **dict.fromkeys(("turn_ppo+epo+s_ppo", "vc_ppo", "vc_ppo adaptive"), WHITENED),
+    **dict.fromkeys(("icepop", "mis", "ppo+icepop, all counted", "tis"), WHITENED),
     **dict.fromkeys(("epo", "epo released", "s_ppo", "st_ppo", "turn_is", "replay"), WHITENED),
 }
 ORDERED = {"rae": "its baselines move from episode to episode"}
@@ -98,7 +99,7 @@ def batches(draw: st.DrawFn, least: int = 1, groups: int = 3) -> list[Trajectory
 
 
 def valued(trajectories: list[Trajectory]) -> TurnTable:
-    """The table with a critic whose values depend on the episode, the turn and the token and on nothing else."""
+    """The table with values, and log-probabilities of the trainer, that depend on episode, turn and token alone."""
     table = turn_table(trajectories)
 
     def value(episode: int, turn: int, token: int) -> float:
@@ -108,7 +109,8 @@ def valued(trajectories: list[Trajectory]) -> TurnTable:
     tokens = [value(episode, at, k) for episode, at, turn in rows for k in range(len(turn.completion_ids))]
     turns = [value(episode, at, 0) for episode, at, _ in rows]
     final = [value(each.spec.episode, 50, 0) for each in trajectories]
-    return table.with_values(*(torch.tensor(column, dtype=torch.float64) for column in (turns, tokens, final)))
+    columns = [torch.tensor(column, dtype=torch.float64) for column in (turns, tokens, final)]
+    return replace(table.with_values(*columns), token_trainer_logprob=table.token_logprob + 0.2 * columns[1])
 
 
 EMPTY = Turn("", "nowhere else", "", columns={"joint_view": "joint 0", "action": "nothing"})
@@ -220,6 +222,7 @@ def test_a_fault_takes_its_episode_out_and_nothing_else(trajectories: list[Traje
     assert kept.final_value is not None
     more = turn_table([*trajectories[:where], broken, without, *trajectories[where:]])
     more = more.with_values(kept.turn_value, kept.token_value, kept.final_value)
+    more = replace(more, token_trainer_logprob=kept.token_trainer_logprob)
     for variant in variants():
         assert torch.equal(made(variant).credit(more).advantages, made(variant).credit(kept).advantages), variant
 
