@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
@@ -27,6 +28,7 @@ from transformers.utils import logging as transformers_logging
 
 from turngym.agents.models.attention import require_attention, set_attention
 from turngym.agents.models.generate import Generate
+from turngym.agents.models.quantized import quantized_arguments, require_quantizer
 from turngym.agents.models.settings import run_of
 from turngym.agents.models.vision.pictures import PictureInputs, picture_inputs
 from turngym.errors import ConfigError, MissingExtra, ModelError, error_text
@@ -104,6 +106,10 @@ class LanguageModel:
     def save(self, folder: Path) -> None:
         """Write network and tokenizer in the format of transformers."""
         self.network.save_pretrained(folder)
+        self.save_tokenizer(folder)
+
+    def save_tokenizer(self, folder: Path) -> None:
+        """Write what makes prompts: the tokenizer, and the processor of pictures where there is one."""
         self.tokenizer.save_pretrained(folder)
         if self.pictures is not None:
             self.pictures.processor.save_pretrained(folder)
@@ -144,7 +150,9 @@ def require_dtype(name: str) -> None:
         raise ConfigError(f"dtype must be one of {', '.join(DTYPES)}, got {name!r}.")
 
 
-def load_model(source: str, dtype: str = "auto", device: str = "auto", attention: str = "sdpa") -> LanguageModel:
+def load_model(
+    source: str, dtype: str = "auto", device: str = "auto", attention: str = "sdpa", quantize: str = "none"
+) -> LanguageModel:
     """Load a model.
 
     Args:
@@ -153,17 +161,22 @@ def load_model(source: str, dtype: str = "auto", device: str = "auto", attention
         dtype: Format of the weights, one of :data:`DTYPES`.
         device: Where to put the network: ``auto`` (a GPU if there is one), ``cpu``, ``cuda``, ``cuda:1``.
         attention: How it computes attention, see :mod:`turngym.agents.models.attention`.
+        quantize: Format of the linear layers' weights, for training adapters on them: ``int8``, ``nf4``, or ``none``.
 
     Raises:
-        ConfigError: There is no such format or device, or no such attention on it.
+        ConfigError: There is no such format or device, or no such attention on it, or a GGUF file or a checkpoint is to
+            be quantized.
         ModelError: It is no causal language model, or its tokenizer has no chat template.
-        MissingExtra: A GGUF file without the package gguf.
+        MissingExtra: A GGUF file without the package gguf, or quantized weights without bitsandbytes.
     """
     require_dtype(dtype)
+    require_quantizer(quantize)
     place = chosen_device(device)
     require_attention(attention, place)
     path, base = Path(source), source
-    if path.suffix == ".gguf":
+    if quantize != "none":
+        network, tokenizer = _load_quantized(path, source, quantize, dtype, place)
+    elif path.suffix == ".gguf":
         network, tokenizer = _load_gguf(path)
     elif (path / "policy.safetensors").is_file():
         base = _base_of_checkpoint(path)
@@ -178,9 +191,10 @@ def load_model(source: str, dtype: str = "auto", device: str = "auto", attention
             "transformer with a key-value cache."
         )
     network.eval()
-    if dtype != "auto":
-        set_format(network, getattr(torch, dtype))
-    torch.nn.Module.to(network, place)
+    if quantize == "none":
+        if dtype != "auto":
+            set_format(network, getattr(torch, dtype))
+        torch.nn.Module.to(network, place)
     set_attention(network, attention)
     return LanguageModel(network, tokenizer, source, pictures=picture_inputs(network.config, base, tokenizer))
 
@@ -281,12 +295,23 @@ def unloadable(source: str, error: Exception) -> ModelError:
     )
 
 
-def _load(source: str, extra: dict[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load_quantized(
+    path: Path, source: str, quantize: str, dtype: str, device: torch.device
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if path.suffix == ".gguf" or (path / "policy.safetensors").is_file():
+        raise ConfigError(f"{source} cannot be quantized while it is loaded: pass a model folder or a hub name.")
+    format = torch.float32 if dtype == "auto" else getattr(torch, dtype)
+    return _load(source, {}, quantized_arguments(quantize, format, device))
+
+
+def _load(
+    source: str, extra: dict[str, Any], of_network: Mapping[str, Any] = MappingProxyType({"dtype": "auto"})
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     require_model(source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
         kind = AutoModelForImageTextToText if _sees(source, extra) else AutoModelForCausalLM
-        network = kind.from_pretrained(source, dtype="auto", **extra)
+        network = kind.from_pretrained(source, **extra, **of_network)
     except (OSError, ValueError, KeyError) as error:
         raise unloadable(source, error) from error
     return network, tokenizer

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from turngym.agents.models.loading import LanguageModel
+from turngym.agents.models.quantized import dequantize
 from turngym.errors import ConfigError, missing_extra, nearest
 from turngym.seeding import stream_seed
 from turngym.trainers.engine.sharing import copy_sharing_frozen
@@ -142,6 +143,7 @@ def without_adapters(model: LanguageModel) -> LanguageModel:
     if not layers:
         return model
     network = copy_sharing_frozen(model.network)
+    dequantize(network)
     for name in layers:
         parent, _, child = name.rpartition(".")
         setattr(network.get_submodule(parent), child, _merged(network.get_submodule(name)))

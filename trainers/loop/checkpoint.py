@@ -108,9 +108,11 @@ def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
 
 
 def _fingerprint(parameters: Iterable[nn.Parameter]) -> str:
-    """Return a hash of the shapes and of some weights of each tensor."""
+    """Return a hash of the shapes and of some weights of each tensor; quantized ones depend on the device."""
     found = hashlib.sha256()
     for parameter in parameters:
+        if not parameter.is_floating_point():
+            continue
         few = parameter.detach().reshape(-1)[:_HASHED].cpu().contiguous()
         found.update(f"{tuple(parameter.shape)} {parameter.dtype}".encode())
         found.update(few.view(torch.uint8).numpy().tobytes())

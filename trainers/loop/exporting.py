@@ -13,9 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 import torch
 from safetensors.torch import save_file
-from torch import nn
 
-from turngym.agents.models.loading import LanguageModel, load_model
+from turngym.agents.models.loading import LanguageModel, load_model, set_format
 from turngym.agents.models.settings import ModelSettings, model_settings, run_of
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
 from turngym.storage.folders import require_folder, require_kind
@@ -34,7 +33,7 @@ from turngym.trainers.settings.renamed import current_names
 
 ExportDtype: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 
-_READ = ("model", "seed", "precision", "lora_rank", "lora_alpha", "lora_targets", "lora_rslora")
+_READ = ("model", "seed", "precision", "lora_rank", "lora_alpha", "lora_targets", "lora_rslora", "quantize")
 """The settings of a run that say what it trains; the others may name code of somebody else's."""
 
 
@@ -83,7 +82,7 @@ def export_model(run: Path, to: Path | None = None, *, adapters: bool = False, d
             found = _write_adapters(trained, config, base, temporary, dtype)
         else:
             base, found = "", _write_merged(trained, config, temporary, dtype)
-        trained.tokenizer.save_pretrained(temporary)
+        trained.save_tokenizer(temporary)
         settings = model_settings(str(checkpoint))
         if settings is not None:
             replace(settings, stage="trained", turngym=ModelSettings.turngym).write(temporary)
@@ -146,7 +145,8 @@ def _base(config: TrainConfig, run: Path) -> str:
 
 def _trained(config: TrainConfig, run: Path, checkpoint: Path) -> LanguageModel:
     """Return the policy of a checkpoint, with its adapters if it has any."""
-    base = load_model(_base(config, run), DTYPES[config.precision] if config.lora_rank else "float32", "cpu")
+    dtype = DTYPES[config.precision] if config.lora_rank else "float32"
+    base = load_model(_base(config, run), dtype, "cpu", quantize=config.quantize)
     model = with_adapters(config, base)
     load_policy(checkpoint, model)
     return model
@@ -155,9 +155,9 @@ def _trained(config: TrainConfig, run: Path, checkpoint: Path) -> LanguageModel:
 def _write_merged(model: LanguageModel, config: TrainConfig, folder: Path, dtype: ExportDtype) -> str:
     """Write the whole model; adapters are merged in float32, so that the weights are rounded once."""
     found = DTYPES[config.precision] if dtype == "auto" else dtype
-    nn.Module.to(model.network, torch.float32)
+    set_format(model.network, torch.float32)
     merged = without_adapters(model)
-    nn.Module.to(merged.network, getattr(torch, found))
+    set_format(merged.network, getattr(torch, found))
     merged.network.config.dtype = getattr(torch, found)
     merged.network.save_pretrained(folder)
     return found

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from turngym.agents.models.loading import LanguageModel, chosen_device, load_model
+from turngym.agents.models.quantized import Quantize
 from turngym.errors import ConfigError, RunStopped, TurngymError
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.engine.adapters import without_adapters
@@ -198,15 +199,15 @@ class _Job:
         wanted = self.config.model == EMBEDDED or settings.models == "any"
         return wanted and settings.demonstrations > 0 and settings.epochs > 0
 
-    def load(self, source: str) -> LanguageModel:
+    def load(self, source: str, quantize: Quantize = "none") -> LanguageModel:
         """Load a model onto the configured device, in the precision of the run."""
-        return load_model(source, DTYPES[self.config.precision], self.config.device, self.config.attention)
+        return load_model(source, DTYPES[self.config.precision], self.config.device, self.config.attention, quantize)
 
     def warm_start(self) -> LanguageModel:
         """Return the model that training starts from, and save it in ``warmup``."""
         target = self.folder.path / "warmup"
         if (target / "done").exists():
-            return self.load(str(target))
+            return self.load(str(target), self.config.quantize)
         model = initial_model(self.config, self.task.texts, self.warms_up)
         if self.warms_up:
             self.warm_up(model)
@@ -214,7 +215,7 @@ class _Job:
             model.save(target)
             self.config.model_settings("warm-up").write(target)
             (target / "done").touch()
-            return self.load(str(target))
+            return self.load(str(target), self.config.quantize)
         return model
 
     def warm_up(self, model: LanguageModel) -> None:

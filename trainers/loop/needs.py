@@ -6,6 +6,7 @@ import importlib.util
 
 from turngym.agents.models.attention import require_attention
 from turngym.agents.models.loading import chosen_device
+from turngym.agents.models.quantized import require_quantizer
 from turngym.agents.models.vllm_config import require_vllm
 from turngym.errors import ConfigError, missing_extra
 from turngym.trainers.engine.optimizer import eight_bit_adamw
@@ -26,5 +27,6 @@ def require_packages(config: TrainConfig) -> None:
         eight_bit_adamw()
     if config.update.offload and chosen_device(config.device).type == "cpu":
         raise ConfigError("the model is on the CPU, so nothing can be offloaded to it: leave out --update.offload.")
+    require_quantizer(config.quantize)
     if config.lora_rank and importlib.util.find_spec("peft") is None:
         raise missing_extra("low-rank adapters", "peft", "train")

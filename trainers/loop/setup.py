@@ -147,7 +147,8 @@ def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms
         set_attention(model.network, config.attention)
         return model
     dtype = "float32" if warms_up else DTYPES[config.precision]
-    return load_model(config.model, dtype, config.device, config.attention)
+    quantize = "none" if warms_up else config.quantize
+    return load_model(config.model, dtype, config.device, config.attention, quantize)
 
 
 def build_learner(config: TrainConfig, model: LanguageModel, algorithm: Algorithm[object]) -> Learner:

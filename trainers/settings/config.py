@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from turngym.agents.models.attention import ATTENTIONS, Attention
 from turngym.agents.models.embedded import EmbeddedConfig
+from turngym.agents.models.quantized import Quantize
 from turngym.agents.models.settings import ModelSettings
 from turngym.agents.models.vllm_config import VllmConfig
 from turngym.agents.players import AgentSettings
@@ -173,6 +174,8 @@ class TrainConfig:
         lora_targets: Layers that have adapters: ``all-linear`` for all but the output layer, or names such as
             ``q_proj v_proj``.
         lora_rslora: Divide that weight by the square root of the rank instead (rank-stabilised LoRA).
+        quantize: Format of the frozen weights below low-rank adapters (QLoRA): ``int8`` or ``nf4`` take a half or a
+            quarter of the memory of 16 bits and need the package bitsandbytes; ``none`` keeps that of ``precision``.
         precision: What the network computes in. With ``bf16`` and ``fp16`` its weights have 16 bits, and the optimiser
             updates float32 copies of those that are trained; ``auto`` is bf16 where the device is faster with it (a
             GPU, a CPU with AMX or AVX-512 bf16), else fp32.
@@ -210,6 +213,7 @@ class TrainConfig:
     lora_alpha: int = 0
     lora_targets: tuple[str, ...] = ("all-linear",)
     lora_rslora: bool = False
+    quantize: Quantize = "none"
     precision: Precision = "fp32"
     attention: Attention = "sdpa"
     device: str = "auto"
@@ -242,6 +246,8 @@ class TrainConfig:
             raise ConfigError("lora_targets must be all-linear or names of layers, got none.")
         if not self.lora_rank and (self.lora_targets != ("all-linear",) or self.lora_rslora):
             raise ConfigError("--lora-targets and --lora-rslora are for low-rank adapters: pass --lora-rank as well.")
+        if self.quantize != "none" and not self.lora_rank:
+            raise ConfigError(f"weights in {self.quantize} are not trained themselves: pass --lora-rank as well.")
         if self.checkpoint_every < 1:
             raise ConfigError(f"checkpoint_every must be at least 1, got {self.checkpoint_every}.")
 
