@@ -15,7 +15,8 @@ class VllmConfig:
     """vLLM's start-up options.
 
     Args:
-        dtype: Format of the weights: auto (that of the folder), float32, float16 or bfloat16.
+        dtype: Format of the weights: auto (that of the folder; in training that of the trainer), float32, float16 or
+            bfloat16.
         max_model_len: Longest prompt with its completion, in tokens; 0 takes what the model allows.
         gpu_memory_utilization: Share of the GPU's memory that vLLM takes, weights included.
         kv_cache_gib: Memory for kept prefixes in GiB; 0 takes what ``gpu_memory_utilization`` leaves, 1 on a CPU.

@@ -5,6 +5,7 @@ The names and how to read them are in METRICS.md.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 
 from turngym.lazy import Tensor, no_grad, torch
@@ -72,6 +73,18 @@ def effective_share(total: float, total_of_squares: float, count: float) -> floa
     return total * total / (total_of_squares * count) if count and total_of_squares else 0.0
 
 
+def gap_figures(gaps: Tensor) -> dict[str, float]:
+    """Return the mean, the 99th percentile and the maximum of gaps of log-probabilities; 0 without any.
+
+    >>> gap_figures(torch.arange(1.0, 201.0))
+    {'mean': 100.5, 'p99': 198.0, 'max': 200.0}
+    """
+    if not len(gaps):
+        return {"mean": 0.0, "p99": 0.0, "max": 0.0}
+    rank = math.ceil(0.99 * len(gaps))
+    return {"mean": _mean(gaps.double()), "p99": float(gaps.kthvalue(rank).values), "max": float(gaps.max())}
+
+
 class PolicyStatistics:
     """Collects, over the updates of one iteration, how far the policy is from the one that sampled.
 
@@ -82,7 +95,9 @@ class PolicyStatistics:
     def __init__(self, table: TurnTable) -> None:
         self._fresh = table.staleness == 0 if len(table.staleness) else torch.ones_like(table.is_valid)
         self._sums: dict[str, float] = defaultdict(float)
-        self._largest: dict[str, float] = defaultdict(float)
+        self._gaps: list[Tensor] = []
+        """Of the first update: the gap of each token that the current policy sampled."""
+        self._largest_ratio = 0.0
         self._updates: list[dict[str, float]] = []
 
     @no_grad
@@ -113,10 +128,10 @@ class PolicyStatistics:
             sums["reference"] = (behind.exp() - 1 - behind).sum()
         for name, value in zip(sums, torch.stack(list(sums.values())).tolist(), strict=True):
             self._sums[name] += value
-        fresh = self._fresh.to(ids.device)[ids]
-        gap = (inputs.logprobs - inputs.behaviour_logprobs)[mask].abs() * fresh if not self._updates else ratio[:0]
-        self._largest["gap"] = max(self._largest["gap"], float(gap.max()) if len(gap) else 0.0)
-        self._largest["ratio"] = max(self._largest["ratio"], float(ratio.max()))
+        if not self._updates:
+            fresh = self._fresh.to(ids.device)[ids]
+            self._gaps.append((inputs.logprobs - inputs.behaviour_logprobs)[mask].abs()[fresh])
+        self._largest_ratio = max(self._largest_ratio, float(ratio.max()))
 
     def end_update(self) -> None:
         """Finish the current update."""
@@ -137,9 +152,12 @@ class PolicyStatistics:
             return {}
         names = self._updates[-1]
         means = {name: sum(update[name] for update in self._updates) / len(self._updates) for name in names}
+        gaps = gap_figures(torch.cat(self._gaps) if self._gaps else torch.zeros(0))
         return {
             **means,
             "policy/kl_sampler_last": names["policy/kl_sampler"],
-            "policy/ratio_max": self._largest["ratio"],
-            "train/logprob_gap": self._largest["gap"],
+            "policy/ratio_max": self._largest_ratio,
+            "train/logprob_gap": gaps["max"],
+            "train/logprob_gap_mean": gaps["mean"],
+            "train/logprob_gap_p99": gaps["p99"],
         }

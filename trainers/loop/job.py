@@ -18,6 +18,7 @@ from turngym.errors import ConfigError, RunStopped, TurngymError
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.engine.adapters import without_adapters
 from turngym.trainers.engine.layouts.pictures import layout_for
+from turngym.trainers.engine.probe import mismatch_warning
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.control import ControlArm, is_done
 from turngym.trainers.loop.needs import require_packages
@@ -157,6 +158,8 @@ class _Job:
         control = ControlArm(self.folder) if self.has_control and not is_done(self.folder) else None
         try:
             with self.rollouts_of(model):
+                if warning := self.sampler_warning(model):
+                    self.console.print(f"warning: {warning}", markup=False, soft_wrap=True)
                 self.train(trainer, control)
             finished = not trainer.stop_requested
             if finished:
@@ -175,7 +178,15 @@ class _Job:
         if self.config.rollout.sampler == "transformers":
             return nullcontext()
         source = source_of(model, self.folder.path / "warmup")
-        return vllm_rollouts(model, source, self.config.rollout.vllm)
+        config = self.config.rollout.vllm
+        if config.dtype == "auto":
+            config = replace(config, dtype=DTYPES[self.config.precision])
+        return vllm_rollouts(model, source, config)
+
+    def sampler_warning(self, model: LanguageModel) -> str:
+        """Return what is wrong with the precision of what generates; empty if nothing is."""
+        settings = self.config.rollout
+        return mismatch_warning(model, settings.vllm.dtype, DTYPES[self.config.precision], settings.temperature)
 
     def finish(self, model: LanguageModel, trainer: Trainer, control: ControlArm | None) -> None:
         """Save the trained model, let the control catch up, evaluate everything."""

@@ -29,6 +29,7 @@ KEY_METRICS: Mapping[str, tuple[str, ...]] = {
     "clip fraction": ("loss/clip_fraction", "train/clip_fraction"),
     "gradient norm": ("train/grad_norm", "loss/grad_norm"),
     "log-probability gap": ("train/logprob_gap", "loss/logprob_gap"),
+    "mean log-probability gap": ("train/logprob_gap_mean",),
 }
 
 

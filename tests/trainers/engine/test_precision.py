@@ -1,6 +1,7 @@
 """16-bit training: float32 masters, gradients added up in float32, loss scales, what a device can do."""
 
 import copy
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ import torch
 from small import play, small_model
 
 from turngym.__main__ import main
+from turngym.agents.models.generate import generate
 from turngym.agents.models.loading import LanguageModel, set_format
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError, DivergenceError
 from turngym.trainers.algorithms import build
 from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.engine.precision import LossScale, Masters
+from turngym.trainers.engine.probe import mismatch_warning, probe_gap
 from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.precision import chosen_precision, has_fast_bf16
@@ -201,6 +204,21 @@ def test_a_gradient_that_is_not_finite_is_named(trajectories: list[Trajectory]) 
     with pytest.raises(DivergenceError, match="a gradient is not finite") as found:
         learner.update(trajectories, 0)
     assert found.value.where["parameter"] == "policy." + [name for name, _ in learner.network.named_parameters()][1]
+
+
+def test_a_sampler_in_another_format_is_told_with_its_gap() -> None:
+    """A real sampler beside the trainer: the same weights in bfloat16."""
+    model, other = model_in(torch.float32, hidden=64), model_in(torch.bfloat16, hidden=64)
+    assert not mismatch_warning(model, "bfloat16", "float32"), "the trainer's own network samples"
+    model.generate = lambda prompts, uniforms, sampling: generate(
+        other.network, prompts, uniforms, sampling, frozenset()
+    )
+    assert not mismatch_warning(model, "auto", "float32") and not mismatch_warning(model, "float32", "float32")
+    said = mismatch_warning(model, "bfloat16", "float32")
+    assert "the sampler computes in bfloat16 and the trainer in float32" in said
+    mean, p99, largest = (float(number) for number in re.findall(r"\d\.\d+(?:e-\d+)?", said)[:3])
+    assert 1e-4 < mean < p99 <= largest < 0.7
+    assert probe_gap(other, model.generate)["mean"] < 0.06
 
 
 def test_positions_are_not_rounded_with_the_weights() -> None:

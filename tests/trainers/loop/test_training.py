@@ -83,11 +83,17 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(whole: Pat
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "refresh_every", "checkpoint_every", "lora_rank"),
-    [("gigpo", 1, 2, 0), ("ppo+epo", 1, 2, 0), ("a3po", 3, 4, 0), ("turn_ppo", 3, 4, 2)],
+    ("algorithm", "refresh_every", "checkpoint_every", "lora_rank", "precision"),
+    [
+        ("gigpo", 1, 2, 0, "fp32"),
+        ("ppo+epo", 1, 2, 0, "fp32"),
+        ("a3po", 3, 4, 0, "fp32"),
+        ("turn_ppo", 3, 4, 2, "fp32"),
+        ("turn_ppo", 1, 2, 0, "bf16"),
+    ],
 )
 def test_a_killed_run_goes_on_to_the_same_numbers(
-    algorithm: str, refresh_every: int, checkpoint_every: int, lora_rank: int, tmp_path: Path
+    algorithm: str, refresh_every: int, checkpoint_every: int, lora_rank: int, precision: Any, tmp_path: Path
 ) -> None:
     """kill -9 in the middle of training; epo has a history and ppo a critic that must come back too.
 
@@ -95,7 +101,7 @@ def test_a_killed_run_goes_on_to_the_same_numbers(
     """
     rollout = replace(SMALL.rollout, refresh_every=refresh_every)
     few = replace(SMALL, iterations=8, checkpoint_every=checkpoint_every, evaluation=EvaluationConfig(0, 0, 1))
-    config = replace(few, algorithm=algorithm, rollout=rollout, lora_rank=lora_rank)
+    config = replace(few, algorithm=algorithm, rollout=rollout, lora_rank=lora_rank, precision=precision)
     if lora_rank:  # with a reference policy
         config = replace(config, algorithm_options={algorithm: {"kl_coef": 0.1}})
     train(config, tmp_path / "whole")
