@@ -28,7 +28,7 @@ from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, Tr
 
 TINY = TrainConfig(
     env="turngym/NumberLine-v0",
-    env_options={"max_turns": 2, "highest": 3},
+    env_options={"max_turns": 2, "highest": 2},
     iterations=2,
     max_seconds=0,
     control=False,
