@@ -16,7 +16,7 @@ from turngym.errors import ConfigError
 from turngym.trainers.core.rows import Row
 from turngym.trainers.engine.layouts import LAYOUTS, ROWS, Layout, layout_of
 from turngym.trainers.engine.layouts.check import require_layout
-from turngym.trainers.engine.layouts.tree import packed_tree
+from turngym.trainers.engine.layouts.tree import block_mask, dense_mask, packed_tree
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.engine.scoring import Critic, score
 
@@ -114,6 +114,20 @@ def test_a_tree_is_the_trie_of_its_rows(seed: int) -> None:
     for node, prefix in enumerate(prefixes):
         inside = [k for k, other in enumerate(prefixes) if other[: len(prefix)] == prefix]
         assert inside == list(range(node, tree.leave[node]))
+
+
+def test_the_block_mask_of_flex_attention_lets_the_same_tokens_see_each_other() -> None:
+    rows = [row(np.random.default_rng(seed).integers(0, 3, 300).tolist(), [0]) for seed in range(2)] + awkward_rows()
+    leave = torch.from_numpy(packed_tree(rows).leave)
+    found, expected = block_mask(leave), dense_mask(leave)[0, 0]
+    node = torch.arange(len(leave))
+    zero = torch.zeros((), dtype=torch.long)
+    assert torch.equal(found.mask_mod(zero, zero, node[:, None], node[None]), expected)
+    blocks = (
+        torch.nn.functional.pad(expected, (0, -len(leave) % 128) * 2).unflatten(0, (-1, 128)).unflatten(2, (-1, 128))
+    )
+    assert torch.equal(found.to_dense()[0, 0].bool(), blocks.any(3).any(1))
+    assert not bool(blocks.any(3).any(1).all()), "some blocks are left out"
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
