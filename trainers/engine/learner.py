@@ -112,7 +112,7 @@ class Learner:
     def update(self, trajectories: Sequence[Trajectory], iteration: int) -> dict[str, float]:
         """Assign credit to the trajectories of one iteration and update the weights; returns metrics."""
         self.advantages = torch.zeros(0)
-        batch = self.prepare(trajectories)
+        batch = self.prepare(trajectories, iteration)
         if not batch.num_rows:
             return {"train/updates": float(self.updates), "train/rows": 0.0}
         self.advantages = batch.credit.advantages
@@ -132,8 +132,8 @@ class Learner:
         metrics["train/distinct_sequences"] = float(batch.num_sequences)
         return metrics
 
-    def prepare(self, trajectories: Sequence[Trajectory]) -> PreparedBatch:
-        """Assign credit to trajectories and lay them out for losses."""
+    def prepare(self, trajectories: Sequence[Trajectory], iteration: int = 0) -> PreparedBatch:
+        """Assign credit to trajectories and lay them out for the losses of an iteration."""
         return prepare(
             trajectories,
             self.model,
@@ -143,20 +143,28 @@ class Learner:
             reference=self.reference,
             exclusion=self.config.exclusion,
             old_logprobs=self.config.old_logprobs,
+            first_pass=lambda sequences: self._updates_of(sequences, iteration, 0),
             merge_rows=self.merge_rows,
             max_tokens=self.config.max_micro_batch_tokens,
             layout=self.config.layout,
         )
+
+    def _updates_of(self, sequences: Sequence[int], iteration: int, epoch: int) -> list[list[int]]:
+        """Return the sequences of each update of a pass over the batch, dealt out at random."""
+        order = stream("minibatches", self.seed, iteration, epoch).permutation(sequences)
+        return [
+            [int(s) for s in order[k :: self.config.minibatches]]
+            for k in range(min(self.config.minibatches, len(sequences)))
+        ]
 
     def _run_epochs(self, batch: PreparedBatch, iteration: int) -> dict[str, float]:
         totals: dict[str, float] = defaultdict(float)
         count = 0
         scored = batch.sequences
         for epoch in range(self.config.epochs):
-            order = stream("minibatches", self.seed, iteration, epoch).permutation(scored)
-            parts = [order[k :: self.config.minibatches] for k in range(min(self.config.minibatches, len(scored)))]
+            parts = self._updates_of(scored, iteration, epoch)
             for part in parts:
-                metrics = self._one_update(batch, [int(s) for s in part], scale=float(len(parts)))
+                metrics = self._one_update(batch, part, scale=float(len(parts)))
                 count += 1
                 for name, value in metrics.items():
                     totals[name] += value

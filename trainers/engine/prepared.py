@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
@@ -31,6 +31,13 @@ from turngym.trainers.engine.layouts.check import require_layout
 from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.scoring import Critic, score
 from turngym.trainers.functional import loss_weights
+
+FirstPass: TypeAlias = Callable[[list[int]], Sequence[Sequence[int]]]
+
+
+def one_update(sequences: list[int]) -> Sequence[Sequence[int]]:
+    """Return all sequences as those of one update."""
+    return [sequences]
 
 
 @dataclass(frozen=True)
@@ -83,8 +90,7 @@ class PreparedBatch:
     @property
     def sequences(self) -> list[int]:
         """The distinct token sequences in which something was sampled, as ``micro_batches`` takes them."""
-        found = enumerate(self._batch.sequences)
-        return [number for number, row in found if bool((row.reads.token >= 0).any())]
+        return _scored_sequences(self._batch)
 
     @property
     def num_sequences(self) -> int:
@@ -150,6 +156,7 @@ def prepare(
     reference: nn.Module | None = None,
     exclusion: Exclusion = EVERYTHING,
     old_logprobs: OldLogprobs = "sampler",
+    first_pass: FirstPass = one_update,
     merge_rows: bool = True,
     max_tokens: int = 0,
     layout: LayoutName = "rows",
@@ -170,6 +177,9 @@ def prepare(
         exclusion: What becomes of episodes and completions that were cut off, see
             :class:`turngym.trainers.core.update_config.UpdateConfig`.
         old_logprobs: What ratios are taken against, see there; methods that need the trainer's get them anyway.
+        first_pass: Sequences to those of each update of the first pass over the batch. The trainer's log-probabilities
+            are computed in the micro-batches of these updates, because in 16 bits a sequence's depend on what goes
+            through the network beside it.
         merge_rows: False gives every turn its own sequence; the loss and its gradient stay the same.
         max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
         layout: How sequences go through a network, see there; the loss and its gradient stay the same.
@@ -196,7 +206,9 @@ def prepare(
             found = sampled_logprobs(batch, table, reference, networks)
         table = replace(table, token_reference_logprob=found)
     if rows and (old_logprobs == "trainer" or Need.TRAINER_LOGPROBS in algorithm.needs):
-        table = replace(table, token_trainer_logprob=sampled_logprobs(batch, table, networks.policy, networks))
+        updates = first_pass(_scored_sequences(batch))
+        found = sampled_logprobs(batch, table, networks.policy, networks, updates)
+        table = replace(table, token_trainer_logprob=found)
     credit = algorithm.credit(table) if rows else Credit(torch.zeros(len(table.token_turn), dtype=torch.float64))
     check_advantages(credit.advantages, table, kept)
     check_token_columns(credit.columns, len(table.token_turn))
@@ -211,14 +223,25 @@ def _require(algorithm: Algorithm[Any], need: Need, given: object, way_out: str)
 
 @no_grad
 def _map_reads(
-    batch: Batch, read: Callable[[Sequence[Row], Layout], Tensor], max_tokens: int, layout: Layout
+    batch: Batch,
+    read: Callable[[Sequence[Row], Layout], Tensor],
+    max_tokens: int,
+    layout: Layout,
+    updates: Sequence[Sequence[int]] | None = None,
 ) -> Tensor:
-    """Return the output of ``read`` for every sequence, laid out as ``[row, column]``."""
+    """Return the output of ``read`` for every sequence, or those of some updates, laid out as ``[row, column]``."""
     found = torch.zeros(batch.token.shape, dtype=torch.float64)
-    for part in micro_batches(batch, range(len(batch.sequences)), max_tokens, layout.cut):
-        values = read([batch.sequences[int(s)] for s in part.sequences], layout).double().cpu()
-        found[part.rows, : values.shape[1]] = values[part.sequence_of]
+    for chosen in [range(len(batch.sequences))] if updates is None else updates:
+        for part in micro_batches(batch, chosen, max_tokens, layout.cut):
+            values = read([batch.sequences[int(s)] for s in part.sequences], layout).double().cpu()
+            found[part.rows, : values.shape[1]] = values[part.sequence_of]
     return found
+
+
+def _scored_sequences(batch: Batch) -> list[int]:
+    """Return the distinct sequences in which something was sampled."""
+    found = enumerate(batch.sequences)
+    return [number for number, row in found if bool((row.reads.token >= 0).any())]
 
 
 def with_values(batch: Batch, table: TurnTable, critic: Critic, max_tokens: int, layout: Layout = ROWS) -> TurnTable:
@@ -238,13 +261,27 @@ def with_values(batch: Batch, table: TurnTable, critic: Critic, max_tokens: int,
     return table.with_values(turn_value, token_value, final_value)
 
 
-def sampled_logprobs(batch: Batch, table: TurnTable, network: Any, networks: Networks) -> Tensor:
-    """Return the log-probability of each sampled token of the table under another network, without gradients."""
+def sampled_logprobs(
+    batch: Batch,
+    table: TurnTable,
+    network: Any,
+    networks: Networks,
+    updates: Sequence[Sequence[int]] | None = None,
+) -> Tensor:
+    """Return the log-probability of each sampled token of the table under a network, without gradients.
+
+    Args:
+        batch: The sequences.
+        table: The table.
+        network: The network.
+        networks: How sequences go through it.
+        updates: The sequences of each update, which are cut into the same micro-batches as there.
+    """
 
     def read(part: Sequence[Row], layout: Layout) -> Tensor:
         return score(network, part, networks.temperature, layout=layout).logprobs
 
-    laid_out = _map_reads(batch, read, networks.token_limit, networks.layout)
+    laid_out = _map_reads(batch, read, networks.token_limit, networks.layout, updates)
     found = torch.zeros(len(table.token_turn), dtype=torch.float64)
     found[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
     return found

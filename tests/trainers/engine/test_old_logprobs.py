@@ -270,3 +270,29 @@ def test_what_bfloat16_really_rounds_is_clipped_in_the_same_way() -> None:
     assert 0.005 < gap < 0.5
     assert outside.double().mean() >= 0.75
     torch.testing.assert_close(ratios(gspo, batch), torch.ones_like(sampler), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", ["rows", "packed"])
+def test_a_trainer_in_bfloat16_agrees_with_itself_in_every_update_of_the_first_pass(layout: Any) -> None:
+    """What goes through the network beside a sequence changes its rounding: prox has the micro-batches of updates."""
+    model = small_model(hidden=64)
+    with torch.no_grad():
+        next(iter(model.network.get_input_embeddings().parameters())).mul_(8)
+    cut = [replace(each.turns[0]) for each in long_answers(model)]
+    for number, turn in enumerate(cut):
+        length = 100 + 13 * number
+        turn.completion_ids, turn.logprobs = turn.completion_ids[:length], turn.logprobs[:length]
+    played = [Trajectory(EpisodeSpec(e, 0, e // 4), "game", turns=[turn]) for e, turn in enumerate(cut)]
+    model.network.bfloat16()
+    gspo = build("gspo")
+    config = UpdateConfig(minibatches=4, old_logprobs="trainer", layout=layout)
+    learner = Learner(model, gspo, config)
+    batch = learner.prepare(played, iteration=3)
+    found = [
+        gspo.surrogate(part).ratio[part.action_mask].detach()  # type: ignore[attr-defined]
+        for sequences in learner._updates_of(batch.sequences, 3, 0)
+        for part in batch.micro_batches(sequences=sequences)
+    ]
+    torch.testing.assert_close(torch.cat(found), torch.ones(sum(map(len, found))))
+    whole = ratios(gspo, batch)
+    assert ((whole < 1 - 3e-4) | (whole > 1 + 4e-4)).any(), "the cut matters"
