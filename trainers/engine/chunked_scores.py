@@ -1,4 +1,7 @@
-"""Log-probabilities and entropies of single tokens from hidden states, without the logits of all of them at once."""
+"""Log-probabilities and entropies of single tokens from hidden states, without the logits of all of them at once.
+
+``torch.nn.functional.linear_cross_entropy`` works in chunks as well, but gives no entropies.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.adapters import has_adapters
 from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
+from turngym.trainers.engine.head import head_of
 from turngym.trainers.engine.layouts.check import require_layout
 from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.optimizer import Schedule, clip, make_optimizer, parameter_groups
@@ -52,6 +53,7 @@ class Learner:
         merge_rows: bool = True,
         iterations: int = 0,
     ) -> None:
+        head_of(model.network)  # a model that cannot be scored is refused before anything is played
         require_layout(model.network, layout_for(model, config.layout))
         self.model = model
         self.network = model.network

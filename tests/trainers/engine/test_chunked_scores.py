@@ -5,15 +5,19 @@ from typing import Any
 
 import pytest
 import torch
+from small import small_model
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModelForCausalLM
 
+from turngym.agents.models.loading import LanguageModel
 from turngym.errors import ModelError
+from turngym.trainers.algorithms import build
 from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.engine import chunked_scores, scoring
 from turngym.trainers.engine.chunked_scores import FlatScores, chunk_size, flat_scores
 from turngym.trainers.engine.head import Head, head_of
+from turngym.trainers.engine.learner import Learner, UpdateConfig
 
 WORDS, WIDTH, READS = 37, 6, 23
 
@@ -254,6 +258,8 @@ def test_a_model_that_does_something_else_to_its_logits_is_refused() -> None:
     network.lm_head.forward = lambda x: original(x) ** 3
     with pytest.raises(ModelError, match=r"logits of a Qwen3ForCausalLM are not its head times"):
         scoring.score(network, rows_of(network), 1.0)
+    with pytest.raises(ModelError, match=r"logits of a Qwen3ForCausalLM are not its head times"):
+        Learner(LanguageModel(network, small_model().tokenizer, "odd"), build("grpo"), UpdateConfig())
 
 
 def test_a_head_that_is_no_matrix_is_refused() -> None:
