@@ -10,6 +10,8 @@ PYTHON ?= python3
 VENV ?= .venv
 CONSTRAINTS ?= constraints.txt
 JOBS ?= 2
+# One process more than two cores: tests wait for processes of their own.
+WORKERS ?= 3
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 # Compiled modules are kept even where PYTHONDONTWRITEBYTECODE is set, as in many containers: the tests start hundreds of
 # processes, and each would compile turngym anew.
@@ -39,10 +41,10 @@ quickstart: $(VENV)/.train$(TAG)
 	$(VENV)/bin/turngym train $(ARGS)
 
 test: $(VENV)/.dev$(TAG)
-	$(PYTEST) -q -n $(JOBS) --dist worksteal --durations 60
+	$(PYTEST) -q -n $(WORKERS) --dist worksteal --durations 60
 
 test-fast: $(VENV)/.dev$(TAG)
-	$(PYTEST) -q -n $(JOBS) --dist worksteal --fast
+	$(PYTEST) -q -n $(WORKERS) --dist worksteal --fast
 
 lint: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/ruff check .
