@@ -1,6 +1,6 @@
 # make quickstart        build .venv, install, train a small language model on Sokoban, open the report it writes
 # make test              build .venv, install what the tests need, run the core tests
-# make test-fast         the core tests that cost little, in two minutes
+# make test-fast         the core tests that cost little: for every day
 # make lint              ruff and mypy
 # make test-integration  tests with heavy or conflicting third-party packages
 # make vllm              build .venvs/vllm, where vLLM for CPUs is installed for its tests and benchmark

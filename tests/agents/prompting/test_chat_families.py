@@ -148,7 +148,7 @@ def test_adapters_train_with_a_weight_a_precision_and_a_device(precision: str, t
     folder, run = family_folder("gemma", tmp_path / "gemma"), tmp_path / "run"
     quick = ["--iterations", "1", "--rollout.groups", "1", "--rollout.group-size", "2", "--evaluation.episodes", "1"]
     options = ["--lora-rank", "2", "--lora-alpha", "3", "--precision", precision, "--device", "cpu"]
-    options += ["--evaluation.every", "0"]
+    options += ["--evaluation.every", "0", "--rollout.max-new-tokens", "2", "--env-options", "max_turns=2"]
     template = ["--rollout.prompt.template", "enable_thinking=false", "--rollout.prompt.thinking", "keep"]
     assert main(["train", "--model", str(folder), "--run-dir", str(run), *quick, *options, *template]) == 0
     config = json.loads((run / "config.json").read_text())
