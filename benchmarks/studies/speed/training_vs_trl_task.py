@@ -24,7 +24,7 @@ WORD_TEXTS = (" ".join(WORDS), *(f"{word} {word}" for word in WORDS)) * 9
 SIZES = {"5M": EmbeddedConfig(256, 7, 4, 2000), "30M": EmbeddedConfig(512, 11, 8, 2000)}
 
 
-class Talk(TextEnv[int]):
+class Talk(TextEnv[str]):
     """Says some words a turn, for a fixed number of turns, and rewards an answer by a checksum of its text.
 
     So returns differ within a group and every episode is trained on.
@@ -49,7 +49,7 @@ class Talk(TextEnv[int]):
         drawn = self.np_random.integers(len(WORDS), size=self.words)
         return " ".join(WORDS[int(index)] for index in drawn)
 
-    def apply_action(self, action: str) -> Outcome:
+    def apply_action(self, action: str) -> Outcome[str]:
         """Take any text."""
         self.state += 1
         reward = zlib.crc32(action.encode("utf8", "replace")) % ANSWER_LIMIT / ANSWER_LIMIT / self.turns

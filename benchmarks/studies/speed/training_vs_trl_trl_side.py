@@ -26,7 +26,7 @@ from turngym.agents.models.generate import Completion
 from turngym.trainers.integrations.trl import Rollout, return_reward, rollout_rows, task_rows
 
 
-class Clock(TrainerCallback):  # type: ignore[misc]  # the package has no types
+class Clock(TrainerCallback):
     """Notes the processor time at the end of every step."""
 
     def __init__(self) -> None:
