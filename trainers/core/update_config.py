@@ -63,8 +63,8 @@ class UpdateConfig:
             its own, which begin earlier where a method trains the critic first.
         schedule: Step sizes after the warm-up: ``constant``, or falling to 0 in a ``linear`` or ``cosine`` way over all
             iterations of the run, the policy's over the updates of the policy.
-        optimizer: ``adamw``, or ``adamw_8bit``, whose state takes 2 bytes a weight instead of 8 (torchao or
-            bitsandbytes).
+        optimizer: ``adamw``, or ``adamw_8bit`` of the package bitsandbytes, whose state takes 2 bytes a weight instead
+            of 8.
         beta1: Weight of the earlier gradients in AdamW's running mean, its momentum. In games between seats 0 is
             better: momentum makes players run in circles around an equilibrium.
         beta2: Weight of the earlier squared gradients in AdamW's running mean.

@@ -63,18 +63,17 @@ def clip(parameters: Sequence[nn.Parameter], limit: float) -> float:
 
 
 def eight_bit_adamw() -> Any:
-    """Return the class of AdamW with a state of 8 bits, from torchao or bitsandbytes.
+    """Return the class of AdamW with a state of 8 bits.
 
     Raises:
-        MissingExtra: Neither is installed.
+        MissingExtra: bitsandbytes is not installed.
     """
-    for package in ("torchao", "bitsandbytes"):
-        if importlib.util.find_spec(package) is not None:
-            return importlib.import_module(f"{package}.optim").AdamW8bit
-    raise MissingExtra(
-        "adamw_8bit needs torchao or bitsandbytes, and neither is installed: pip install torchao, or pass "
-        "--update.optimizer adamw."
-    )
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise MissingExtra(
+            "adamw_8bit needs the package bitsandbytes, which is not installed: pip install bitsandbytes, or pass "
+            "--update.optimizer adamw."
+        )
+    return importlib.import_module("bitsandbytes.optim").AdamW8bit
 
 
 def rate_share(config: UpdateConfig, count: int, total: int) -> float:

@@ -27,14 +27,28 @@ _HASHED = 4096
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     state = optimizer.state_dict()["state"]
-    return {f"{index}.{key}": torch.as_tensor(entry[key]).clone() for index, entry in state.items() for key in entry}
+    return {f"{index}.{key}": value for index, entry in state.items() for key, value in _flat(entry)}
+
+
+def _flat(entry: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors of one parameter's state; those of 8-bit optimisers lie in a mapping inside of it."""
+    for key, value in entry.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{key}/{inner}", tensor) for inner, tensor in _flat(value))
+        else:
+            yield key, torch.as_tensor(value).clone()
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    state: dict[int, dict[str, Tensor]] = {}
+    state: dict[int, dict[str, Any]] = {}
     for name, tensor in tensors.items():
-        index, _, key = name.partition(".")
-        state.setdefault(int(index), {})[key] = tensor
+        index, _, path = name.partition(".")
+        *outer, key = path.split("/")
+        entry = state.setdefault(int(index), {})
+        for part in outer:
+            entry = entry.setdefault(part, {})
+        is_count = not tensor.ndim and not tensor.is_floating_point()
+        entry[key] = int(tensor) if is_count else tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 

@@ -1,6 +1,7 @@
 """16-bit training: float32 masters, gradients added up in float32, loss scales, what a device can do."""
 
 import copy
+import importlib.util
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -245,3 +246,29 @@ def test_auto_is_bf16_where_that_is_faster(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda has_avx=has_avx: has_avx)
         assert chosen_precision("auto", CPU) == ("bf16" if has_amx or has_avx else "fp32")
         assert chosen_precision("bf16", CPU) == "bf16", "emulated, if it is asked for"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed")
+def test_an_optimiser_in_8_bits_without_its_package_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert main(["train", "--update.optimizer", "adamw_8bit", "--run-dir", str(run)]) == 2
+    assert "adamw_8bit needs the package bitsandbytes" in capsys.readouterr().err and not run.exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed")
+def test_a_state_of_8_bits_comes_back_with_a_checkpoint(tmp_path: Path, trajectories: list[Trajectory]) -> None:
+    def learner() -> Learner:
+        torch.manual_seed(0)
+        return Learner(model_in(torch.bfloat16, hidden=64), build("grpo"), UpdateConfig(optimizer="adamw_8bit"))
+
+    first, resumed = learner(), learner()
+    first.update(trajectories, 0)
+    states = first.optimizer.state.values()
+    assert torch.uint8 in {v.dtype for state in states for v in state.values() if isinstance(v, torch.Tensor)}
+    load_checkpoint(save_checkpoint(tmp_path, first, 1, {}), resumed)
+    for each in (first, resumed):
+        each.update(trajectories, 1)
+    for a, b in zip(first.policy_parameters, resumed.policy_parameters, strict=True):
+        assert torch.equal(first.masters.of(a), resumed.masters.of(b))
