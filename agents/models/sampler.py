@@ -26,8 +26,11 @@ _USUAL_MEMORY = 8 * 2**30
 def memo_pays(network: PreTrainedModel) -> bool:
     """Return whether distributions of whole prompts are worth remembering instead of keys and values.
 
-    They are where the same states come back and the vocabulary is so small that those of many thousand prefixes fit,
-    as with the embedded model: up to 1,024 words.
+    They are at best where the same states come back and the vocabulary is so small that those of many thousand prefixes
+    fit, as with the embedded model: up to 1,024 words. On 64 episodes of the quickstart a rollout with the memo takes
+    1.0 times as long as one with kept keys where the policy is nearly certain, and 1.7 times where it is random; with
+    append-only histories 3.6 times at 20 turns. The memo stays for these models because their runs then repeat to the
+    bit.
     """
     return int(network.config.get_text_config(decoder=True).vocab_size) <= _MOST_WORDS
 

@@ -4,7 +4,8 @@
 
 Episodes have a prompt of 200 tokens, then 20 tokens read and 8 sampled a turn, no environment: what is timed is the
 sampler alone, in processor seconds of one thread. ``anew`` is ``turngym.agents.models.generate``, which is what every
-rollout did before sessions; ``kept`` is ``turngym.agents.models.sessions``, with weights in float32 and in bfloat16.
+rollout did before sessions, measured at the first and every fifth turn (its turns do not depend on each other) and
+interpolated between these; ``kept`` is ``turngym.agents.models.sessions``, with weights in float32 and in bfloat16.
 The sides take turns, each in a process of its own; figures are medians over the repeats. The gap is the largest
 difference of a sampled token's log-probability to one forward pass over the whole episode with the same weights.
 """
@@ -33,7 +34,8 @@ PROMPT, READ, SAMPLED = 200, 20, 8
 SHAPES = {"5M": (256, 768, 6, 4, 4, 4096), "30M": (512, 1536, 8, 8, 8, 8192)}
 """Name -> hidden size, intermediate size, layers, heads, key-value heads, vocabulary of a random Qwen3."""
 SIDES = (("anew", "float32"), ("kept", "float32"), ("kept", "bfloat16"))
-TURNS = {("5M", "anew"): 40, ("30M", "anew"): 20, ("SmolLM2", "anew"): 20, ("SmolLM2", "kept"): 20}
+TURNS = {("SmolLM2", "anew"): 20, ("SmolLM2", "kept"): 20}
+EVERY = 5
 EPISODES = {"SmolLM2": 4}
 
 
@@ -75,20 +77,24 @@ def play(network: Any, kind: str, episodes: int, turns: int) -> dict[str, Any]:
     rng, words = np.random.default_rng(0), network.config.vocab_size
     histories = [rng.integers(words, size=PROMPT).tolist()] * episodes
     sampled: list[dict[int, float]] = [{} for _ in range(episodes)]
-    seconds = []
+    seconds: dict[int, float] = {}
     for turn in range(turns):
+        if kind == "anew" and turn and (turn + 1) % EVERY:
+            histories = [[*ids, *rng.integers(words, size=SAMPLED + READ).tolist()] for ids in histories]
+            continue
         uniforms = [np.random.default_rng((turn, episode)).random(SAMPLED) for episode in range(episodes)]
         start = time.process_time()
         if kind == "kept":
             found = sessions.complete(histories, uniforms, sampling)
         else:
             found = generate(network, histories, uniforms, sampling, frozenset(), memo=memo)
-        seconds.append(time.process_time() - start)
+        seconds[turn] = time.process_time() - start
         for episode, completion in enumerate(found):
             ids = histories[episode]
             sampled[episode].update({len(ids) + i: lp for i, lp in enumerate(completion.logprobs)})
             histories[episode] = [*ids, *completion.ids, *rng.integers(words, size=READ).tolist()]
-    return {"seconds": seconds, "gap": gap_of(network, histories, sampled)}
+    every = np.interp(range(turns), list(seconds), list(seconds.values())).tolist()
+    return {"seconds": every, "gap": gap_of(network, histories, sampled)}
 
 
 def gap_of(network: Any, histories: Sequence[Sequence[int]], sampled: Sequence[dict[int, float]]) -> dict[str, float]:
@@ -154,16 +160,20 @@ def main() -> int:
     if given.side:
         side(*given.side, given.gguf)
         return 0
-    content: dict[str, Any] = json.loads(TARGET.read_text("utf8")) if TARGET.exists() else {"models": {}}
-    content |= {"prompt": PROMPT, "read": READ, "sampled": SAMPLED, "machine": machine("torch", "transformers")}
     for name in given.models.split(","):
         runs: dict[tuple[str, str], list[dict[str, Any]]] = {each: [] for each in SIDES}
         for repeat in range(given.repeats):
             for each in SIDES[:: -1 if repeat % 2 else 1]:
                 runs[each].append(run(name, *each, given.gguf))
-        content["models"][name] = of_model(name, runs)
-        write_json(TARGET, content)
+        write({name: of_model(name, runs)})
     return 0
+
+
+def write(models: dict[str, Any]) -> None:
+    """Write figures of models beside those that the file has of others."""
+    before = json.loads(TARGET.read_text("utf8"))["models"] if TARGET.exists() else {}
+    shape = {"prompt": PROMPT, "read": READ, "sampled": SAMPLED, "threads": 1}
+    write_json(TARGET, {**shape, "models": {**before, **models}, "machine": machine("torch", "transformers")})
 
 
 def of_model(name: str, runs: dict[tuple[str, str], list[dict[str, Any]]]) -> dict[str, Any]:
