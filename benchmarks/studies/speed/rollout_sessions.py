@@ -158,7 +158,8 @@ def main() -> int:
     parser.add_argument("--side", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.side:
-        side(*given.side, given.gguf)
+        name, kind, dtype = given.side
+        side(name, kind, dtype, given.gguf)
         return 0
     for name in given.models.split(","):
         runs: dict[tuple[str, str], list[dict[str, Any]]] = {each: [] for each in SIDES}
