@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.console import Console
 from tyro.conf import Positional
@@ -234,6 +234,28 @@ def chosen_suite(arguments: Arguments) -> Suite:
     with suppress(Exception):  # the boundary: the vector counts what breaks from here on
         made.close()
     return single_suite(env_id, options, arguments.wrapper, arguments.episodes, arguments.seed)
+
+
+MODEL_OPTIONS = ("temperature", "top_p", "max_new_tokens", "format", "style", "prompt", "server")
+"""The options of a model, which every command that plays with one has."""
+
+
+def settings_of_options(options: object, agent: str, seed: int) -> AgentSettings:
+    """Return what another command makes an agent with, checked as those of an evaluation are.
+
+    Args:
+        options: The arguments of that command, with those of :data:`MODEL_OPTIONS`.
+        agent: The agent.
+        seed: Seed of what it draws.
+
+    Raises:
+        UnknownName: There is no such action format or style.
+        ConfigError: A number is out of range, or there is no such setting of prompts.
+    """
+    given: dict[str, Any] = {name: getattr(options, name) for name in MODEL_OPTIONS}
+    like = Arguments("", agent, seed=seed, **given)
+    check_numbers(like)
+    return agent_settings(like)
 
 
 def agent_settings(arguments: Arguments) -> AgentSettings:

@@ -165,29 +165,11 @@ def watched(arguments: Arguments, seed: int, options: dict[str, Any], wrappers: 
     """
     if arguments.agent in (_HUMAN, _EXPERT):
         return None
-    settings = evaluation.agent_settings(_as_of_evaluation(arguments, seed))
+    settings = evaluation.settings_of_options(arguments, arguments.agent, seed)
     agent = make_agent(arguments.agent, settings)
     tell(arguments.agent, arguments.env, options, wrappers, settings)
     agent.prepare()
     return agent
-
-
-def _as_of_evaluation(arguments: Arguments, seed: int) -> evaluation.Arguments:
-    """Return what ``turngym eval`` would make the same agent with, checked."""
-    like = evaluation.Arguments(
-        arguments.env,
-        arguments.agent,
-        seed=seed,
-        temperature=arguments.temperature,
-        top_p=arguments.top_p,
-        max_new_tokens=arguments.max_new_tokens,
-        format=arguments.format,
-        style=arguments.style,
-        prompt=arguments.prompt,
-        server=arguments.server,
-    )
-    evaluation.check_numbers(like)
-    return like
 
 
 def watch(session: Session, screen: Screen, agent: Agent | None) -> None:

@@ -145,8 +145,8 @@ def plan_of(arguments: Arguments) -> TournamentPlan:
     options = key_values(arguments.option, "--option")
     game = make_game(arguments.game, **options)
     chosen = arguments.players or ",".join(dict.fromkeys([*_GENERIC_PLAYERS, *game.players]))
-    players, common = players_of(chosen), _agent_settings(arguments)
-    own = {name: _agent_settings(arguments, player) for name, player in players.items()}
+    players, common = players_of(chosen), evaluation.settings_of_options(arguments, "", arguments.seed)
+    own = {name: evaluation.settings_of_options(arguments, player, arguments.seed) for name, player in players.items()}
     for name, player in players.items():
         tell(player, arguments.game, options, (), own[name])
     return TournamentPlan(
@@ -166,24 +166,6 @@ def plan_of(arguments: Arguments) -> TournamentPlan:
 def _changed(common: AgentSettings, own: AgentSettings) -> dict[str, Any]:
     names = [field.name for field in dataclasses.fields(common)]
     return {name: getattr(own, name) for name in names if getattr(own, name) != getattr(common, name)}
-
-
-def _agent_settings(arguments: Arguments, player: str = "") -> AgentSettings:
-    """Return what agents, or that of one player, are made with, checked like those of an evaluation."""
-    like = evaluation.Arguments(
-        "",
-        player,
-        seed=arguments.seed,
-        temperature=arguments.temperature,
-        top_p=arguments.top_p,
-        max_new_tokens=arguments.max_new_tokens,
-        format=arguments.format,
-        style=arguments.style,
-        prompt=arguments.prompt,
-        server=arguments.server,
-    )
-    evaluation.check_numbers(like)
-    return evaluation.agent_settings(like)
 
 
 def players_of(text: str) -> dict[str, str]:

@@ -161,7 +161,7 @@ def test_names_and_anchors_are_read() -> None:
     [
         (["turngym/KhnPoker-v0"], "no game named 'turngym/KhnPoker-v0'. Did you mean 'turngym/KuhnPoker-v0'?"),
         ([KUHN, "--players", "random,equilibium"], "named 'equilibium'. Did you mean 'equilibrium'?"),
-        ([KUHN, "--players", "random,scritped:bet"], "no backend named 'scritped'. Did you mean 'scripted'?"),
+        ([KUHN, "--players", "random,scritped:bet"], "no agent named 'scritped'. Did you mean 'scripted'?"),
         ([KUHN, "--players", "random,,a"], "--players takes names with commas between"),
         ([KUHN, "--players", "random"], "needs two players at least, got 1"),
         ([KUHN, "--blocks", "0"], "--blocks must be at least 1, got 0."),
