@@ -119,7 +119,7 @@ def test_wrong_use_is_refused() -> None:
         rollout(sokoban_vector(1), make_agent("random"), [specs[0], specs[0]])
     with pytest.raises(ValueError, match="zip"):
         rollout(sokoban_vector(1), _Silent(), specs)
-    with pytest.raises(UnknownName, match=r"no backend named 'randm'\. Did you mean 'random'\?"):
+    with pytest.raises(UnknownName, match=r"no agent named 'randm'\. Did you mean 'random'\?"):
         make_agent("randm")
 
 

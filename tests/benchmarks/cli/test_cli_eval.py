@@ -205,7 +205,7 @@ def test_an_agent_of_ones_own_module_plays(own_agents: None, capsys: pytest.Capt
     [
         ("module:halving_agents.Havler", "halving_agents has no 'Havler'. Did you mean 'Halver'?"),
         ("module:halving_agnets.Halver", "no module named 'halving_agnets'"),
-        ("module:Halver", "the backend module needs a dotted path, got 'Halver'"),
+        ("module:Halver", "the agent module needs a dotted path, got 'Halver'"),
         ("module:halving_agents.nobody", "must make a turngym.agents.Agent, got str."),
     ],
 )
@@ -222,7 +222,7 @@ def test_a_wrong_module_is_explained(
         (["textgame", "--agent", "random"], "no suite or environment named 'textgame'. Did you mean 'textgames'?"),
         (["turngym/Sokban-v0", "--agent", "random"], "Did you mean 'turngym/Sokoban-v0'?"),
         (["CartPole-v1", "--agent", "random"], "CartPole-v1 is no text environment of turngym"),
-        ([GUESS, "--agent", "rndom"], "no backend named 'rndom'. Did you mean 'random'?"),
+        ([GUESS, "--agent", "rndom"], "no agent named 'rndom'. Did you mean 'random'?"),
         ([GUESS, "--agent", "scripted:"], "a scripted agent needs at least one action"),
         ([GUESS, "--agent", "random", "--option", "hihg=3"], "no option 'hihg'. Did you mean 'high'?"),
         ([GUESS, "--agent", "random", "--option", "high=0"], "high of turngym/GuessTheNumber-v0 must be"),
