@@ -133,8 +133,8 @@ def test_a_wrong_setting_is_explained(settings: dict[str, Any], message: str) ->
 @pytest.mark.parametrize(
     ("agent", "server", "message"),
     [
-        ("openai:@http://localhost/v1", {}, "the backend openai needs a model: write openai:MODEL@URL"),
-        ("openai:", {}, "the backend openai needs a model"),
+        ("openai:@http://localhost/v1", {}, "the agent openai needs a model: write openai:MODEL@URL"),
+        ("openai:", {}, "the agent openai needs a model"),
         ("openai:m@http://localhost/v1", {"retrys": 3}, "a server has no setting 'retrys'. Did you mean 'retries'"),
         ("openai:m@gopher://localhost/v1", {}, "a server's URL must be like http://HOST:PORT/v1"),
         ("openai:gpt-5", {}, "OPENAI_API_KEY is not set"),
