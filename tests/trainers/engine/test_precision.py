@@ -13,7 +13,7 @@ from small import play, small_model
 
 from turngym.__main__ import main
 from turngym.agents.models.generate import generate
-from turngym.agents.models.loading import LanguageModel, set_format
+from turngym.agents.models.loading import LanguageModel, load_model, set_format
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError, DivergenceError
 from turngym.trainers.algorithms import build
@@ -272,3 +272,16 @@ def test_a_state_of_8_bits_comes_back_with_a_checkpoint(tmp_path: Path, trajecto
         each.update(trajectories, 1)
     for a, b in zip(first.policy_parameters, resumed.policy_parameters, strict=True):
         assert torch.equal(first.masters.of(a), resumed.masters.of(b))
+
+
+def test_a_checkpoint_of_masters_plays_with_them_whatever_the_first_model_was_saved_in(tmp_path: Path) -> None:
+    learner = learner_of()
+    learner.model.save(tmp_path / "run" / "warmup")
+    (tmp_path / "run" / "config.json").write_text("{}")
+    (tmp_path / "run" / "metrics.jsonl").touch()
+    name, parameter = next(iter(learner.network.named_parameters()))
+    with torch.no_grad():
+        learner.masters.of(parameter).add_(1e-6)
+    checkpoint = save_checkpoint(tmp_path / "run" / "checkpoints", learner, 1, {})
+    played = load_model(str(checkpoint), device="cpu").network
+    assert torch.equal(played.get_parameter(name), learner.masters.of(parameter))
