@@ -24,6 +24,12 @@ def charging(variant: str) -> Algorithm[object]:
     return build(name, {**configs, base: {**configs.get(base, {}), **without_kl, "invalid_penalty": PENALTY}})
 
 
+def table_of(trajectories: list[Trajectory]) -> TurnTable:
+    """Return the turn table, where the trainer's log-probabilities are those of the sampler."""
+    table = turn_table(trajectories)
+    return replace(table, token_trainer_logprob=table.token_logprob)
+
+
 def failures(returns: list[float], invalid_turn: int) -> list[Trajectory]:
     """Episodes of three turns over the same states, one action of the first episode invalid."""
 
@@ -53,7 +59,7 @@ def failures(returns: list[float], invalid_turn: int) -> list[Trajectory]:
 @pytest.mark.parametrize("variant", CHARGED)
 def test_an_invalid_action_among_equal_failures_costs_only_its_own_turn(variant: str, invalid_turn: int) -> None:
     """Nothing else happened in the group, so no other turn may be credited for it."""
-    credit = charging(variant).credit(turn_table(failures([0.0] * 8, invalid_turn)))
+    credit = charging(variant).credit(table_of(failures([0.0] * 8, invalid_turn)))
     expected = torch.zeros(24, dtype=torch.float64)
     expected[invalid_turn] = -PENALTY
     torch.testing.assert_close(credit.advantages, expected, atol=1e-9, rtol=0)
@@ -63,7 +69,7 @@ def test_an_invalid_action_among_equal_failures_costs_only_its_own_turn(variant:
 def test_the_penalty_is_not_multiplied_where_returns_hardly_differ(variant: str) -> None:
     """Divided by the deviation of the group, the penalty would grow without bound as the returns become equal."""
     returns = [0.5 + 1e-5 * k for k in range(8)]
-    found = [charging(variant).credit(turn_table(failures(returns, turn))).advantages for turn in (1, 99)]
+    found = [charging(variant).credit(table_of(failures(returns, turn))).advantages for turn in (1, 99)]
     charged = found[0] - found[1]
     assert float(charged[1]) == pytest.approx(-PENALTY, abs=1e-9)
 
@@ -74,8 +80,8 @@ def test_credit_with_invalid_actions_is_credit_without_less_the_penalty_of_each(
     """Among awkward random episodes, of which one group has a single one."""
     played = [each for each in episodes(seed) if each.spec.group or not each.spec.episode]
     valid = [replace(each, turns=[replace(turn, action_is_valid=True) for turn in each.turns]) for each in played]
-    algorithm, table = charging(variant), turn_table(played)
-    difference = algorithm.credit(table).advantages - algorithm.credit(turn_table(valid)).advantages
+    algorithm, table = charging(variant), table_of(played)
+    difference = algorithm.credit(table).advantages - algorithm.credit(table_of(valid)).advantages
     expected = table.to_tokens(-PENALTY * (~table.is_valid).double())
     if variant != "remax":
         expected = expected.masked_fill(table.to_tokens(table.group == 0), 0.0)
@@ -83,7 +89,7 @@ def test_credit_with_invalid_actions_is_credit_without_less_the_penalty_of_each(
 
 
 def test_valid_actions_are_a_part_of_the_reward_where_gdpo_is_told_so() -> None:
-    table: TurnTable = turn_table(failures([0.0] * 8, 0))
+    table: TurnTable = table_of(failures([0.0] * 8, 0))
     found = build("gdpo", {"gdpo": {"weights": "valid_actions=1"}}).credit(table).advantages.reshape(8, 3)
     assert bool((found[0] < -2).all())
     assert bool((found[1:] > 0.3).all())
