@@ -5,10 +5,10 @@
 
 Both sides train the same model with GRPO without a divergence, one update an iteration, on episodes of the same
 environment: always as many turns, 20 tokens read and exactly 8 sampled a turn (no end token ends an answer on either
-side), one growing sequence of tokens an episode. turngym runs ``turngym train`` with its defaults. TRL runs its trainer
-without gradient checkpointing, through its hook ``rollout_func``, and writes answers with its own generation, which
-reads the whole conversation again at every turn; that is what its loop for tools does as well. Counts of turns, tokens
-and updates are compared before anything is reported.
+side), one growing sequence of tokens an episode. turngym runs ``turngym train`` with a precision and its defaults.
+TRL runs its trainer without gradient checkpointing, through its hook ``rollout_func``, and writes answers with its
+own generation, which reads the whole conversation again at every turn; that is what its loop for tools does as well.
+Counts of turns, tokens and updates are compared before anything is reported.
 
 Each side is a process with one thread; sides take turns, in another order at every repeat. The first iteration of a run
 is not counted. Figures are medians of ``time.process_time``. Runs are kept in
@@ -42,7 +42,7 @@ GROUPS = {"5M": (2, 8), "30M": (1, 8), "SmolLM2": (1, 4)}
 TURNS = (5, 10, 20, 40)
 TARGETS = {5: {"5M": 2.0, "30M": 2.0, "SmolLM2": 2.0}, 20: {"5M": 4.0, "30M": 3.0, "SmolLM2": 3.0}}
 SIDES: Mapping[str, tuple[str, Any]] = {
-    "turngym": ("turngym", []),
+    "turngym": ("turngym", ["--precision", "fp32"]),
     "trl": ("trl", {}),
     "turngym bf16": ("turngym", ["--precision", "bf16"]),
     "trl bf16": ("trl", {"bf16": True}),
