@@ -44,6 +44,7 @@ class PromptConfig:
             conversation that strips is encoded anew at every turn, and trained on as a sequence a turn.
         template: Variables of the chat template, such as ``enable_thinking``.
         chat_template: A chat template in Jinja instead of the tokenizer's own; on the command line its file.
+        pictures_only: Whether a model that sees gets the picture of an observation without its text.
     """
 
     mode: Literal["window", "conversation"] = "window"
@@ -56,6 +57,7 @@ class PromptConfig:
     thinking: Literal["auto", "keep", "strip"] = "auto"
     template: Mapping[str, Any] = field(default_factory=dict)
     chat_template: str = ""
+    pictures_only: bool = False
 
     def __post_init__(self) -> None:
         if self.mode not in ("window", "conversation"):

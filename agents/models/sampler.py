@@ -30,7 +30,7 @@ def memo_pays(network: PreTrainedModel) -> bool:
     fit, as with the embedded model: up to 1,024 words. On 64 episodes of the quickstart a rollout with the memo takes
     1.0 times as long as one with kept keys where the policy is nearly certain, and 1.7 times where it is random; with
     append-only histories 3.6 times at 20 turns. The memo stays for these models because their runs then repeat to the
-    bit.
+    bit, but not for prompts that are appended to.
     """
     return int(network.config.get_text_config(decoder=True).vocab_size) <= _MOST_WORDS
 
@@ -56,12 +56,13 @@ class Sampler:
     Args:
         model: The model.
         cache_tokens: Most tokens whose keys and values are kept; 0 takes a quarter of the device's memory.
+        appends: Whether a prompt begins with the one before it, so that a memo would compute every turn anew.
     """
 
-    def __init__(self, model: LanguageModel, cache_tokens: int = 0) -> None:
+    def __init__(self, model: LanguageModel, cache_tokens: int = 0, appends: bool = False) -> None:
         self.model = model
         self._counts = CacheCounts()
-        self._memo = Memo() if memo_pays(model.network) else None
+        self._memo = Memo() if memo_pays(model.network) and not appends else None
         self._sessions = None
         if self._memo is None and can_be_kept(model.network):
             self._sessions = Sessions(model.network, model.stop_ids, cache_tokens or automatic_budget(model.network))

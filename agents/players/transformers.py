@@ -39,10 +39,12 @@ def transformers_agent(model: LanguageModel, settings: AgentSettings, iteration:
             iteration,
         )
 
+    prompt = PromptConfig(**settings.prompt)
+    cache = int(settings.server.get(_CACHE, 0))
     return ModelAgent(
         model,
-        model.generate or Sampler(model, int(settings.server.get(_CACHE, 0))),
-        prompt=PromptConfig(**settings.prompt),
+        model.generate or Sampler(model, cache, appends=prompt.mode == "conversation"),
+        prompt=prompt,
         sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
         format=settings.format,
         seed=settings.seed,

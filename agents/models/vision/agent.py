@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +77,7 @@ class VisionAgent(ModelAgent):
         self, request: Request, action: str, completion: str, prompt: tuple[int, ...], answer: tuple[int, ...]
     ) -> None:
         """Remember an observation and its answer; in ``conversation`` mode its picture stays in the prompt."""
-        super().remember(request, action, completion, prompt, answer)
+        super().remember(self._without_text(request), action, completion, prompt, answer)
         self._seen[request.episode] = self.pictures_of(request)
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
@@ -91,14 +92,18 @@ class VisionAgent(ModelAgent):
         self._shown.pop(episode, None)
 
     def _prompt(self, request: Request, new: int) -> tuple[int, ...]:
-        if request.image is None:
-            self._shown[request.episode] = self._seen.get(request.episode, ())
-            return super()._prompt(request, new)
         memory = self._memories.get(request.episode) or Memory()
+        image = request.image
+        if image is None:
+            plain = super()._prompt(request, new)
+            goes_on = bool(memory.ids) and plain[: len(memory.ids)] == memory.ids
+            self._shown[request.episode] = self._seen.get(request.episode, ()) if goes_on else ()
+            return plain
+        request = self._without_text(request)
         room = self._room(new)
         ids = self._with_picture.prompt(memory, request.observation, request.info, request.instructions, room=room)
         before = memory.ids if memory.ids and ids[: len(memory.ids)] == memory.ids else ()
-        seen = (*self._seen.get(request.episode, ()), png(request.image))
+        seen = (*self._seen.get(request.episode, ()), png(image))
         written = sum(token == self.takes.placeholder for token in ids[len(before) :])
         added = seen[len(seen) - written :]
         whole = before + self.takes.expanded(ids[len(before) :], added)
@@ -112,6 +117,9 @@ class VisionAgent(ModelAgent):
             )
         self._shown[request.episode] = (*seen[:-1], *added) if before else added
         return whole
+
+    def _without_text(self, request: Request) -> Request:
+        return replace(request, observation="") if self.prompt.pictures_only and request.image is not None else request
 
     def _generate(
         self,

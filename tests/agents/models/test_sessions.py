@@ -25,6 +25,8 @@ from turngym.agents.models.sampler import Sampler, automatic_budget, memo_pays
 from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.sessions import CacheCounts, Sessions
 from turngym.agents.models.sessions.memory import bytes_per_token, can_be_kept
+from turngym.agents.players import AgentSettings
+from turngym.agents.players.transformers import transformers_agent
 from turngym.errors import ConfigError
 
 WORDS = 300
@@ -298,6 +300,16 @@ def test_tiny_vocabularies_get_the_memo() -> None:
     sampler([[5, 6, 7]] * 3, draws(0, 3), Sampling(max_new_tokens=2))
     sampler([[5, 6, 7]] * 3, draws(0, 3), Sampling(max_new_tokens=2))
     assert sampler.counts == CacheCounts(prefilled=3, reused=15)
+
+
+def test_prompts_that_are_appended_to_keep_keys_and_values_whatever_the_vocabulary() -> None:
+    model = small_model()
+    agent = transformers_agent(model, AgentSettings(prompt={"mode": "conversation"}))
+    sampler = agent.generate
+    assert isinstance(sampler, Sampler) and memo_pays(model.network)
+    [first] = sampler([(5, 6, 7)], draws(0, 1), Sampling(max_new_tokens=2))
+    sampler([(5, 6, 7, *first.ids, 8)], draws(1, 1), Sampling(max_new_tokens=2))
+    assert sampler.counts == CacheCounts(prefilled=5, reused=4)
 
 
 def test_the_automatic_budget_is_a_share_of_memory() -> None:

@@ -180,6 +180,14 @@ def test_observations_without_a_picture_are_text(either: LanguageModel) -> None:
     assert decision.logprobs == pytest.approx(expected, abs=1e-4)
 
 
+def test_the_text_beside_a_picture_may_be_left_out(model: LanguageModel) -> None:
+    agent = agent_of(model, pictures_only=True, history=2)
+    for turn in range(2):
+        found = [agent_of(model, pictures_only=True), agent][turn].act([ask(turn, picture(turn))])[0]
+        assert "turn" not in model.text_of(found.prompt_ids)
+    assert "turn 1" in model.text_of(agent.act([ask(1, None)])[0].prompt_ids)
+
+
 def test_a_picture_that_does_not_fit_ends_the_episode(model: LanguageModel) -> None:
     decision = agent_of(model, max_prompt_tokens=80).act([ask(0, picture(0, 128, 128))])[0]
     assert "with its 1 pictures, more than 80" in decision.too_long
