@@ -94,8 +94,12 @@ def strict(value: Any, kind: Any) -> Any:
     return kind(**values)
 
 
+_PYTHON = {"True": True, "False": False, "None": None}
+"""Values as Python writes them."""
+
+
 def key_values(pairs: Iterable[str], option: str) -> dict[str, Any]:
-    """Return KEY=VALUE pairs as a dict; a value that is JSON is read as such, any other is text.
+    """Return KEY=VALUE pairs as a dict; a value is read as JSON or True, False or None, else it is text.
 
     Args:
         pairs: The pairs.
@@ -104,8 +108,8 @@ def key_values(pairs: Iterable[str], option: str) -> dict[str, Any]:
     Raises:
         ConfigError: A pair has no ``=`` or no key, or a key occurs twice.
 
-    >>> key_values(["view=grid", "max_turns=20", "slippery=true"], "--option")
-    {'view': 'grid', 'max_turns': 20, 'slippery': True}
+    >>> key_values(["view=grid", "max_turns=20", "slippery=true", "image=False"], "--option")
+    {'view': 'grid', 'max_turns': 20, 'slippery': True, 'image': False}
     """
     found: dict[str, Any] = {}
     for pair in pairs:
@@ -136,7 +140,7 @@ def _value(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse)
     except ValueError:
-        return text
+        return _PYTHON.get(text, text)
 
 
 def _refuse(constant: str) -> NoReturn:
