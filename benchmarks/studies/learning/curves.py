@@ -11,6 +11,7 @@ shows what a run of the method looks like; which method is better is the matter 
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
@@ -92,9 +93,16 @@ def main() -> int:
     for run, folder in run_all(arms(wanted)).items():
         write_atomic(CURVES / f"{run.removeprefix('curve-')}.png", curve_picture(read_run(RunFolder(folder))))
     done = [name for name in names() if is_finished(RUNS / f"curve-{name}")]
-    found: dict[str, Any] = {name: summary(RUNS / f"curve-{name}") for name in done}
+    found: dict[str, Any] = {**published(), **{name: summary(RUNS / f"curve-{name}") for name in done}}
     write_results("curves", {"options": {name: options(name) for name in found}, "runs": found})
     return 0
+
+
+def published() -> dict[str, Any]:
+    """Return the summaries of earlier runs, which may have been made elsewhere, of methods that still have a page."""
+    path = RESULTS / "curves.json"
+    runs: dict[str, Any] = json.loads(path.read_text("utf8"))["runs"] if path.exists() else {}
+    return {name: run for name, run in runs.items() if name in names()}
 
 
 if __name__ == "__main__":
