@@ -14,7 +14,7 @@ from turngym.trainers.core.rows import Row
 from turngym.trainers.engine.chunked_scores import flat_scores
 from turngym.trainers.engine.head import head_of
 from turngym.trainers.engine.layouts import ROWS, Layout
-from turngym.trainers.engine.read_states import read_states
+from turngym.trainers.engine.layouts.read_states import read_states
 from turngym.trainers.engine.sharing import copy_sharing_frozen
 
 

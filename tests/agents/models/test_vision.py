@@ -17,7 +17,6 @@ from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.embedded import EmbeddedConfig, build_tokenizer
 from turngym.agents.models.loading import LanguageModel, load_model
 from turngym.agents.models.sampling import Sampling
-from turngym.agents.models.vision.agent import VisionAgent
 from turngym.agents.models.vision.embedded import (
     CHAT_TEMPLATE,
     PICTURE,
@@ -27,6 +26,7 @@ from turngym.agents.models.vision.embedded import (
     with_pictures,
 )
 from turngym.agents.models.vision.pictures import SquarePictures, opened
+from turngym.agents.models.vision_agent import VisionAgent
 from turngym.agents.players import AgentSettings
 from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.png import png, png_size

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from turngym.errors import ConfigError
 from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.engine.layouts import ROWS, Layout
-from turngym.trainers.engine.read_states import read_states
+from turngym.trainers.engine.layouts.read_states import read_states
 
 _TOLERANCE = 1e-3
 _TOLERANCE_16_BIT = 5e-2
