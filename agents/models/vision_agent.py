@@ -77,12 +77,15 @@ class VisionAgent(ModelAgent):
         self, request: Request, action: str, completion: str, prompt: tuple[int, ...], answer: tuple[int, ...]
     ) -> None:
         """Remember an observation and its answer; in ``conversation`` mode its picture stays in the prompt."""
-        super().remember(self._without_text(request), action, completion, prompt, answer)
+        super().remember(
+            self._without_text(request), action, completion, prompt, self.takes.without_placeholders(answer)
+        )
         self._seen[request.episode] = self.pictures_of(request)
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
         """Remember the turns that came before an episode that begins in the middle of another one."""
-        super().recall(episode, turns)
+        fed = [replace(turn, completion_ids=self.takes.without_placeholders(turn.completion_ids)) for turn in turns]
+        super().recall(episode, fed)
         self._seen[episode] = turns[-1].pictures if turns else ()
 
     def forget(self, episode: int) -> None:

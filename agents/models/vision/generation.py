@@ -67,6 +67,7 @@ class _Batch:
         pictures: Sequence[Sequence[bytes]],
     ) -> None:
         self.network = network
+        self.takes = takes
         self.ids, self.mask = padded(prompts, network.device)
         self.inputs = takes.inputs(pictures, self.ids)
         self.positions = takes.positions(network, self.ids, self.mask, self.inputs)
@@ -96,7 +97,7 @@ class _Batch:
             running = {row for row in running if ids[row][-1] not in stop_ids}
             if not running or number + 1 == sampling.max_new_tokens:
                 break
-            logits = self._step(tokens)
+            logits = self._step(torch.where(tokens == self.takes.placeholder, self.takes.neutral, tokens))
         parts = zip(ids, logprobs, entropies, strict=True)
         return [Completion(tuple(tokens), tuple(each), tuple(shares)) for tokens, each, shares in parts]
 

@@ -34,6 +34,9 @@ class PictureInputs(ABC):
         self.processor = processor
         self.tokenizer = tokenizer
         self.placeholder = int(config.image_token_id)
+        pad = tokenizer.pad_token_id
+        self.neutral = int(tokenizer.eos_token_id if pad is None else pad)
+        """What the network is fed for a placeholder that a model sampled, since no picture belongs to it."""
 
     @abstractmethod
     def ids_of(self, width: int, height: int) -> list[int]:
@@ -51,6 +54,10 @@ class PictureInputs(ABC):
     def positions(self, network: Any, ids: Tensor, mask: Tensor, inputs: Inputs) -> Tensor:
         """Return the position ids of left-padded prompts: ``[row, token]``, or ``[3, row, token]`` with a grid."""
         return (mask.cumsum(-1) - 1).clamp(min=0)
+
+    def without_placeholders(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """Return sampled ids as the network is fed them."""
+        return tuple(self.neutral if token == self.placeholder else token for token in ids)
 
     def expanded(self, ids: Sequence[int], pictures: Sequence[bytes]) -> tuple[int, ...]:
         """Return a prompt with its single placeholders replaced by all the ids of each picture.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import cast
 
 import pytest
 import torch
@@ -82,6 +83,22 @@ def test_a_critic_sees_the_picture(model: LanguageModel) -> None:
     values = found.table.turn_value
     assert values is not None and len(values.unique()) > 2
     assert all(len(episode.final_pictures) == 1 for episode in found.trajectories if episode.final_prompt_ids)
+
+
+@pytest.mark.parametrize("mode", ["window", "conversation"])
+def test_a_sampled_placeholder_is_no_picture(model: LanguageModel, mode: str) -> None:
+    """A model's bad output is never an error: sampler and trainer feed a neutral token for it."""
+    assert model.pictures is not None
+    likely = played(model, mode)[0].turns[0].completion_ids[0]
+    words = cast("torch.Tensor", model.network.get_input_embeddings().weight)
+    with torch.no_grad():  # the head is tied, so that the placeholder is as likely as a token that was sampled
+        words[model.pictures.placeholder] = 1.5 * words[likely]
+    episodes = played(model, mode)
+    sampled = [token for episode in episodes for turn in episode.turns for token in turn.completion_ids]
+    assert model.pictures.placeholder in sampled
+    batch = prepare(episodes, model, build("grpo", {"grpo": {"kl_coef": 0.0}}))
+    gaps = [(part.logprobs - part.old_logprobs)[part.action_mask].abs().max() for part in batch.micro_batches()]
+    assert float(torch.stack(gaps).max().detach()) < 1e-4
 
 
 def test_pictures_survive_json(model: LanguageModel) -> None:

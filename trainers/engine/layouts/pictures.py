@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.vision.pictures import PictureInputs
 from turngym.trainers.core.rows import Row, by_padded_length
 from turngym.trainers.engine.layouts import layout_of
-from turngym.trainers.engine.layouts.base import Inputs, Layout
+from turngym.trainers.engine.layouts.base import Inputs, Layout, on
 from turngym.trainers.engine.layouts.rows import Rows
 
 
@@ -39,9 +40,17 @@ class Pictures:
         """Return left-padded ids with their mask, positions and pictures."""
         plain = Rows().lay_out(sequences, device, attention)
         mask = torch.ones_like(plain.ids) if plain.mask is None else plain.mask
+        self._neutralise(plain, sequences)
         more = self.takes.inputs([row.pictures for row in sequences], plain.ids)
         positions = self.takes.positions(self.network, plain.ids, mask, more)
         return plain._replace(mask=mask, positions=positions, more=more)
+
+    def _neutralise(self, inputs: Inputs, sequences: Sequence[Row]) -> None:
+        """Replace placeholders that were sampled, as the sampler does: no picture belongs to them."""
+        tokens = on(np.concatenate([row.reads.token for row in sequences]), inputs.places.device)
+        after = inputs.places[tokens >= 0] + 1
+        line = inputs.ids.view(-1)
+        line[after] = torch.where(line[after] == self.takes.placeholder, self.takes.neutral, line[after])
 
 
 def layout_for(model: LanguageModel, name: str) -> Layout:
