@@ -80,7 +80,7 @@ def evaluate(
 
 
 def _player(agent: str | Agent, seed: int, settings: Mapping[str, Any]) -> tuple[Agent, str, AgentSettings]:
-    """Return the agent, its name in the results, and what it was made with."""
+    """Return the agent, its name in the results, and its settings."""
     if isinstance(agent, str):
         made_with = settings_for(agent, **{"seed": seed, "temperature": 0.0, **settings})
         return make_agent(agent, made_with), agent, made_with

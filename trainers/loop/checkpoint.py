@@ -174,7 +174,7 @@ def _load_module(module: nn.Module, own: Collection[str], file: Path) -> dict[st
 
 
 def _require_same_model(path: Path, state: Mapping[str, Any], model: LanguageModel) -> None:
-    """Raise if adapters were trained on other weights than those of the model that they shall be loaded into."""
+    """Raise if adapters were trained on a base model with other weights than this one."""
     if state.get("frozen", "") not in ("", _fingerprint(frozen_parameters(model.network))):
         raise CheckpointError(
             f"{path} holds adapters of other weights than those of {model.name}, which has changed since: restore "

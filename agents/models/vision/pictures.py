@@ -120,11 +120,16 @@ class SquarePictures(PictureInputs):
 
     _MARKS = ("<fake_token_around_image>", "<global-img>", "<fake_token_around_image>")
 
+    def __init__(self, config: PretrainedConfig, processor: Any, tokenizer: PreTrainedTokenizerBase) -> None:
+        super().__init__(config, processor, tokenizer)
+        words = tokenizer.get_vocab()
+        self._marks = [words[mark] for mark in self._MARKS]
+
     def ids_of(self, width: int, height: int) -> list[int]:
         """Return the placeholders of a square between the marks of a picture that is whole."""
         vision = self.config.vision_config
         count = (vision.image_size // vision.patch_size) ** 2 // self.config.scale_factor**2
-        first, second, last = (self.tokenizer.get_vocab()[mark] for mark in self._MARKS)
+        first, second, last = self._marks
         return [first, second, *[self.placeholder] * count, last]
 
     def inputs(self, rows: Sequence[Sequence[bytes]], ids: Tensor) -> Inputs:
@@ -175,7 +180,13 @@ def picture_inputs(config: PretrainedConfig, source: str, tokenizer: PreTrainedT
         processor = AutoImageProcessor.from_pretrained(source, backend="pil")
     except (OSError, ValueError, KeyError) as error:
         raise ModelError(f"the image processor of {source} could not be loaded ({error}).") from error
-    return family(config, processor, tokenizer)
+    try:
+        return family(config, processor, tokenizer)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{source} does not say which tokens stand for a picture ({error}): its config.json needs image_token_id, "
+            "and its tokenizer the marks of its family."
+        ) from error
 
 
 def opened(picture: bytes) -> Any:

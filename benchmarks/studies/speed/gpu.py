@@ -132,7 +132,7 @@ def episodes(rows: int, length: int, words: int) -> list[Trajectory]:
 
 
 def wait_for(device: str) -> None:
-    """Wait until a GPU has done what it was given."""
+    """Wait until a GPU has finished its work; a CPU always has."""
     if device != "cpu":
         torch.cuda.synchronize(device)
 

@@ -202,6 +202,14 @@ def test_a_saved_model_sees_the_same(either: LanguageModel, tmp_path: Path) -> N
     assert first.logprobs == pytest.approx(second.logprobs, abs=1e-4)
 
 
+def test_a_tokenizer_without_the_marks_of_its_family_is_refused(tmp_path: Path) -> None:
+    model = square_model()
+    model.save(tmp_path)
+    build_tokenizer(["a door"], 300).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="does not say which tokens stand for a picture"):
+        load_model(str(tmp_path))
+
+
 def test_it_plays_sokoban_from_pictures(model: LanguageModel) -> None:
     vector = make_vec("turngym/Sokoban-v0", 2, autoreset_mode="disabled", image=True, max_turns=3)
     agent = transformers_agent(model, AgentSettings(max_new_tokens=4))
