@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.models.completion import Completion
+from turngym.agents.models.sampling import Sampling
 
 
 @dataclass
@@ -39,14 +40,25 @@ class Running:
         number: Its place among the prompts.
         prompt: Token ids.
         draws: One random number for each token that may be sampled.
+        sampling: Temperature, top-p, length limit.
+        stop_ids: Tokens that end it; the one sampled is part of it.
     """
 
-    __slots__ = ("draws", "entropies", "ids", "logprobs", "number", "prompt", "row")
+    __slots__ = ("draws", "entropies", "ids", "logprobs", "number", "prompt", "row", "sampling", "stop_ids")
 
-    def __init__(self, number: int, prompt: Sequence[int], draws: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        number: int,
+        prompt: Sequence[int],
+        draws: NDArray[np.float64],
+        sampling: Sampling,
+        stop_ids: frozenset[int],
+    ) -> None:
         self.number = number
         self.prompt = np.asarray(prompt, dtype=np.int64)
         self.draws = draws
+        self.sampling = sampling
+        self.stop_ids = stop_ids
         self.ids: list[int] = []
         self.logprobs: list[float] = []
         self.entropies: list[float] = []
@@ -60,6 +72,15 @@ class Running:
     def length(self) -> int:
         """Tokens so far, prompt included."""
         return len(self.prompt) + len(self.ids)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its last token ends it."""
+        return bool(self.ids) and (self.ids[-1] in self.stop_ids or len(self.ids) >= self.sampling.max_new_tokens)
+
+    def restart(self) -> None:
+        """Forget what was sampled."""
+        self.ids, self.logprobs, self.entropies = [], [], []
 
     def completion(self) -> Completion:
         """Return the completion."""

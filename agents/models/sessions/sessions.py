@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -126,28 +126,50 @@ class Sessions:
         Raises:
             ConfigError: The budget is too small for one of them.
         """
-        requests = [Running(i, p, u) for i, (p, u) in enumerate(zip(prompts, uniforms, strict=True))]
-        if self._watch.has_changed(self.network):
-            self.store.drop()
-        try:
-            with evaluating(self.network):
-                self._run(deque(requests), sampling)
-        except BaseException:
-            self.store.drop()  # rows may be half written
-            raise
+        pairs = enumerate(zip(prompts, uniforms, strict=True))
+        requests = [Running(i, p, u, sampling, self.stop_ids) for i, (p, u) in pairs]
+        self.forget_old_weights()
+        waiting = deque(requests)
+        with evaluating(self.network):
+            while waiting or self.store.running:
+                self._advance(waiting)
         return [request.completion() for request in requests]
 
-    def _run(self, waiting: deque[Running], sampling: Sampling) -> None:
-        """Admit requests and extend those that run by a token at a time, until all have stopped."""
+    def forget_old_weights(self) -> None:
+        """Drop what was computed if the weights have changed since, requests that run included."""
+        if self._watch.has_changed(self.network):
+            self.store.drop()
+
+    @torch.inference_mode()
+    def advance(self, waiting: deque[Running]) -> None:
+        """Admit waiting requests where there is room, and extend those that run by a token; the done leave their rows.
+
+        Args:
+            waiting: Requests without a row; those that get one are removed, those that lose theirs are put back.
+
+        Raises:
+            ConfigError: The budget is too small for one of them; whatever ran is dropped.
+        """
+        with evaluating(self.network):
+            self._advance(waiting)
+
+    def _advance(self, waiting: deque[Running]) -> None:
         store = self.store
-        while waiting or store.running:
+        try:
             free = self.max_rows - len(store.running)
-            admitted = self._admission.admit(waiting, free, sampling.max_new_tokens) if waiting and free else []
+            admitted = self._admission.admit(waiting, free, _longest(waiting)) if waiting and free else []
             if admitted:
-                requests, logits = self._prefill(admitted)
-                self._sample(requests, logits, sampling)
+                self._sample(*self._prefill(admitted))
             if store.running and not (admitted and waiting):
-                waiting.extendleft(self._step(sampling))
+                waiting.extendleft(self._step())
+        except BaseException:
+            store.drop()  # rows may be half written
+            raise
+
+    def cancel(self, request: Running) -> None:
+        """End a request that runs; its row is free at once."""
+        if request.row >= 0:
+            self.store.free(request.row)
 
     def _prefill(self, admitted: Sequence[Admitted]) -> tuple[list[Running], Tensor]:
         """Feed the tokens of new requests that their rows do not hold; leaders first, the others copy from them."""
@@ -177,7 +199,7 @@ class Sessions:
         self.store.counts.prefilled += sum(request.length - held[request.row] for request in requests)
         return self._forward.prefill([(r.row, r.tokens()[held[r.row] :]) for r in requests])
 
-    def _step(self, sampling: Sampling) -> list[Running]:
+    def _step(self) -> list[Running]:
         """Extend all running requests by a token; returns those that had to give way to longer ones."""
         store, moved = self.store, []
         if store.longest() + 1 > store.memory.columns:
@@ -189,20 +211,35 @@ class Sessions:
         logits = self._forward.step(max(store.running) + 1, {r.row: r.ids[-1] for r in requests})
         rows = [request.row for request in requests]
         is_all = rows == list(range(len(logits)))
-        self._sample(requests, logits if is_all else logits[torch.tensor(rows, device=logits.device)], sampling)
+        self._sample(requests, logits if is_all else logits[torch.tensor(rows, device=logits.device)])
         return moved
 
-    def _sample(self, requests: Sequence[Running], logits: Tensor, sampling: Sampling) -> None:
+    def _sample(self, requests: Sequence[Running], logits: Tensor) -> None:
         """Choose the next token of each request; those that stop leave their rows."""
-        distribution = sampling_logprobs(logits, sampling.temperature)
-        draws = torch.tensor([r.draws[len(r.ids)] for r in requests], dtype=torch.float64, device=logits.device)
-        tokens = choose(distribution, draws, sampling)
-        chosen = distribution.gather(-1, tokens[:, None]).squeeze(-1)
-        entropies = entropy_share(distribution).tolist() if sampling.entropies else None
-        for i, (request, token, logprob) in enumerate(zip(requests, tokens.tolist(), chosen.tolist(), strict=True)):
-            request.ids.append(token)
-            request.logprobs.append(logprob)
-            if entropies is not None:
-                request.entropies.append(entropies[i])
-            if token in self.stop_ids or len(request.ids) >= sampling.max_new_tokens:
+        kinds = {id(request.sampling): request.sampling for request in requests}
+        for key, sampling in kinds.items():
+            rows = [row for row, request in enumerate(requests) if id(request.sampling) == key]
+            found = logits if len(kinds) == 1 else logits[torch.tensor(rows, device=logits.device)]
+            _sample([requests[row] for row in rows], found, sampling)
+        for request in requests:
+            if request.is_done:
                 self.store.free(request.row)
+
+
+def _longest(waiting: Iterable[Running]) -> int:
+    """Return the length limit of the longest completion."""
+    return max(request.sampling.max_new_tokens for request in waiting)
+
+
+def _sample(requests: Sequence[Running], logits: Tensor, sampling: Sampling) -> None:
+    """Append the next token to each request."""
+    distribution = sampling_logprobs(logits, sampling.temperature)
+    draws = torch.tensor([r.draws[len(r.ids)] for r in requests], dtype=torch.float64, device=logits.device)
+    tokens = choose(distribution, draws, sampling)
+    chosen = distribution.gather(-1, tokens[:, None]).squeeze(-1)
+    entropies = entropy_share(distribution).tolist() if sampling.entropies else None
+    for i, (request, token, logprob) in enumerate(zip(requests, tokens.tolist(), chosen.tolist(), strict=True)):
+        request.ids.append(token)
+        request.logprobs.append(logprob)
+        if entropies is not None:
+            request.entropies.append(entropies[i])
