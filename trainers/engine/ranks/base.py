@@ -1,0 +1,157 @@
+"""The interface of the processes that train together, and the case of only one, whose methods do nothing.
+
+Every method is collective: all ranks call the same ones in the same order, on every path through the code. What can
+fail on one rank alone runs inside of :meth:`Ranks.exchange`, :meth:`Ranks.agree` or :meth:`Ranks.on_first`, which end
+with the same error on all of them, so that no rank waits for one that has gone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from turngym.errors import ConfigError
+from turngym.lazy import Tensor
+
+T = TypeVar("T")
+
+
+class Ranks(ABC):
+    """The processes of a run, as one of them sees them.
+
+    Args:
+        rank: Number of this process, from 0.
+        size: Number of processes.
+        local_rank: Number of this process on its machine, from 0.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1, local_rank: int = 0) -> None:
+        self.rank, self.size, self.local_rank = rank, size, local_rank
+        self.seconds = 0.0
+        """Seconds that this process has spent on sums, exchanges and waiting for others so far."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes the run folder, shows progress and logs."""
+        return self.rank == 0
+
+    # What an implementation must have.
+
+    @abstractmethod
+    def exchange(self, work: Callable[[], T]) -> list[T]:
+        """Do work on every rank, and return what each rank's returned, in the order of ranks.
+
+        Args:
+            work: Returns a JSON-compatible value.
+
+        Raises:
+            Exception: What the work raised here, or first on another rank.
+        """
+
+    @abstractmethod
+    def on_first(self, work: Callable[[], T]) -> T:
+        """Do work on the first rank alone, and return its result on all; the others wait as long as it takes.
+
+        Args:
+            work: Returns a JSON-compatible value.
+
+        Raises:
+            Exception: What the work raised there.
+        """
+
+    @abstractmethod
+    def sum(self, tensors: Sequence[Tensor]) -> None:
+        """Replace tensors by their sums over all ranks; every rank has the same number of them, of equal shapes.
+
+        Every rank then has the same bits.
+        """
+
+    @abstractmethod
+    def concatenated(self, values: Tensor) -> Tensor:
+        """Return a vector with the numbers of all ranks in the order of ranks, in float64; lengths may differ."""
+
+    # What follows from it.
+
+    def agree(self, work: Callable[[], T]) -> T:
+        """Do work on every rank, and return this rank's result once all have succeeded.
+
+        Args:
+            work: Returns anything.
+
+        Raises:
+            Exception: What the work raised here, or first on another rank.
+        """
+        found: list[T] = []
+        self.exchange(lambda: found.append(work()))
+        return found[0]
+
+    def gathered(self, value: T) -> list[T]:
+        """Return a JSON-compatible value of every rank, in the order of ranks."""
+        return self.exchange(lambda: value)
+
+    def from_first(self, value: T) -> T:
+        """Return the first rank's value; the others' are not read."""
+        return self.exchange(lambda: value)[0]
+
+    def any(self, flag: bool) -> bool:
+        """Return whether a flag is set on one of the ranks."""
+        return any(self.gathered(flag))
+
+    def maximum(self, value: float) -> float:
+        """Return the largest of the ranks' values."""
+        return max(self.gathered(value))
+
+    def sum_numbers(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        """Return the sums over all ranks of numbers with names; one that a rank lacks is 0 there."""
+        total: dict[str, float] = {}
+        for each in self.gathered(dict(numbers)):
+            for name, value in each.items():
+                total[name] = total.get(name, 0.0) + value
+        return total
+
+    def barrier(self) -> None:
+        """Wait until every rank is here."""
+        self.exchange(lambda: None)
+
+    def require_equal(self, what: str, value: Callable[[], Any]) -> None:
+        """Raise unless every rank has the same value; with one rank it is not computed.
+
+        Args:
+            what: What it is, for the message, such as ``"episodes"``.
+            value: Returns a JSON-compatible value.
+
+        Raises:
+            ConfigError: The ranks' values differ.
+        """
+        if self.size > 1 and any(each != found[0] for found in [self.exchange(value)] for each in found):
+            raise ConfigError(
+                f"the {what} differ between the {self.size} ranks: every rank must compute the same from the same "
+                "episodes. Look for randomness without the run's seed, such as a judge behind a server."
+            )
+
+
+class SingleProcess(Ranks):
+    """One process: it exchanges nothing.
+
+    >>> SingleProcess().exchange(lambda: 3), SingleProcess().sum_numbers({"a": 1.0})
+    ([3], {'a': 1.0})
+    """
+
+    def exchange(self, work: Callable[[], T]) -> list[T]:
+        """Do the work."""
+        return [work()]
+
+    def on_first(self, work: Callable[[], T]) -> T:
+        """Do the work."""
+        return work()
+
+    def sum(self, tensors: Sequence[Tensor]) -> None:
+        """Leave the tensors as they are."""
+
+    def concatenated(self, values: Tensor) -> Tensor:
+        """Return the numbers in float64."""
+        return values.double()
+
+
+SINGLE: Ranks = SingleProcess()

@@ -1,0 +1,47 @@
+"""Errors as JSON, so that what ends one rank ends all of them with the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from turngym import errors
+from turngym.errors import DivergenceError, TurngymError
+
+
+class RankLost(TurngymError, RuntimeError):
+    """Another rank has ended, or has not answered within the timeout."""
+
+
+class RankFailed(TurngymError, RuntimeError):
+    """Another rank stopped with an error that is not one of turngym's own."""
+
+
+def as_json(error: Exception, rank: int) -> dict[str, Any]:
+    """Return an error of a rank as a JSON-compatible value."""
+    where = {key: _plain(value) for key, value in error.where.items()} if isinstance(error, DivergenceError) else {}
+    kind = error.kind if isinstance(error, DivergenceError) else ""
+    return {"rank": rank, "type": type(error).__name__, "message": str(error), "kind": kind, "where": where}
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def from_json(content: Mapping[str, Any]) -> Exception:
+    """Return the error that another rank raised; one that is not turngym's own as a :class:`RankFailed`.
+
+    >>> from_json(as_json(errors.ConfigError("no such thing"), 1))
+    ConfigError('no such thing')
+    >>> print(from_json(as_json(ZeroDivisionError("division by zero"), 1)))
+    rank 1 stopped: ZeroDivisionError: division by zero
+    """
+    name, message = str(content["type"]), str(content["message"])
+    if name == "DivergenceError":
+        return DivergenceError(message, content["kind"], content["where"])
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, TurngymError) and kind is not errors.NotFinite:
+        return kind(message)
+    if name == RankLost.__name__:
+        return RankLost(message)
+    return RankFailed(f"rank {content['rank']} stopped: {name}: {message}")

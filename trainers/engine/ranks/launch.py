@@ -1,0 +1,138 @@
+"""The ranks that ``torchrun`` or ``accelerate launch`` started, from their environment variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import NamedTuple
+
+from turngym.errors import ConfigError
+from turngym.lazy import torch
+from turngym.trainers.engine.ranks.base import SINGLE, Ranks
+
+TIMEOUT = "TURNGYM_RANK_TIMEOUT"
+"""Environment variable: seconds that a rank waits for the others."""
+_DEFAULT_TIMEOUT = 1800.0
+LAUNCHER_VARIABLES = (
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_RANK",
+    "ROLE_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "TORCHELASTIC_USE_AGENT_STORE",
+)
+"""What a launcher sets for each rank; other processes that a rank starts must not read it as meant for them."""
+
+
+class Place(NamedTuple):
+    """Which of a launcher's processes this one is."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+
+
+def place_in(variables: Mapping[str, str]) -> Place:
+    """Return which process of a launcher's this one is.
+
+    Args:
+        variables: The environment variables.
+
+    Raises:
+        ConfigError: They are not numbers, or contradict one another.
+
+    >>> place_in({}), place_in({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"})
+    (Place(rank=0, size=1, local_rank=0), Place(rank=3, size=4, local_rank=1))
+    """
+    if "RANK" not in variables or "WORLD_SIZE" not in variables:
+        return Place()
+    given = [variables["RANK"], variables["WORLD_SIZE"], variables.get("LOCAL_RANK", variables["RANK"])]
+    if not all(value.isdecimal() for value in given) or not int(given[0]) < int(given[1]):
+        raise ConfigError(
+            f"RANK, WORLD_SIZE and LOCAL_RANK are {', '.join(given)}: start with torchrun or accelerate launch, which "
+            "set them, or unset them to train in one process."
+        )
+    return Place(*map(int, given))
+
+
+def rank_device(name: str, place: Ranks | Place) -> str:
+    """Return the device of a rank: with several, each takes the GPU of its local number.
+
+    Args:
+        name: What the settings name.
+        place: The rank.
+
+    Raises:
+        ConfigError: The settings name one GPU for several ranks.
+
+    >>> rank_device("auto", Place()), rank_device("cuda", Place(1, 2, 1)), rank_device("cpu", Place(1, 2, 1))
+    ('auto', 'cuda:1', 'cpu')
+    """
+    if place.size == 1 or name == "cpu":
+        return name
+    if name == "auto":
+        return f"cuda:{place.local_rank}" if torch.cuda.is_available() else "cpu"
+    if name == "cuda":
+        return f"cuda:{place.local_rank}"
+    raise ConfigError(f"{place.size} ranks cannot share the device {name!r}: pass --device auto, cuda or cpu.")
+
+
+def timeout_in(variables: Mapping[str, str]) -> timedelta:
+    """Return how long a rank waits for the others.
+
+    Args:
+        variables: The environment variables.
+
+    Raises:
+        ConfigError: It is not a number above 0.
+    """
+    given = variables.get(TIMEOUT, "")
+    try:
+        seconds = float(given) if given else _DEFAULT_TIMEOUT
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(f"{TIMEOUT} must be a number of seconds above 0, got {given!r}.")
+    return timedelta(seconds=seconds)
+
+
+@contextmanager
+def launched(device: str = "auto") -> Iterator[Ranks]:
+    """Join the other processes of ``torchrun`` or ``accelerate launch``; without them there is one rank.
+
+    Numbers are exchanged by gloo between CPUs, and gradients on GPUs by NCCL.
+
+    Args:
+        device: The device of the settings.
+
+    Raises:
+        ConfigError: The variables of the launcher or the device are wrong, or torch.distributed is in use already.
+    """
+    place = place_in(os.environ)
+    if place.size == 1:
+        yield SINGLE
+        return
+    import torch.distributed as dist
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    from turngym.trainers.engine.ranks.process_group import ProcessGroup
+
+    timeout, chosen = timeout_in(os.environ), torch.device(rank_device(device, place))
+    if dist.is_initialized():
+        raise ConfigError("torch.distributed is initialised already: let turngym do it, and call train() before.")
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+    found, rank, size = next(iter(rendezvous("env://", timeout=timeout)))
+    store = PrefixStore("turngym", found)
+    backend = "cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=found, rank=rank, world_size=size, timeout=timeout)
+    ranks = ProcessGroup(place.local_rank, store, timeout)
+    yield ranks
+    ranks.barrier()  # the first rank may hold the store that the others read
+    dist.destroy_process_group()

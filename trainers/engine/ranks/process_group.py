@@ -1,0 +1,192 @@
+"""Ranks over torch.distributed: JSON and tensors, no pickle."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.distributed_c10d import Store
+
+from turngym.trainers.engine.ranks.base import Ranks
+from turngym.trainers.engine.ranks.failures import RankLost, as_json, from_json
+
+T = TypeVar("T")
+
+BUCKET = 2**25
+"""Numbers that are summed in one message."""
+_BEAT = 1.0
+_LONGEST_NAP = 0.1
+
+
+class ProcessGroup(Ranks):
+    """The default process group, which has been made.
+
+    Args:
+        local_rank: Number of this process on its machine.
+        store: The store that the group was made with; the ranks wait for the first one by reading it.
+        timeout: How long a rank waits for the others before it gives up.
+    """
+
+    def __init__(self, local_rank: int, store: Store, timeout: timedelta) -> None:
+        super().__init__(dist.get_rank(), dist.get_world_size(), local_rank)
+        self._store = store
+        self._timeout = timeout
+        self._waits = 0
+
+    @contextmanager
+    def _talking(self) -> Iterator[None]:
+        """Count the seconds, and say in words that a rank is missing."""
+        start = time.perf_counter()
+        try:
+            yield
+        except (RuntimeError, ValueError) as error:
+            reason = str(error).strip().splitlines()[-1:]
+            raise RankLost(
+                f"rank {self.rank} of {self.size} lost the others: one of them has ended, see its message, or did not "
+                f"answer within {self._timeout.total_seconds():.0f} s ({' '.join(reason)[:200]})."
+            ) from error
+        finally:
+            self.seconds += time.perf_counter() - start
+
+    def exchange(self, work: Callable[[], T]) -> list[T]:
+        """Do the work, then gather results and errors as JSON."""
+        try:
+            mine: dict[str, Any] = {"value": work()}
+            sent = json.dumps(mine).encode()
+        except RankLost:
+            raise
+        except Exception as error:
+            self._all_gather(json.dumps({"error": as_json(error, self.rank)}).encode())
+            raise
+        found = [json.loads(each) for each in self._all_gather(sent)]
+        failed = [each["error"] for each in found if "error" in each]
+        if failed:
+            raise from_json(failed[0])
+        return [each["value"] for each in found]
+
+    def _all_gather(self, sent: bytes) -> list[bytes]:
+        with self._talking():
+            length = torch.tensor([len(sent)])
+            lengths = [torch.zeros_like(length) for _ in range(self.size)]
+            dist.all_gather(lengths, length)
+            longest = max(int(each) for each in lengths)
+            padded = torch.zeros(longest, dtype=torch.uint8)
+            padded[: len(sent)] = torch.frombuffer(bytearray(sent), dtype=torch.uint8)
+            received = [torch.empty_like(padded) for _ in range(self.size)]
+            dist.all_gather(received, padded)
+            pairs = zip(received, lengths, strict=True)
+            return [each[: int(length)].numpy().tobytes() for each, length in pairs]
+
+    def on_first(self, work: Callable[[], T]) -> T:
+        """Do the work on the first rank; the others read its heartbeat until it is done."""
+        key = f"first-{self._waits}"
+        self._waits += 1
+        if self.is_first:
+            with _Heartbeat(self._store, key):
+                found = self._outcome(work)
+        else:
+            with self._talking():
+                self._wait_for_first(key)
+            found = {}
+        outcome = json.loads(self._all_gather(json.dumps(found).encode())[0])
+        if self.is_first:
+            self._store.delete_key(f"{key}-done")
+            self._store.delete_key(f"{key}-beat")
+        if "error" not in outcome:
+            return outcome["value"]  # type: ignore[no-any-return]
+        raise self._failure if self.is_first else from_json(outcome["error"])
+
+    _failure: Exception
+
+    def _outcome(self, work: Callable[[], T]) -> dict[str, Any]:
+        try:
+            found = {"value": work()}
+            json.dumps(found)
+            return found
+        except RankLost:
+            raise
+        except Exception as error:
+            self._failure = error
+            return {"error": as_json(error, self.rank)}
+
+    def _wait_for_first(self, key: str) -> None:
+        """Wait until the first rank says that it is done; its heartbeat shows that it lives."""
+        nap, seen, since = 0.001, b"", time.monotonic()
+        while not self._store.check([f"{key}-done"]):
+            beat = self._store.get(f"{key}-beat") if self._store.check([f"{key}-beat"]) else b""
+            if beat != seen:
+                seen, since = beat, time.monotonic()
+            if time.monotonic() - since > self._timeout.total_seconds():
+                raise RuntimeError("the first rank gives no sign of life")
+            time.sleep(nap)
+            nap = min(2 * nap, _LONGEST_NAP)
+
+    def sum(self, tensors: Sequence[Tensor]) -> None:
+        """Sum in few messages: tensors of one type on one device are laid end to end."""
+        with self._talking():
+            for bucket in _buckets(tensors):
+                if len(bucket) == 1 and bucket[0].is_contiguous():
+                    dist.all_reduce(bucket[0])
+                    continue
+                flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
+                dist.all_reduce(flat)
+                for tensor, part in zip(bucket, flat.split([each.numel() for each in bucket]), strict=True):
+                    tensor.copy_(part.view_as(tensor))
+
+    def concatenated(self, values: Tensor) -> Tensor:
+        """Gather the vectors, each padded to the longest."""
+        mine = values.detach().double().cpu()
+        lengths = self.gathered(len(mine))
+        padded = torch.zeros(max(lengths), dtype=torch.float64)
+        padded[: len(mine)] = mine
+        received = [torch.empty_like(padded) for _ in range(self.size)]
+        with self._talking():
+            dist.all_gather(received, padded)
+        return torch.cat([each[:length] for each, length in zip(received, lengths, strict=True)])
+
+
+def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Yield tensors in their order, those of one type and device together, up to a number of elements."""
+    bucket: list[Tensor] = []
+    filled = 0
+    for tensor in tensors:
+        last = bucket[-1] if bucket else tensor
+        is_other = (tensor.dtype, tensor.device) != (last.dtype, last.device)
+        if bucket and (is_other or filled + tensor.numel() > BUCKET):
+            yield bucket
+            bucket, filled = [], 0
+        bucket.append(tensor)
+        filled += tensor.numel()
+    if bucket:
+        yield bucket
+
+
+class _Heartbeat:
+    """Writes to a store that this rank is alive, until the work is done."""
+
+    def __init__(self, store: Store, key: str) -> None:
+        self._store, self._key = store, key
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+
+    def _beat(self) -> None:
+        count = 0
+        while not self._done.wait(_BEAT):
+            count += 1
+            self._store.set(f"{self._key}-beat", str(count))
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *error: object) -> None:
+        self._done.set()
+        self._thread.join()
+        self._store.set(f"{self._key}-done", "1")
