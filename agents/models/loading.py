@@ -14,7 +14,6 @@ import torch
 from huggingface_hub import HfApi, constants, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -27,6 +26,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from turngym.agents.models.attention import require_attention, set_attention
+from turngym.agents.models.checkpoint_tensors import POLICY, is_checkpoint, read_tensors
 from turngym.agents.models.generate import Generate
 from turngym.agents.models.quantized import quantized_arguments, require_quantizer
 from turngym.agents.models.settings import run_of
@@ -178,7 +178,7 @@ def load_model(
         network, tokenizer = _load_quantized(path, source, quantize, dtype, place)
     elif path.suffix == ".gguf":
         network, tokenizer = _load_gguf(path)
-    elif (path / "policy.safetensors").is_file():
+    elif is_checkpoint(path):
         base = _base_of_checkpoint(path)
         network, tokenizer = _load_checkpoint(path, base)
     else:
@@ -298,7 +298,7 @@ def unloadable(source: str, error: Exception) -> ModelError:
 def _load_quantized(
     path: Path, source: str, quantize: str, dtype: str, device: torch.device
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    if path.suffix == ".gguf" or (path / "policy.safetensors").is_file():
+    if path.suffix == ".gguf" or is_checkpoint(path):
         raise ConfigError(f"{source} cannot be quantized while it is loaded: pass a model folder or a hub name.")
     format = torch.float32 if dtype == "auto" else getattr(torch, dtype)
     return _load(source, {}, quantized_arguments(quantize, format, device))
@@ -336,7 +336,7 @@ def _load_checkpoint(path: Path, base: str) -> tuple[PreTrainedModel, PreTrained
     network, tokenizer = _load(base, {})
     set_format(network, torch.float32)
     try:
-        weights = load_file(path / "policy.safetensors")
+        weights = read_tensors(path, POLICY)
     except (OSError, SafetensorError) as error:
         raise ModelError(f"the checkpoint {path} cannot be read ({error}): pass another one.") from error
     if set(weights) - set(network.state_dict()):

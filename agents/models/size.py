@@ -12,6 +12,7 @@ import torch
 from huggingface_hub import try_to_load_from_cache
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from turngym.agents.models.checkpoint_tensors import POLICY, files_of, is_checkpoint
 from turngym.agents.models.loading import require_model, unloadable
 from turngym.errors import MissingExtra, ModelError
 
@@ -57,9 +58,10 @@ def _weights(folder: Path) -> Sequence[Path]:
     Raises:
         FileNotFoundError: There are none in the format safetensors.
     """
-    for name in ("policy.safetensors", "model.safetensors"):
-        if (folder / name).is_file():
-            return [folder / name]
+    if is_checkpoint(folder):
+        return files_of(folder, POLICY)
+    if (folder / "model.safetensors").is_file():
+        return [folder / "model.safetensors"]
     names = set(json.loads((folder / _INDEX).read_text("utf8"))["weight_map"].values())
     if any(Path(name).name != name for name in names):
         raise ValueError(f"{folder / _INDEX} names files outside of its folder")

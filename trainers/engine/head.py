@@ -70,6 +70,12 @@ def head_of(network: PreTrainedModel) -> Head:
     return replace(_linear_head(network), scale=scale, softcap=softcap)
 
 
+def same_head(copy: nn.Module, network: nn.Module) -> None:
+    """Take over what is known of a network's head for a copy of it, which is then not compared itself."""
+    if network in _checked:
+        _checked[copy] = _checked[network]
+
+
 def _linear_head(network: PreTrainedModel) -> Head:
     layer: Any = network.get_output_embeddings()
     base: Any = layer.get_base_layer() if hasattr(layer, "get_base_layer") else layer

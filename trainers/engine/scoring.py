@@ -15,6 +15,7 @@ from turngym.trainers.engine.chunked_scores import flat_scores
 from turngym.trainers.engine.head import head_of
 from turngym.trainers.engine.layouts import ROWS, Layout
 from turngym.trainers.engine.layouts.read_states import read_states
+from turngym.trainers.engine.ranks.sharding import inside
 from turngym.trainers.engine.sharing import copy_sharing_frozen
 
 
@@ -44,6 +45,12 @@ def score(
     Raises:
         ModelError: The network's logits are not its head times its last hidden states.
     """
+    return inside(network, _score, sequences, temperature, with_entropy, layout)
+
+
+def _score(
+    network: PreTrainedModel, sequences: Sequence[Row], temperature: float, with_entropy: bool, layout: Layout
+) -> Scores:
     head = head_of(network)
     states = read_states(network.base_model, sequences, network.device, layout)
     flat = flat_scores(head, states.hidden, states.state, states.targets, temperature, with_entropy)

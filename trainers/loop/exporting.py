@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 from safetensors.torch import save_file
 
+from turngym.agents.models.checkpoint_tensors import is_checkpoint
 from turngym.agents.models.loading import LanguageModel, load_model, set_format
 from turngym.agents.models.settings import ModelSettings, model_settings, run_of
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
@@ -96,7 +97,7 @@ def _place(path: Path) -> tuple[Path, Path]:
         ConfigError: The path is neither a run nor a checkpoint of one.
         CheckpointError: The run has no checkpoint.
     """
-    if (path / "policy.safetensors").is_file():
+    if is_checkpoint(path):
         run = run_of(path)
         if run is None or not path.name.isdecimal():
             raise ConfigError(f"{path} is a checkpoint outside of its run: pass the one in the run's folder.")

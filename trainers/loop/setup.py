@@ -11,6 +11,7 @@ from turngym.agents.episodes.groups import group_specs
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.attention import set_attention
+from turngym.agents.models.checkpoint_tensors import is_checkpoint
 from turngym.agents.models.embedded import build_model, build_tokenizer
 from turngym.agents.models.loading import LanguageModel, load_model, load_vocabulary
 from turngym.agents.models.vision.embedded import build_vision_model, with_pictures
@@ -132,7 +133,7 @@ def check_template(config: TrainConfig) -> None:
         ConfigError: The template cannot be rendered, or cannot continue a conversation that is asked for.
     """
     path = Path(config.model)
-    if config.model != EMBEDDED and path.suffix != ".gguf" and not (path / "policy.safetensors").is_file():
+    if config.model != EMBEDDED and path.suffix != ".gguf" and not is_checkpoint(path):
         vocabulary = load_vocabulary(config.model)
         PromptBuilder(vocabulary.tokenizer, config.rollout.prompt, vocabulary.stop_ids)
 

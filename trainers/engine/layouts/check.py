@@ -46,6 +46,11 @@ def require_layout(network: PreTrainedModel, layout: Layout) -> None:
     checked.add(layout.name)
 
 
+def same_layouts(copy: nn.Module, network: nn.Module) -> None:
+    """Take over what is known of a network's layouts for a copy of it, which is then not checked itself."""
+    _checked.setdefault(copy, set()).update(_checked.get(network, ()))
+
+
 def _require_attention(model: str, config: Any, layout: Layout) -> None:
     kinds = set(getattr(config, "layer_types", None) or ())
     if kinds - _ATTENTION:

@@ -1,0 +1,181 @@
+"""Networks whose weights, gradients and optimiser state are divided over ranks (FSDP2).
+
+Each layer is a group of its own, and everything else of a network belongs to its root. The weights of a group are
+gathered when it computes and freed afterwards, in the forward pass and again in the backward pass. All ranks have to
+run the same passes.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import MethodType
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
+from torch.distributed.tensor import DTensor, distribute_tensor
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from turngym.errors import ConfigError
+from turngym.trainers.engine.head import same_head
+from turngym.trainers.engine.layouts.check import same_layouts
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+P = ParamSpec("P")
+T = TypeVar("T")
+_SHORT = (torch.bfloat16, torch.float16)
+_METHOD = "_turngym_inside"
+
+
+def device_mesh(device: torch.device) -> DeviceMesh:
+    """Return the ranks of a run as FSDP takes them: all in one line, or the nodes of several as copies of each other.
+
+    On several nodes the weights are divided over the ranks of each node, and the gradients of its parts are added up
+    over the nodes (HSDP), so that no weights cross the network between them.
+    """
+    size = dist.get_world_size()
+    on_node = int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    if on_node in (1, size) or size % on_node:
+        return init_device_mesh(device.type, (size,))
+    return init_device_mesh(device.type, (size // on_node, on_node), mesh_dim_names=("replicate", "shard"))
+
+
+def sharded_copy(network: ModuleT, mesh: DeviceMesh, apart: Sequence[str] = ()) -> ModuleT:
+    """Return a copy of a network of which each rank holds a part; the two share no weights.
+
+    Trained weights of 16 bits are kept in float32. The copy computes with them rounded to 16 bits, and gradients are
+    added up over the ranks in float32. The whole copy is on no rank at any time.
+
+    Args:
+        network: Has equal weights on all ranks.
+        mesh: The ranks.
+        apart: Names of modules that compute in the format of their own weights.
+
+    Raises:
+        ConfigError: The network has no layers, or its weights are quantized.
+    """
+    if any(not parameter.is_floating_point() for parameter in network.parameters()):
+        raise ConfigError("quantized weights cannot be sharded: pass --update.sharding none, or --quantize none.")
+    found = copy.deepcopy(network, {id(parameter): _without_storage(parameter) for parameter in network.parameters()})
+    layers = [each for each in found.modules() if isinstance(each, GradientCheckpointingLayer)]
+    if not layers:
+        raise ConfigError(f"a {type(network).__name__} has no layers to shard: pass --update.sharding none.")
+    policy = _precision(network)
+    for name in apart:
+        fully_shard(found.get_submodule(name), mesh=mesh, mp_policy=MixedPrecisionPolicy())
+    for layer in layers:
+        fully_shard(layer, mesh=mesh, mp_policy=policy)
+    root: Any = fully_shard(found, mesh=mesh, mp_policy=policy, reshard_after_forward=True)
+    device = next(network.parameters()).device
+    root._apply(lambda tensor: torch.empty_like(tensor, device=device) if tensor.is_meta else tensor)
+    fill(found, network)
+    same_head(found, network)
+    same_layouts(found, network)
+    for module in found.modules():
+        if isinstance(module, FSDPModule):
+            module.set_gradient_divide_factor(1.0)  # each rank has its terms of one sum
+            module.set_force_sum_reduction_for_comms(True)  # gloo has no other way of not dividing
+    setattr(found, _METHOD, MethodType(_call, found))
+    register_fsdp_forward_method(found, _METHOD)
+    return found
+
+
+def _without_storage(parameter: nn.Parameter) -> nn.Parameter:
+    """Return a parameter of that shape on the meta device, in float32 if it is trained in 16 bits."""
+    dtype = torch.float32 if parameter.requires_grad and parameter.dtype in _SHORT else parameter.dtype
+    return nn.Parameter(torch.empty_like(parameter, dtype=dtype, device="meta"), parameter.requires_grad)
+
+
+def _precision(network: nn.Module) -> MixedPrecisionPolicy:
+    """Return the formats of a network: it computes in 16 bits if its trained weights are given in 16 bits."""
+    trained = {parameter.dtype for parameter in network.parameters() if parameter.requires_grad}
+    short = trained.intersection(_SHORT)
+    compute = short.pop() if len(trained) == 1 and short else None  # adapters compute in their own format
+    return MixedPrecisionPolicy(compute, torch.float64 if torch.float64 in trained else torch.float32)
+
+
+def _call(network: nn.Module, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    return function(network, *args, **kwargs)
+
+
+def is_sharded(network: nn.Module) -> bool:
+    """Return whether each rank holds a part of a network."""
+    return isinstance(network, FSDPModule)
+
+
+def inside(network: ModuleT, function: Callable[Concatenate[ModuleT, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function with a network whose own weights are gathered meanwhile, and those of layers as they compute.
+
+    What reads weights outside of the network's forward pass needs it, such as an own head. Other networks are passed as
+    they are.
+    """
+    if not is_sharded(network):
+        return function(network, *args, **kwargs)
+    method: Callable[..., T] = getattr(network, _METHOD)
+    return method(function, *args, **kwargs)
+
+
+@torch.no_grad()
+def fill(network: nn.Module, source: nn.Module) -> None:
+    """Give a sharded network the weights of a whole one; needs no communication."""
+    given = dict(source.named_parameters())
+    for name, parameter in network.named_parameters():
+        assign(parameter, given[name])
+
+
+@torch.no_grad()
+def assign(tensor: Tensor, whole: Tensor) -> None:
+    """Copy a whole tensor into a tensor, or each rank's part of it into its own one."""
+    if isinstance(tensor, DTensor):
+        part = distribute_tensor(whole.to(tensor.device), tensor.device_mesh, tensor.placements, src_data_rank=None)
+        tensor.to_local().copy_(part.to_local())
+    else:
+        tensor.copy_(whole)
+
+
+@torch.no_grad()
+def publish(network: nn.Module, target: nn.Module) -> None:
+    """Gather the trained weights of a sharded network, one after another, into a whole one on every rank."""
+    given = dict(target.named_parameters())
+    for name, parameter in network.named_parameters():
+        if parameter.requires_grad:
+            given[name].copy_(gathered(parameter))
+
+
+def gathered(tensor: Tensor) -> Tensor:
+    """Return the whole of a tensor whose parts are on the ranks, on every rank; any other tensor itself."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+@contextmanager
+def gradients_apart(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Take the gradients of parameters away, and put them back when the context is left."""
+    kept = [parameter.grad for parameter in parameters]
+    for parameter in parameters:
+        parameter.grad = None
+    try:
+        yield
+    finally:
+        for parameter, gradient in zip(parameters, kept, strict=True):
+            parameter.grad = gradient
+
+
+def gradients_by_backward(term: Tensor, of: Sequence[nn.Parameter], others: Sequence[nn.Parameter]) -> list[Tensor]:
+    """Return the gradient of a number, like ``torch.autograd.grad`` without freeing its graph.
+
+    The latter knows nothing of sharded weights and returns None for them.
+
+    Args:
+        term: The number.
+        of: Parameters.
+        others: Further ones that it depends on; their gradients are not computed for anyone.
+    """
+    with gradients_apart([*of, *others]):
+        term.backward(retain_graph=True)
+        return [torch.zeros_like(p) if p.grad is None else p.grad for p in of]
