@@ -21,9 +21,10 @@ from turngym.trainers.engine.head import head_of
 from turngym.trainers.engine.layouts.check import require_layout
 from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.optimizer import Schedule, clip, make_optimizer, parameter_groups
-from turngym.trainers.engine.policy_statistics import PolicyStatistics, table_metrics
+from turngym.trainers.engine.policy_statistics import PolicyStatistics, digest, table_metrics
 from turngym.trainers.engine.precision import LossScale, Masters
 from turngym.trainers.engine.prepared import PreparedBatch, prepare
+from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.engine.scoring import Critic
 from turngym.trainers.engine.sharing import copy_sharing_frozen, frozen_parameters, own_tensors
 
@@ -41,6 +42,7 @@ class Learner:
         seed: Seed of the run, for sampling minibatches.
         merge_rows: False gives every turn its own sequence.
         iterations: Iterations of the whole run, for step sizes that fall until its end.
+        spread: How the networks lie on several ranks, which all get the same episodes; unless given, on one.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Learner:
         seed: int = 0,
         merge_rows: bool = True,
         iterations: int = 0,
+        spread: Spread | None = None,
     ) -> None:
         head_of(model.network)  # a model that cannot be scored is refused before anything is played
         require_layout(model.network, layout_for(model, config.layout))
@@ -62,6 +65,8 @@ class Learner:
         self.temperature = temperature
         self.seed = seed
         self.merge_rows = merge_rows
+        self.spread = spread or Replicated()
+        self.ranks = self.spread.ranks
         self.updates = 0
         """Updates so far, including those that trained only the critic."""
         self.policy_updates = 0
@@ -117,11 +122,12 @@ class Learner:
         batch = self.prepare(trajectories, iteration)
         if not batch.num_rows:
             return {"train/updates": float(self.updates), "train/rows": 0.0}
+        self.ranks.require_equal("episodes", lambda: digest(batch.table))
         self.advantages = batch.credit.advantages
         self._trains_policy = self.algorithm.trains_policy(iteration)
         metrics = {f"credit/{name}": float(value) for name, value in batch.credit.metrics.items()}
         metrics.update(table_metrics(batch.table))
-        self._statistics = PolicyStatistics(batch.table)
+        self._statistics = PolicyStatistics(batch.table, self.ranks)
         try:
             metrics.update(self._run_epochs(batch, iteration))
             check_weights(self.trained_modules)
@@ -149,6 +155,7 @@ class Learner:
             merge_rows=self.merge_rows,
             max_tokens=self.config.max_micro_batch_tokens,
             layout=self.config.layout,
+            spread=self.spread,
         )
 
     def _updates_of(self, sequences: Sequence[int], iteration: int, epoch: int) -> list[list[int]]:
@@ -181,13 +188,26 @@ class Learner:
         self.optimizer.zero_grad(set_to_none=True)
         metrics: dict[str, float] = defaultdict(float)
         probes: dict[str, list[Tensor]] = {}
-        with checkpointing(self._checkpointed):
-            for inputs in batch.micro_batches(sequences=sequences, scale=scale):
-                self._statistics.add(inputs)
+
+        def accumulate() -> None:
+            for inputs, counts in batch.passes(sequences, scale):
+                if counts:
+                    self._statistics.add(inputs)
                 self._backward(self.algorithm.loss(inputs), inputs, metrics, probes)
+
+        with checkpointing(self._checkpointed):
+            self.ranks.agree(accumulate)
+        metrics = self._sum_over_ranks(metrics, probes)
         self._apply(probes, metrics)
         self._statistics.end_update()
-        return dict(metrics)
+        return metrics
+
+    def _sum_over_ranks(self, metrics: Mapping[str, float], probes: dict[str, list[Tensor]]) -> dict[str, float]:
+        """Sum the gradients of the ranks, those of probes apart, and return the sums of their metrics."""
+        for name in sorted({name for names in self.ranks.gathered(sorted(probes)) for name in names}):
+            self.spread.sum_probe(probes.setdefault(name, [torch.zeros_like(p) for p in self._policy_masters]))
+        self.spread.sum_gradients([*self._policy_masters, *self._other_masters])
+        return self.ranks.sum_numbers(metrics)
 
     def _backward(
         self, output: LossOutput, inputs: LossInputs, metrics: dict[str, float], probes: dict[str, list[Tensor]]

@@ -5,6 +5,7 @@ The names and how to read them are in METRICS.md.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import defaultdict
 
@@ -12,6 +13,7 @@ from turngym.lazy import Tensor, no_grad, torch
 from turngym.trainers import functional as F
 from turngym.trainers.core.algorithm import LossInputs
 from turngym.trainers.core.turn_table import TurnTable
+from turngym.trainers.engine.ranks import SINGLE, Ranks
 
 TURN_BUCKETS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, None))
 """First and last turn of each bucket, counted from 1, that entropies are logged by."""
@@ -64,6 +66,14 @@ def table_metrics(table: TurnTable) -> dict[str, float]:
     return metrics | {f"policy/{name}": _mean(surprisal[mask]) for name, mask in chosen.items() if bool(mask.any())}
 
 
+def digest(table: TurnTable) -> str:
+    """Return a hash of what was played: the tokens' log-probabilities, their turns and the rewards."""
+    found = hashlib.sha256()
+    for column in (table.token_logprob, table.token_turn, table.reward):
+        found.update(column.contiguous().numpy().tobytes())
+    return found.hexdigest()
+
+
 def effective_share(total: float, total_of_squares: float, count: float) -> float:
     """Return the effective sample size of importance weights as a share of their number.
 
@@ -90,9 +100,11 @@ class PolicyStatistics:
 
     Args:
         table: The turn table that the updates are made on.
+        ranks: The ranks that make the updates together; each adds its own micro-batches.
     """
 
-    def __init__(self, table: TurnTable) -> None:
+    def __init__(self, table: TurnTable, ranks: Ranks = SINGLE) -> None:
+        self._ranks = ranks
         self._fresh = table.staleness == 0 if len(table.staleness) else torch.ones_like(table.is_valid)
         self._sums: dict[str, float] = defaultdict(float)
         self._gaps: list[Tensor] = []
@@ -135,7 +147,7 @@ class PolicyStatistics:
 
     def end_update(self) -> None:
         """Finish the current update."""
-        sums = self._sums
+        sums: dict[str, float] = defaultdict(float, self._ranks.sum_numbers(self._sums))
         found = {
             "policy/ess": effective_share(sums["ratio"], sums["squares"], sums["tokens"]),
             "policy/ess_turn": effective_share(sums["turn_ratio"], sums["turn_squares"], sums["turns"]),
@@ -152,11 +164,11 @@ class PolicyStatistics:
             return {}
         names = self._updates[-1]
         means = {name: sum(update[name] for update in self._updates) / len(self._updates) for name in names}
-        gaps = gap_figures(torch.cat(self._gaps) if self._gaps else torch.zeros(0))
+        gaps = gap_figures(self._ranks.concatenated(torch.cat(self._gaps) if self._gaps else torch.zeros(0)))
         return {
             **means,
             "policy/kl_sampler_last": names["policy/kl_sampler"],
-            "policy/ratio_max": self._largest_ratio,
+            "policy/ratio_max": self._ranks.maximum(self._largest_ratio),
             "train/logprob_gap": gaps["max"],
             "train/logprob_gap_mean": gaps["mean"],
             "train/logprob_gap_p99": gaps["p99"],

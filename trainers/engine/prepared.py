@@ -10,25 +10,20 @@ from typing import Any, TypeAlias
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
-from turngym.lazy import Tensor, nn, no_grad, torch
+from turngym.lazy import Tensor, nn, torch
 from turngym.trainers.core import context
 from turngym.trainers.core.algorithm import Algorithm, Credit, LossInputs, Need
 from turngym.trainers.core.columns import check_token_columns, lay_out, lay_out_column
 from turngym.trainers.core.finite import check_advantages
 from turngym.trainers.core.flattened import check_tokens, flatten
-from turngym.trainers.core.rows import Batch, MicroBatch, Row, build_batch, micro_batches, rows_of
+from turngym.trainers.core.rows import Batch, MicroBatch, build_batch, micro_batches, rows_of
 from turngym.trainers.core.turn_table import TurnTable, table_of
-from turngym.trainers.core.update_config import (
-    EVERYTHING,
-    Exclusion,
-    LayoutName,
-    OldLogprobs,
-    default_micro_batch_tokens,
-)
+from turngym.trainers.core.update_config import EVERYTHING, Exclusion, LayoutName, OldLogprobs
 from turngym.trainers.engine.adapters import adapters_off
-from turngym.trainers.engine.layouts import ROWS, Layout
 from turngym.trainers.engine.layouts.check import require_layout
 from turngym.trainers.engine.layouts.pictures import layout_for
+from turngym.trainers.engine.network_columns import Networks, lengths_of, sampled_logprobs, shortest, with_values
+from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.engine.scoring import Critic, score
 from turngym.trainers.functional import loss_weights
 
@@ -38,33 +33,6 @@ FirstPass: TypeAlias = Callable[[list[int]], Sequence[Sequence[int]]]
 def one_update(sequences: list[int]) -> Sequence[Sequence[int]]:
     """Return all sequences as those of one update."""
     return [sequences]
-
-
-@dataclass(frozen=True)
-class Networks:
-    """The networks that a batch is evaluated with.
-
-    Args:
-        policy: The policy's network.
-        temperature: The sampler's temperature: log-probabilities are those of the distribution that was sampled from.
-        critic: For methods that need values.
-        reference: A frozen policy, for methods that need its log-probabilities; the policy itself stands for what it
-            is without its low-rank adapters.
-        max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
-        layout: How sequences go through a network.
-    """
-
-    policy: Any
-    temperature: float = 1.0
-    critic: Critic | None = None
-    reference: nn.Module | None = None
-    max_tokens: int = 0
-    layout: Layout = ROWS
-
-    @property
-    def token_limit(self) -> int:
-        """Tokens that go through a network together, padding included."""
-        return self.max_tokens or default_micro_batch_tokens(self.policy.device.type, self.layout.name)
 
 
 @dataclass(frozen=True)
@@ -113,6 +81,22 @@ class PreparedBatch:
         for part in micro_batches(self._batch, chosen, max_tokens or networks.token_limit, networks.layout.cut):
             yield self._inputs(part, scale)
 
+    def passes(self, sequences: Sequence[int], scale: float = 1.0) -> Iterator[tuple[LossInputs, bool]]:
+        """Yield the micro-batches of this rank's share of some sequences, each with whether it counts.
+
+        Those that do not count are passes that other ranks wait for; their weights are 0.
+
+        Args:
+            sequences: Some of ``sequences``, the same on every rank.
+            scale: What the weights are multiplied by.
+        """
+        spread, count = self._networks.spread, 0
+        for inputs in self.micro_batches(sequences=spread.mine(sequences, lengths_of(self._batch)), scale=scale):
+            count += 1
+            yield inputs, True
+        for _ in range(spread.passes(count) - count):
+            yield self._inputs(shortest(self._batch), 0.0), False
+
     def _inputs(self, part: MicroBatch, scale: float) -> LossInputs:
         batch, networks, credit = self._batch, self._networks, self.credit
         sequences = [batch.sequences[int(s)] for s in part.sequences]
@@ -160,6 +144,7 @@ def prepare(
     merge_rows: bool = True,
     max_tokens: int = 0,
     layout: LayoutName = "rows",
+    spread: Spread | None = None,
 ) -> PreparedBatch:
     """Assign credit to episodes and lay them out for losses.
 
@@ -183,6 +168,7 @@ def prepare(
         merge_rows: False gives every turn its own sequence; the loss and its gradient stay the same.
         max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
         layout: How sequences go through a network, see there; the loss and its gradient stay the same.
+        spread: How the networks lie on several ranks, which all have the same episodes; unless given, on one.
 
     Raises:
         ConfigError: Critic or reference is missing, a turn's tokens and log-probabilities do not match, or the network
@@ -191,29 +177,45 @@ def prepare(
     """
     _require(algorithm, Need.VALUES, critic, "critic=Critic(policy.network), and let the optimiser have its parameters")
     _require(algorithm, Need.REFERENCE_LOGPROBS, reference, "reference=copy.deepcopy(policy.network)")
-    networks = Networks(policy.network, temperature, critic, reference, max_tokens, layout_for(policy, layout))
-    require_layout(policy.network, networks.layout)
+    chosen = layout_for(policy, layout)
+    require_layout(policy.network, chosen)
+    networks = Networks(policy.network, temperature, critic, reference, max_tokens, chosen, spread or Replicated())
     kept = context.kept(trajectories, exclusion.on_context)
     turns = flatten(kept)
     check_tokens(turns)
     table = context.masked(table_of(kept, turns), kept, exclusion)
     rows = rows_of(turns, with_final_prompts=critic is not None, merge=merge_rows) if table.has_loss else []
     batch = build_batch(rows)
-    if critic is not None and rows:
-        table = with_values(batch, table, critic, networks.token_limit, networks.layout)
-    if reference is not None and rows:
-        with adapters_off(policy.network) if reference is policy.network else nullcontext():
+    if not rows:
+        nothing = Credit(torch.zeros(len(table.token_turn), dtype=torch.float64))
+        return PreparedBatch(kept, table, nothing, 0, batch, networks, {}, Need.ENTROPY in algorithm.needs)
+    trainers = old_logprobs == "trainer" or Need.TRAINER_LOGPROBS in algorithm.needs
+    table = _with_columns(table, batch, networks, first_pass if trainers else None)
+    credit = _checked_credit(algorithm, table, kept)
+    weights = {name: loss_weights(table, name, credit.masked) for name in algorithm.normalisations}
+    return PreparedBatch(kept, table, credit, len(rows), batch, networks, weights, Need.ENTROPY in algorithm.needs)
+
+
+def _with_columns(table: TurnTable, batch: Batch, networks: Networks, first_pass: FirstPass | None) -> TurnTable:
+    """Return the table with what the networks compute; the trainer's log-probabilities if a first pass is given."""
+    policy, reference, critic = networks.policy, networks.reference, networks.critic
+    if critic is not None:
+        table = with_values(batch, table, critic, networks.token_limit, networks.layout, networks.spread)
+    if reference is not None:
+        with adapters_off(policy) if reference is policy else nullcontext():
             found = sampled_logprobs(batch, table, reference, networks)
         table = replace(table, token_reference_logprob=found)
-    if rows and (old_logprobs == "trainer" or Need.TRAINER_LOGPROBS in algorithm.needs):
-        updates = first_pass(_scored_sequences(batch))
-        found = sampled_logprobs(batch, table, networks.policy, networks, updates)
+    if first_pass is not None:
+        found = sampled_logprobs(batch, table, policy, networks, first_pass(_scored_sequences(batch)))
         table = replace(table, token_trainer_logprob=found)
-    credit = algorithm.credit(table) if rows else Credit(torch.zeros(len(table.token_turn), dtype=torch.float64))
+    return table
+
+
+def _checked_credit(algorithm: Algorithm[Any], table: TurnTable, kept: Sequence[Trajectory]) -> Credit:
+    credit = algorithm.credit(table)
     check_advantages(credit.advantages, table, kept)
     check_token_columns(credit.columns, len(table.token_turn))
-    weights = {name: loss_weights(table, name, credit.masked) for name in algorithm.normalisations} if rows else {}
-    return PreparedBatch(kept, table, credit, len(rows), batch, networks, weights, Need.ENTROPY in algorithm.needs)
+    return credit
 
 
 def _require(algorithm: Algorithm[Any], need: Need, given: object, way_out: str) -> None:
@@ -221,67 +223,7 @@ def _require(algorithm: Algorithm[Any], need: Need, given: object, way_out: str)
         raise ConfigError(f"{type(algorithm).__name__} needs {need.value.replace('_', ' ')}: pass {way_out}.")
 
 
-@no_grad
-def _map_reads(
-    batch: Batch,
-    read: Callable[[Sequence[Row], Layout], Tensor],
-    max_tokens: int,
-    layout: Layout,
-    updates: Sequence[Sequence[int]] | None = None,
-) -> Tensor:
-    """Return the output of ``read`` for every sequence, or those of some updates, laid out as ``[row, column]``."""
-    found = torch.zeros(batch.token.shape, dtype=torch.float64)
-    for chosen in [range(len(batch.sequences))] if updates is None else updates:
-        for part in micro_batches(batch, chosen, max_tokens, layout.cut):
-            values = read([batch.sequences[int(s)] for s in part.sequences], layout).double().cpu()
-            found[part.rows, : values.shape[1]] = values[part.sequence_of]
-    return found
-
-
 def _scored_sequences(batch: Batch) -> list[int]:
     """Return the distinct sequences in which something was sampled."""
     found = enumerate(batch.sequences)
     return [number for number, row in found if bool((row.reads.token >= 0).any())]
-
-
-def with_values(batch: Batch, table: TurnTable, critic: Critic, max_tokens: int, layout: Layout = ROWS) -> TurnTable:
-    """Return the table with the critic's columns filled in."""
-    values = _map_reads(batch, critic, max_tokens, layout)
-    token_value = torch.zeros(len(table.token_turn), dtype=torch.float64)
-    token_value[batch.token[batch.action_mask]] = values[batch.action_mask]
-    turn_value = torch.zeros(table.num_turns, dtype=torch.float64)
-    empty = (batch.token < 0) & (batch.turn >= 0)
-    turn_value[batch.turn[empty]] = values[empty]
-    first = table.first_tokens()
-    turn_value[table.token_turn[first]] = token_value[first]
-    final_value = torch.zeros(table.num_episodes, dtype=torch.float64)
-    final_value[table.episode[table.truncated]] = turn_value[table.truncated]  # if no prompt follows
-    final = (batch.turn < 0) & (batch.episode >= 0)
-    final_value[batch.episode[final]] = values[final]
-    return table.with_values(turn_value, token_value, final_value)
-
-
-def sampled_logprobs(
-    batch: Batch,
-    table: TurnTable,
-    network: Any,
-    networks: Networks,
-    updates: Sequence[Sequence[int]] | None = None,
-) -> Tensor:
-    """Return the log-probability of each sampled token of the table under a network, without gradients.
-
-    Args:
-        batch: The sequences.
-        table: The table.
-        network: The network.
-        networks: How sequences go through it.
-        updates: The sequences of each update, which are cut into the same micro-batches as there.
-    """
-
-    def read(part: Sequence[Row], layout: Layout) -> Tensor:
-        return score(network, part, networks.temperature, layout=layout).logprobs
-
-    laid_out = _map_reads(batch, read, networks.token_limit, networks.layout, updates)
-    found = torch.zeros(len(table.token_turn), dtype=torch.float64)
-    found[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
-    return found

@@ -22,7 +22,7 @@ from turngym.trainers.core.rows import build_batch, build_rows
 from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.core.update_config import Exclusion, UpdateConfig
 from turngym.trainers.engine.learner import Learner
-from turngym.trainers.engine.prepared import with_values
+from turngym.trainers.engine.network_columns import with_values
 from turngym.trainers.functional import NORMALISATIONS, loss_weights
 from turngym.trainers.loop.setup import build_algorithm, build_learner
 from turngym.trainers.loop.task_factory import make_task

@@ -329,7 +329,7 @@ def test_the_critic_sees_the_prompt_after_a_truncated_episode() -> None:
     torch.nn.init.ones_(learner.critic.head.bias)
     from turngym.trainers.core.rows import build_batch, build_rows
     from turngym.trainers.core.turn_table import turn_table
-    from turngym.trainers.engine.prepared import with_values
+    from turngym.trainers.engine.network_columns import with_values
 
     batch = build_batch(build_rows([cut, over], with_final_prompts=True))
     table = with_values(batch, turn_table([cut, over]), learner.critic, 2048)

@@ -153,5 +153,9 @@ class SingleProcess(Ranks):
         """Return the numbers in float64."""
         return values.double()
 
+    def sum_numbers(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        """Return the numbers."""
+        return dict(numbers)
+
 
 SINGLE: Ranks = SingleProcess()

@@ -28,7 +28,7 @@ class Spread(ABC):
             lengths: Tokens of every sequence of the batch.
         """
         if self.ranks.size == 1:
-            return list(chosen)
+            return list(chosen)  # in the order that they are given
         shares = shared_out([sequence_cost(lengths[s]) for s in chosen], self.ranks.size)
         return [chosen[position] for position in shares[self.ranks.rank]]
 

@@ -1,0 +1,142 @@
+"""Columns of a turn table that networks compute without gradients: values and log-probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from turngym.lazy import Tensor, nn, no_grad, torch
+from turngym.trainers.core.rows import Batch, MicroBatch, Row, micro_batches
+from turngym.trainers.core.turn_table import TurnTable
+from turngym.trainers.core.update_config import default_micro_batch_tokens
+from turngym.trainers.engine.layouts import ROWS, Layout
+from turngym.trainers.engine.ranks.spread import Replicated, Spread
+from turngym.trainers.engine.scoring import Critic, score
+
+Updates: TypeAlias = Sequence[Sequence[int]]
+"""The sequences of each update of a pass over a batch."""
+
+
+@dataclass(frozen=True)
+class Networks:
+    """The networks that a batch is evaluated with.
+
+    Args:
+        policy: The policy's network.
+        temperature: The sampler's temperature: log-probabilities are those of the distribution that was sampled from.
+        critic: For methods that need values.
+        reference: A frozen policy, for methods that need its log-probabilities; the policy itself stands for what it
+            is without its low-rank adapters.
+        max_tokens: Tokens that go through a network together, padding included; 0 takes the layout's own number.
+        layout: How sequences go through a network.
+        spread: How the networks lie on the ranks.
+    """
+
+    policy: Any
+    temperature: float = 1.0
+    critic: Critic | None = None
+    reference: nn.Module | None = None
+    max_tokens: int = 0
+    layout: Layout = ROWS
+    spread: Spread = field(default_factory=Replicated)
+
+    @property
+    def token_limit(self) -> int:
+        """Tokens that go through a network together, padding included."""
+        return self.max_tokens or default_micro_batch_tokens(self.policy.device.type, self.layout.name)
+
+
+def lengths_of(batch: Batch) -> list[int]:
+    """Return the number of tokens of each distinct sequence."""
+    return [len(row.ids) for row in batch.sequences]
+
+
+def shortest(batch: Batch) -> MicroBatch:
+    """Return the shortest sequence of a batch with all rows that repeat it: the cheapest micro-batch there is."""
+    lengths = lengths_of(batch)
+    return micro_batches(batch, [lengths.index(min(lengths))], max(lengths))[0]
+
+
+@no_grad
+def _map_reads(
+    batch: Batch,
+    read: Callable[[Sequence[Row], Layout], Tensor],
+    max_tokens: int,
+    layout: Layout,
+    spread: Spread,
+    updates: Updates | None = None,
+) -> Tensor:
+    """Return the output of ``read`` for every sequence, or those of some updates, laid out as ``[row, column]``.
+
+    Each rank reads its share of every update; the numbers of all are added up, since those of others are 0.
+    """
+    found = torch.zeros(batch.token.shape, dtype=torch.float64)
+    lengths = lengths_of(batch)
+    parts: list[MicroBatch] = []
+    for chosen in [range(len(batch.sequences))] if updates is None else updates:
+        parts += micro_batches(batch, spread.mine(chosen, lengths), max_tokens, layout.cut)
+
+    def read_own() -> None:
+        for part in parts:
+            values = read([batch.sequences[int(s)] for s in part.sequences], layout).double().cpu()
+            found[part.rows, : values.shape[1]] = values[part.sequence_of]
+        for _ in range(spread.passes(len(parts)) - len(parts)):
+            read([batch.sequences[int(s)] for s in shortest(batch).sequences], layout)
+
+    spread.ranks.agree(read_own)
+    columns = batch.episode >= 0
+    flat = found[columns]
+    spread.ranks.sum([flat])
+    found[columns] = flat
+    return found
+
+
+def with_values(
+    batch: Batch,
+    table: TurnTable,
+    critic: Critic,
+    max_tokens: int,
+    layout: Layout = ROWS,
+    spread: Spread | None = None,
+) -> TurnTable:
+    """Return the table with the critic's columns filled in."""
+    values = _map_reads(batch, critic, max_tokens, layout, spread or Replicated())
+    token_value = torch.zeros(len(table.token_turn), dtype=torch.float64)
+    token_value[batch.token[batch.action_mask]] = values[batch.action_mask]
+    turn_value = torch.zeros(table.num_turns, dtype=torch.float64)
+    empty = (batch.token < 0) & (batch.turn >= 0)
+    turn_value[batch.turn[empty]] = values[empty]
+    first = table.first_tokens()
+    turn_value[table.token_turn[first]] = token_value[first]
+    final_value = torch.zeros(table.num_episodes, dtype=torch.float64)
+    final_value[table.episode[table.truncated]] = turn_value[table.truncated]  # if no prompt follows
+    final = (batch.turn < 0) & (batch.episode >= 0)
+    final_value[batch.episode[final]] = values[final]
+    return table.with_values(turn_value, token_value, final_value)
+
+
+def sampled_logprobs(
+    batch: Batch,
+    table: TurnTable,
+    network: Any,
+    networks: Networks,
+    updates: Updates | None = None,
+) -> Tensor:
+    """Return the log-probability of each sampled token of the table under a network, without gradients.
+
+    Args:
+        batch: The sequences.
+        table: The table.
+        network: The network.
+        networks: How sequences go through it.
+        updates: The sequences of each update, which are cut into the same micro-batches as there.
+    """
+
+    def read(part: Sequence[Row], layout: Layout) -> Tensor:
+        return score(network, part, networks.temperature, layout=layout).logprobs
+
+    laid_out = _map_reads(batch, read, networks.token_limit, networks.layout, networks.spread, updates)
+    found = torch.zeros(len(table.token_turn), dtype=torch.float64)
+    found[batch.token[batch.action_mask]] = laid_out[batch.action_mask]
+    return found
