@@ -19,6 +19,7 @@ from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.core.context import require_turns
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.opponent_pool import PREFIX, PastSelves
+from turngym.trainers.loop.parts import WHOLE, Part
 from turngym.trainers.loop.setup import policy_agent
 from turngym.trainers.loop.sft import DemonstrationAgent
 from turngym.trainers.loop.task import CURVE_SAMPLING, FINAL_SAMPLING, Evaluation, TaskSource, curve_metrics
@@ -143,10 +144,12 @@ class GameTask(TaskSource):
             return names[int(generator.integers(len(names)))]
         return LEARNER if name == "self" else name
 
-    def gather(self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
+    def gather(
+        self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
+    ) -> list[Trajectory]:
         """Return the trajectories of the learner's seats in an iteration; the first game of each group if greedy."""
         self.past.notice(model, iteration)
-        specs = self.specs(iteration, attempt)[:: self.config.rollout.group_size if greedy else 1]
+        specs = part.of(self.specs(iteration, attempt))[:: self.config.rollout.group_size if greedy else 1]
         learner = policy_agent(self.config, model, iteration, 0.0 if greedy else None)
         agents: dict[str, Agent] = {LEARNER: learner}
         for name in sorted({spec.opponent for spec in specs if spec.opponent.startswith(PREFIX)}):

@@ -22,6 +22,7 @@ from turngym.trainers.engine.probe import mismatch_warning
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.control import ControlArm, is_done
 from turngym.trainers.loop.needs import require_packages
+from turngym.trainers.loop.sampling import sampling
 from turngym.trainers.loop.setup import (
     build_algorithm,
     build_learner,
@@ -35,7 +36,7 @@ from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.loop.task_factory import make_task
 from turngym.trainers.loop.time_left import TimeLeft
 from turngym.trainers.loop.trainer import Trainer
-from turngym.trainers.loop.vllm_rollouts import source_of, vllm_rollouts
+from turngym.trainers.loop.vllm_rollouts import source_of
 from turngym.trainers.records.metric_log import require_service
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.curve import write_curve
@@ -175,13 +176,9 @@ class _Job:
 
     def rollouts_of(self, model: LanguageModel) -> AbstractContextManager[object]:
         """Return the context in which the policy generates as the settings say; evaluations are outside of it."""
-        if self.config.rollout.sampler == "transformers":
+        if self.config.rollout.ray.workers:
             return nullcontext()
-        source = source_of(model, self.folder.path / "warmup")
-        config = self.config.rollout.vllm
-        if config.dtype == "auto":
-            config = replace(config, dtype=DTYPES[self.config.precision])
-        return vllm_rollouts(model, source, config)
+        return sampling(self.config, model, source_of(model, self.folder.path / "warmup"))
 
     def sampler_warning(self, model: LanguageModel) -> str:
         """Return what is wrong with the precision of what generates; empty if nothing is."""

@@ -8,6 +8,7 @@ from turngym.agents.models.attention import require_attention
 from turngym.agents.models.loading import chosen_device
 from turngym.agents.models.quantized import require_quantizer
 from turngym.agents.models.vllm_config import require_vllm
+from turngym.envs.vector.backends.remote.ray_session import import_ray
 from turngym.errors import ConfigError, missing_extra
 from turngym.trainers.engine.optimizer import eight_bit_adamw
 from turngym.trainers.settings.config import TrainConfig
@@ -23,6 +24,8 @@ def require_packages(config: TrainConfig) -> None:
     require_attention(config.attention, chosen_device(config.device))
     if config.rollout.sampler == "vllm":
         require_vllm()
+    if config.rollout.ray.workers:
+        import_ray()
     if config.update.optimizer == "adamw_8bit":
         eight_bit_adamw()
     if config.update.offload and chosen_device(config.device).type == "cpu":

@@ -15,6 +15,7 @@ from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import CheckpointError, ConfigError
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.parts import WHOLE, Part
 from turngym.trainers.loop.task import Evaluation, TaskSource
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.reward_models import FILE, load_reward_model
@@ -70,11 +71,13 @@ class RewardedTask(TaskSource):
         """Return the demonstrations of the task."""
         return self.task.demonstrations(student, count)
 
-    def gather(self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
+    def gather(
+        self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
+    ) -> list[Trajectory]:
         """Return the episodes of an iteration with the model's rewards."""
         if not greedy and not attempt:
             self._refit(iteration)
-        played = self.task.gather(model, iteration, attempt, greedy)
+        played = self.task.gather(model, iteration, attempt, greedy, part)
         found = self._rewarded(iteration, played)
         if not greedy:
             self._note(iteration, played)

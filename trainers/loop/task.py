@@ -19,6 +19,7 @@ from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
 from turngym.errors import ConfigError, SnapshotUnsupported
 from turngym.exports import renamed_names
 from turngym.trainers.core.algorithm import Algorithm
+from turngym.trainers.loop.parts import WHOLE, Part
 from turngym.trainers.loop.setup import environment_texts, iteration_specs, policy_agent, training_vector
 from turngym.trainers.loop.sft import demonstrations
 from turngym.trainers.records.cache_metrics import CacheMeter
@@ -62,7 +63,9 @@ class TaskSource(ABC):
         """Return demonstrations, written in the student's format."""
 
     @abstractmethod
-    def gather(self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
+    def gather(
+        self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
+    ) -> list[Trajectory]:
         """Return the trajectories of an iteration, fresh ones for every attempt.
 
         Args:
@@ -70,6 +73,7 @@ class TaskSource(ABC):
             iteration: Number of the iteration.
             attempt: How often the iteration has gathered before.
             greedy: Play each instance once, with greedy decoding.
+            part: Which of its groups.
         """
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
@@ -153,9 +157,12 @@ class EnvTask(TaskSource):
         """Return episodes of the environment's solver."""
         return demonstrations(self.vector, student, count, self.config.seed)
 
-    def gather(self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
+    def gather(
+        self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
+    ) -> list[Trajectory]:
         """Return the episodes of an iteration; of each group only the first one if they are greedy."""
-        specs = iteration_specs(self.config, iteration, attempt)[:: self.config.rollout.group_size if greedy else 1]
+        specs = part.of(iteration_specs(self.config, iteration, attempt))
+        specs = specs[:: self.config.rollout.group_size if greedy else 1]
         return self._play(policy_agent(self.config, model, iteration, 0.0 if greedy else None), specs)
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:

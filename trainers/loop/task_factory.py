@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from turngym.envs.multiagent.registration import is_game
+from turngym.errors import ConfigError
 from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.loop.game_task import GameTask
 from turngym.trainers.loop.rewarded_task import RewardedTask
+from turngym.trainers.loop.rollout_workers.task import RayTask
 from turngym.trainers.loop.task import EnvTask, TaskSource
 from turngym.trainers.reward_models import make_reward_model
 from turngym.trainers.settings.config import TrainConfig
@@ -27,12 +30,24 @@ def make_task(config: TrainConfig, algorithm: Algorithm[Any] | None = None) -> T
     """
     if config.reward_model:
         model = make_reward_model(config.reward_model)  # a wrong one raises before anything is played
-        return RewardedTask(_plain_task(config, algorithm), model, config.seed)
-    return _plain_task(config, algorithm)
+        return RewardedTask(_played(config, algorithm), model, config.seed)
+    return _played(config, algorithm)
 
 
-def _plain_task(config: TrainConfig, algorithm: Algorithm[Any] | None) -> TaskSource:
-    needs = frozenset[Need]() if algorithm is None else algorithm.needs
+def _played(config: TrainConfig, algorithm: Algorithm[Any] | None) -> TaskSource:
+    """Return the task, played in this process or by workers on a Ray cluster."""
+    make = partial(_plain_task, frozenset[Need]() if algorithm is None else algorithm.needs)
+    if not config.rollout.ray.workers:
+        return make(config)
+    if is_game(config.env) and config.self_play.num_past:
+        raise ConfigError(
+            "past selves are kept in the learner's process: leave out --rollout.ray.workers, or past:N of "
+            "--self-play.opponents."
+        )
+    return RayTask(config, make)
+
+
+def _plain_task(needs: frozenset[Need], config: TrainConfig) -> TaskSource:
     if is_game(config.env):
         return GameTask(config, joint_views=Need.JOINT_VIEWS in needs, final_prompts=Need.VALUES in needs)
     return EnvTask(

@@ -19,6 +19,7 @@ from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.settings.guards import GuardConfig
 from turngym.trainers.settings.precision import Precision, require_known
 from turngym.trainers.settings.presets import PresetName, require_preset
+from turngym.trainers.settings.ray import RayConfig
 from turngym.trainers.settings.renamed import current_names
 from turngym.trainers.settings.rollout import RolloutConfig
 from turngym.trainers.settings.supervised import SupervisedConfig
@@ -257,6 +258,8 @@ def config_from_json(content: Mapping[str, Any]) -> TrainConfig:
     rollout["prompt"] = PromptConfig(**rollout["prompt"])
     if "vllm" in rollout:
         rollout["vllm"] = VllmConfig(**rollout["vllm"])
+    if "ray" in rollout:
+        rollout["ray"] = RayConfig(**rollout["ray"])
     values["rollout"] = RolloutConfig(**rollout)
     values["guards"] = GuardConfig(**values.get("guards", {}))
     values["wrappers"] = tuple(values.get("wrappers", ()))

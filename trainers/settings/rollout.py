@@ -8,6 +8,7 @@ from typing import Literal
 from turngym.agents.models.vllm_config import VllmConfig
 from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError
+from turngym.trainers.settings.ray import RayConfig
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class RolloutConfig:
             up to 3 iterations stale.
         sampler: What generates while training: ``transformers``, or ``vllm`` beside the learner in the same process.
         vllm: How vLLM is started.
+        ray: Rollout workers on a Ray cluster.
         cache_tokens: Most tokens whose keys and values the sampler transformers keeps from turn to turn; what was used
             longest ago makes room and is computed again. 0 takes a quarter of the device's memory.
     """
@@ -46,6 +48,7 @@ class RolloutConfig:
     refresh_every: int = 1
     sampler: Literal["transformers", "vllm"] = "transformers"
     vllm: VllmConfig = field(default_factory=lambda: VllmConfig(gpu_memory_utilization=0.4))
+    ray: RayConfig = field(default_factory=RayConfig)
     cache_tokens: int = 0
 
     def __post_init__(self) -> None:
@@ -60,6 +63,10 @@ class RolloutConfig:
             raise ConfigError("vLLM is given the weights of now: leave out refresh_every, or sample with transformers.")
         if self.sampler == "vllm" and self.vllm.tensor_parallel_size > 1:
             raise ConfigError("weights are handed to vLLM in one process: train with tensor_parallel_size 1.")
+        if self.ray.workers > self.groups:
+            raise ConfigError(
+                f"{self.ray.workers} rollout workers divide {self.groups} groups: lower ray.workers, or raise groups."
+            )
         longest = self.prompt.max_prompt_tokens + self.max_new_tokens
         if self.cache_tokens and self.cache_tokens <= longest:
             raise ConfigError(

@@ -8,6 +8,7 @@ import pytest
 
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.trainers.algorithms import build
+from turngym.trainers.loop.parts import WHOLE, Part
 from turngym.trainers.loop.rewarded_task import RewardedTask
 from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.reward_models import make_reward_model
@@ -39,7 +40,9 @@ class Scripted(TaskSource):
     def demonstrations(self, student: Any, count: int) -> list[Trajectory]:
         return []
 
-    def gather(self, model: Any, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
+    def gather(
+        self, model: Any, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
+    ) -> list[Trajectory]:
         return self.greedy if greedy else self.sampled
 
     def branch(self, model: Any, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:

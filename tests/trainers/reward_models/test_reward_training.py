@@ -15,6 +15,7 @@ from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import CheckpointError, ConfigError
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.job import train
+from turngym.trainers.loop.parts import WHOLE, Part
 from turngym.trainers.loop.rewarded_task import RewardedTask
 from turngym.trainers.loop.sft import SupervisedConfig
 from turngym.trainers.loop.task import TaskSource
@@ -48,7 +49,9 @@ class Played(TaskSource):
     def demonstrations(self, student: Any, count: int) -> list[Trajectory]:
         return []
 
-    def gather(self, model: Any, iteration: int, attempt: int, greedy: bool = False) -> list[Trajectory]:
+    def gather(
+        self, model: Any, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
+    ) -> list[Trajectory]:
         return [walk("rr", 1)] if greedy else line_episodes()
 
     def branch(self, model: Any, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:

@@ -1,0 +1,274 @@
+"""Rollout workers on a Ray cluster: as in one process, and no lost worker costs or doubles an episode."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ray_cluster import NODE, cluster
+from small import small_model
+from vector_play import assert_gone
+
+from turngym.agents.models.embedded import EmbeddedConfig
+from turngym.agents.models.loading import LanguageModel, load_model
+from turngym.agents.trajectory import Branch, Trajectory
+from turngym.envs.vector.backends.remote.ray_session import import_ray
+from turngym.errors import ConfigError, TurngymError
+from turngym.trainers import report
+from turngym.trainers.engine.learner import UpdateConfig
+from turngym.trainers.loop import task_factory
+from turngym.trainers.loop.job import train
+from turngym.trainers.loop.parts import WHOLE
+from turngym.trainers.loop.rollout_workers import pool
+from turngym.trainers.loop.rollout_workers.task import RayTask
+from turngym.trainers.loop.rollout_workers.worker import Gathering
+from turngym.trainers.loop.setup import build_algorithm
+from turngym.trainers.loop.sft import SupervisedConfig
+from turngym.trainers.loop.task import TaskSource
+from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
+from turngym.trainers.settings.ray import RayConfig
+
+pytestmark = pytest.mark.integration
+__all__ = ["cluster"]  # a fixture
+
+TINY = TrainConfig(
+    max_seconds=0,
+    env_options={"view": "coordinates", "max_turns": 6, "max_moves": 2},
+    iterations=3,
+    checkpoint_every=2,
+    control=False,
+    embedded=EmbeddedConfig(hidden_size=32, layers=1, heads=2, vocabulary=340),
+    warmup=SupervisedConfig(demonstrations=20, epochs=2),
+    rollout=RolloutConfig(groups=3, group_size=3),
+    update=UpdateConfig(learning_rate=3e-3, minibatches=2),
+    evaluation=EvaluationConfig(episodes=4, every=3, curve_episodes=4),
+)
+OWN = {"rollout/workers_lost", "time/hand_over_seconds"}
+"""Metrics that only rollout workers add."""
+
+
+def with_workers(config: TrainConfig, count: int, **options: Any) -> TrainConfig:
+    return replace(config, rollout=replace(config.rollout, ray=RayConfig(workers=count, **options)))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
+    """A model that lies in a folder."""
+    folder = tmp_path_factory.mktemp("model")
+    small_model().save(folder)
+    return load_model(str(folder))
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A run in this process."""
+    return trained(TINY, tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture
+def made(cluster: Any) -> Iterator[Callable[[TrainConfig], TaskSource]]:
+    """Make tasks that are closed in the end."""
+    opened: list[TaskSource] = []
+
+    def make(config: TrainConfig) -> TaskSource:
+        opened.append(make_task(config, build_algorithm(config)))
+        return opened[-1]
+
+    yield make
+    for task in opened:
+        task.close()
+
+
+BRANCHING = replace(TINY, algorithm="vine_ppo")
+
+
+@pytest.fixture(scope="module")
+def shared(cluster: Any) -> Iterator[RayTask]:
+    """A task with two workers, which several tests use, and attack."""
+    config = with_workers(BRANCHING, 2, silent_seconds=4.0)
+    with closing(make_task(config, build_algorithm(config))) as task:
+        assert isinstance(task, RayTask)
+        yield task
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[TaskSource]:
+    """The same task in this process."""
+    with closing(make_task(BRANCHING, build_algorithm(BRANCHING))) as task:
+        yield task
+
+
+def trained(config: TrainConfig, folder: Path) -> RunFolder:
+    assert train(config, folder / "run").finished
+    return RunFolder(folder / "run")
+
+
+def counted(record: dict[str, Any], cache: bool = True) -> dict[str, Any]:
+    """A record without times, and without what depends on which episodes share a key-value cache."""
+    left_out = () if cache else ("prefilled", "reused", "cache")
+    return {
+        name: value
+        for name, value in record.items()
+        if not name.startswith("time/") and name not in OWN and not any(part in name for part in left_out)
+    }
+
+
+def texts(played: list[Trajectory]) -> list[Any]:
+    """Everything of some episodes but for the last bits of log-probabilities."""
+    return [(each.spec, each.instance, each.success, [(*t.prompt_ids, *t.completion_ids) for t in each.turns])
+            for each in played]  # fmt: skip
+
+
+def logprobs(played: list[Trajectory]) -> list[float]:
+    return [each for trajectory in played for turn in trajectory.turns for each in turn.logprobs]
+
+
+def when_computing(task: TaskSource, act: Callable[[int], None]) -> threading.Thread:
+    """Do something to the process of a worker as soon as it has computed a little of the next share."""
+    assert isinstance(task, RayTask)
+    member = task.pool._members[0]
+    _, pid = task.pool.places()[0]
+    begun = import_ray().get(member.actor.progress.remote())
+
+    def watch() -> None:
+        while import_ray().get(member.actor.progress.remote()) < begun + 8:
+            time.sleep(0.001)
+        act(pid)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_one_worker_trains_to_the_same_bits(cluster: Any, plain: RunFolder, tmp_path: Path) -> None:
+    """Its batches are those of one process, so that every number is equal, and so are the weights."""
+    run = trained(with_workers(TINY, 1), tmp_path)
+    assert [counted(each) for each in run.metrics()] == [counted(each) for each in plain.metrics()]
+    assert {name for name in run.metrics()[0] if name not in plain.metrics()[0]} == OWN
+    weights = [(each.path / "model" / "model.safetensors").read_bytes() for each in (run, plain)]
+    assert weights[0] == weights[1]
+    documented = (Path(report.__file__).parents[1] / "METRICS.md").read_text("utf8")
+    assert all(f"| `{name}` |" in documented for name in OWN)
+
+
+def test_a_killed_worker_changes_nothing_of_a_training(
+    cluster: Any, plain: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two workers; one is killed while it plays its groups of the second iteration."""
+    tasks: list[RayTask] = []
+
+    class Watched(RayTask):
+        def gather(self, model: LanguageModel, iteration: int, *arguments: Any) -> list[Trajectory]:
+            tasks.append(self)
+            killer = when_computing(self, kill) if iteration == 1 else None
+            found = super().gather(model, iteration, *arguments)
+            assert len({each.spec.episode for each in found}) == len(found) == 9
+            if killer is not None:
+                killer.join()
+            return found
+
+    monkeypatch.setattr(task_factory, "RayTask", Watched)
+    run = trained(with_workers(TINY, 2), tmp_path)
+    assert [record["rollout/workers_lost"] for record in run.metrics()] == [0, 1, 0]
+    assert tasks[0].version == 3
+    for record, other in zip(run.metrics(), plain.metrics(), strict=True):
+        assert counted(record, cache=False) == pytest.approx(counted(other, cache=False), rel=2e-4, abs=1e-5)
+
+
+def test_episodes_do_not_depend_on_workers_and_machines(
+    cluster: Any, made: Callable[[TrainConfig], TaskSource], model: LanguageModel
+) -> None:
+    """Three workers on three machines, one of which is lost."""
+    node = cluster.add_node(**NODE)
+    task, here = made(with_workers(TINY, 3)), made(TINY)
+    assert isinstance(task, RayTask)
+    played, alone = task.gather(model, 4, 1), here.gather(model, 4, 1)
+    assert texts(played) == texts(alone)
+    assert logprobs(played) == pytest.approx(logprobs(alone), abs=1e-5)
+    there = [pid for place, pid in task.pool.places() if place == node.node_id]
+    assert there, "Ray spreads the workers"
+    cluster.remove_node(node, allow_graceful=False)
+    assert texts(task.gather(model, 1, 0)) == texts(here.gather(model, 1, 0))
+    assert task.pool.lost == len(there)
+    assert_gone(there)
+
+
+def test_games_are_played_by_workers(made: Callable[[TrainConfig], TaskSource], model: LanguageModel) -> None:
+    games = replace(TINY, env="turngym/KuhnPoker-v0", env_options={}, algorithm="dr_mas")
+    assert texts(made(with_workers(games, 2)).gather(model, 0, 0)) == texts(made(games).gather(model, 0, 0))
+
+
+def test_episodes_branch_off_on_workers(shared: RayTask, here: TaskSource, model: LanguageModel) -> None:
+    found = []
+    for task in (shared, here):
+        origins = [each for each in task.gather(model, 0, 0) if len(each.turns) > 1]
+        branches = [Branch(each, 1) for each in origins]
+        played = task.branch(model, 0, branches, 5)
+        assert all(new.spec.branch is branch for new, branch in zip(played, branches, strict=True))
+        assert [turn for new in played for turn in new.earlier_turns] == [each.turns[0] for each in origins]
+        found.append(texts(played))
+    assert len(found[0]) > 2 and found[0] == found[1]
+
+
+def test_groups_of_a_worker_that_hangs_are_played_again(
+    shared: RayTask, here: TaskSource, model: LanguageModel
+) -> None:
+    """It is noticed because it computes nothing."""
+    shared.gather(model, 0, 0)
+    _, pid = shared.pool.places()[0]
+    lost = shared.pool.lost
+    attacker = when_computing(shared, lambda pid: os.kill(pid, signal.SIGSTOP))
+    played = shared.gather(model, 1, 0)
+    attacker.join()
+    assert texts(played) == texts(here.gather(model, 1, 0))
+    assert shared.pool.lost == lost + 1
+    assert_gone([pid])
+    assert texts(shared.gather(model, 2, 0)) == texts(here.gather(model, 2, 0))
+
+
+class Deadly:
+    """A share that ends the process of whatever plays it."""
+
+    def play(self, task: TaskSource, model: LanguageModel) -> list[Trajectory]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return []
+
+
+class Wrong:
+    """A share that cannot be played."""
+
+    def play(self, task: TaskSource, model: LanguageModel) -> list[Trajectory]:
+        raise ConfigError("these episodes cannot be played.")
+
+
+def test_groups_that_lose_every_worker_stop_the_run(
+    shared: RayTask, here: TaskSource, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever stops an iteration, the next one is played as if nothing had happened."""
+    monkeypatch.setattr(pool, "_MOST_LOSSES", 1)
+    with pytest.raises(TurngymError, match="2 rollout workers were lost one after the other as one plays the same"):
+        shared._play(model, [Deadly()])
+    with pytest.raises(ConfigError, match=r"^these episodes cannot be played\.$"):
+        shared._play(model, [Wrong(), Gathering(0, 0, False, WHOLE)])
+    assert texts(shared.gather(model, 2, 0)) == texts(here.gather(model, 2, 0))
+
+
+def test_a_cluster_without_room_is_named(
+    made: Callable[[TrainConfig], TaskSource], model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_PLACE_SECONDS", 1.0)
+    task = made(with_workers(TINY, 1, gpus=1.0))
+    with pytest.raises(TurngymError, match=r"each asks for 1 CPUs and 1 GPUs.*Lower rollout\.ray\.cpus"):
+        task.gather(model, 0, 0)

@@ -1,0 +1,56 @@
+"""The division of an iteration's episodes among processes, in whole groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+
+class _Grouped(Protocol):
+    @property
+    def group(self) -> int: ...
+
+
+ItemT = TypeVar("ItemT")
+SpecT = TypeVar("SpecT", bound=_Grouped)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of several parts of an iteration's groups, as equal as possible and in their order.
+
+    Args:
+        index: Which one, from 0.
+        count: How many there are.
+
+    >>> [list(Part(index, 3).slice(range(7))) for index in range(3)]
+    [[0, 1], [2, 3], [4, 5, 6]]
+    """
+
+    index: int = 0
+    count: int = 1
+
+    def of(self, specs: Sequence[SpecT]) -> list[SpecT]:
+        """Return the episodes of this part's groups."""
+        mine = set(self.slice(list(dict.fromkeys(spec.group for spec in specs))))
+        return [spec for spec in specs if spec.group in mine]
+
+    def divided(self, index: int, count: int) -> Part:
+        """Return one of several parts of this part.
+
+        >>> [list(Part(1, 2).divided(index, 2).slice(range(8))) for index in range(2)]
+        [[4, 5], [6, 7]]
+        """
+        return Part(self.index * count + index, self.count * count)
+
+    def slice(self, items: Sequence[ItemT]) -> Sequence[ItemT]:
+        """Return this part of a sequence."""
+        return items[self.start(len(items)) : Part(self.index + 1, self.count).start(len(items))]
+
+    def start(self, length: int) -> int:
+        """Return where this part of a sequence of that length begins."""
+        return length * self.index // self.count
+
+
+WHOLE = Part()

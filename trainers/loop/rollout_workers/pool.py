@@ -1,0 +1,236 @@
+"""The rollout workers of a run: started, watched, replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from turngym.envs.vector.backends.ray import is_ready
+from turngym.envs.vector.backends.remote.ray_session import RayOptions, RaySession, import_ray
+from turngym.errors import TurngymError
+from turngym.trainers.loop.rollout_workers.worker import Answer, RolloutWorker
+from turngym.trainers.settings.ray import RayConfig
+
+_PLACE_SECONDS = 120.0
+_CLOSE_SECONDS = 10.0
+_LOOK_SECONDS = 1.0
+_MOST_LOSSES = 3
+_LONGEST_REASON = 200
+
+
+class Member:
+    """One worker of the pool, which may be replaced.
+
+    Args:
+        start: Starts an actor.
+    """
+
+    def __init__(self, start: Callable[[], Any]) -> None:
+        self._start = start
+        self.launch()
+
+    def launch(self) -> None:
+        """Start an actor."""
+        self.actor = self._start()
+        self.place = self.actor.where.remote()
+        """Future of the actor's place."""
+        self.share: int | None = None
+        """Number of the share that it plays."""
+        self.answer: Any = None
+        self.has_arrived = False
+        self._sign: Any = None
+        self._progress = -1
+        self.heard = time.monotonic()
+        """When it began or was last seen to have computed something."""
+
+    @property
+    def awaited(self) -> Any:
+        """Future of what it does next."""
+        return self.answer if self.has_arrived else self.place
+
+    def begin(self, share: int, answer: Any) -> None:
+        """Note what it plays."""
+        self.share, self.answer, self.heard = share, answer, time.monotonic()
+
+    def is_silent(self, seconds: float) -> bool:
+        """Return whether it has computed nothing for so long."""
+        now = time.monotonic()
+        if self._sign is None:
+            self._sign = self.actor.progress.remote()
+        elif is_ready(self._sign):
+            with contextlib.suppress(import_ray().exceptions.RayError):
+                found = import_ray().get(self._sign)
+                if found != self._progress:
+                    self._progress, self.heard = found, now
+            self._sign = None
+        return now - self.heard > seconds
+
+    def end(self) -> None:
+        """End the actor."""
+        import_ray().kill(self.actor)
+
+    def restart(self) -> None:
+        """Replace the actor by another one."""
+        self.end()
+        self.launch()
+
+
+@dataclass
+class _Round:
+    """What becomes of the shares of one call.
+
+    Args:
+        waiting: Those that nobody plays.
+    """
+
+    waiting: deque[int]
+    losses: Counter[int] = field(default_factory=Counter)
+    answers: dict[int, Answer] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+
+
+class WorkerPool:
+    """Workers on a Ray cluster, which play shares of an iteration.
+
+    A share whose worker is lost is played again, by the first worker that is free; what a lost worker may still answer
+    is not read.
+
+    Args:
+        config: Their number and what they reserve.
+    """
+
+    def __init__(self, config: RayConfig) -> None:
+        self.config = config
+        self.lost = 0
+        """Workers that were replaced."""
+        self._session = RaySession(RayOptions(address=config.address or None), config.workers)
+        actor = import_ray().remote(RolloutWorker).options(**self._demands())
+        self._members: list[Member] = []
+        self._finalizer = weakref.finalize(self, _end_all, self._members, self._session, os.getpid())
+        self._members += [Member(lambda: actor.remote(sys.path)) for _ in range(config.workers)]
+
+    def _demands(self) -> dict[str, Any]:
+        """Return what Ray is asked for with every worker."""
+        return {
+            "num_cpus": 0 if self._session.is_own else self.config.cpus,
+            "num_gpus": self.config.gpus,
+            "scheduling_strategy": "SPREAD",
+            "max_concurrency": 2,
+            "max_restarts": 0,  # the pool replaces them itself, because it knows what must be repeated
+            "max_task_retries": 0,
+        }
+
+    def places(self) -> list[tuple[str, int]]:
+        """Return the machine and the process of each worker, as soon as all have begun."""
+        return [tuple(place) for place in import_ray().get([member.place for member in self._members])]
+
+    def close(self) -> None:
+        """End every worker, and Ray itself if it is our own and nothing else uses it."""
+        self._finalizer()
+
+    def play(self, shares: Sequence[Any], begin: Callable[[Any, Any], Any]) -> list[Answer]:
+        """Have every share played once, and return the answers in the order of the shares.
+
+        Args:
+            shares: What is played.
+            begin: Begins a share in an actor and returns the future of its answer.
+
+        Raises:
+            TurngymError: No worker finds a place in the cluster, or one share has lost several workers.
+        """
+        round = _Round(deque(range(len(shares))))
+        try:
+            while len(round.answers) < len(shares):
+                for member in self._members:
+                    if round.waiting and member.has_arrived and member.share is None:
+                        number = round.waiting.popleft()
+                        member.begin(number, begin(member.actor, shares[number]))
+                self._look(round)
+        except BaseException:
+            for member in self._members:
+                if member.share is not None:
+                    member.restart()  # what it plays is not wanted any more
+            raise
+        return [round.answers[number] for number in range(len(shares))]
+
+    def _look(self, round: _Round) -> None:
+        """Wait a moment for arrivals and answers, and replace workers that are lost."""
+        if not any(member.has_arrived for member in self._members):
+            self._require_place(round.began)
+        for member in self._ready():
+            self._take(member, round)
+        for member in self._members:
+            if member.share is not None and member.is_silent(self.config.silent_seconds):
+                self._lose(member, f"computed nothing for {self.config.silent_seconds:g} s", round)
+
+    def _ready(self) -> list[Member]:
+        """Return the workers that have arrived or answered, after a while perhaps none."""
+        awaited = {member.awaited: member for member in self._members if member.awaited is not None}
+        wait = import_ray().wait
+        ready, rest = wait(list(awaited), num_returns=1, timeout=_LOOK_SECONDS)
+        if ready and rest:
+            ready += wait(rest, num_returns=len(rest), timeout=0)[0]
+        return [awaited[each] for each in ready]
+
+    def _take(self, member: Member, round: _Round) -> None:
+        """Take what a worker was waited for."""
+        ray = import_ray()
+        try:
+            found = ray.get(member.awaited)
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause if isinstance(error.cause, Exception) else TurngymError(str(error)) from error
+        except ray.exceptions.RayError as error:
+            self._lose(member, _brief(error), round)
+            return
+        if not member.has_arrived:
+            member.has_arrived = True
+        elif member.share is not None:
+            round.answers[member.share] = found
+            member.share = member.answer = None
+
+    def _lose(self, member: Member, reason: str, round: _Round) -> None:
+        """Replace a worker; what it played is played again."""
+        self.lost += 1
+        number = -1 if member.share is None else member.share
+        round.losses[number] += 1
+        if round.losses[number] > _MOST_LOSSES:
+            what = "begins" if number < 0 else "plays the same groups"
+            raise TurngymError(
+                f"{round.losses[number]} rollout workers were lost one after the other as one {what} (the last one: "
+                f"{reason}): look at its log in Ray's session folder, and at the memory of its machine."
+            )
+        if number >= 0:
+            round.waiting.appendleft(number)
+        member.restart()
+
+    def _require_place(self, began: float) -> None:
+        if time.monotonic() - began > _PLACE_SECONDS:
+            raise TurngymError(
+                f"no rollout worker has found a place in the Ray cluster within {_PLACE_SECONDS:g} s: each asks for "
+                f"{self.config.cpus:g} CPUs and {self.config.gpus:g} GPUs, free are "
+                f"{import_ray().available_resources()}. Lower rollout.ray.cpus or rollout.ray.gpus."
+            )
+
+
+def _brief(error: BaseException) -> str:
+    """Return Ray's message about a loss, on one line."""
+    return " ".join(str(error).split())[:_LONGEST_REASON]
+
+
+def _end_all(members: list[Member], session: RaySession, pid: int) -> None:
+    """End every worker, after it has closed its environments, and leave Ray."""
+    if os.getpid() != pid or not session.is_open():
+        return  # a forked copy of this process, or Ray has ended already and every actor with it
+    closing = [member.actor.close.remote() for member in members if member.has_arrived and member.share is None]
+    if closing:
+        import_ray().wait(closing, num_returns=len(closing), timeout=_CLOSE_SECONDS)
+    for member in members:
+        member.end()
+    session.leave()

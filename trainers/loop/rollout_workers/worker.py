@@ -1,0 +1,169 @@
+"""What a rollout worker runs: environments, a copy of the policy, and what generates."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+from turngym.agents.models.loading import LanguageModel, load_model
+from turngym.agents.trajectory import Branch, Trajectory
+from turngym.trainers.loop.parts import Part
+from turngym.trainers.loop.rollout_workers.weights import Bytes, load_packed, unpack_files
+from turngym.trainers.loop.sampling import sampling
+from turngym.trainers.loop.setup import with_adapters
+from turngym.trainers.loop.task import TaskSource
+from turngym.trainers.settings.config import TrainConfig
+from turngym.trainers.settings.precision import DTYPES
+
+
+class Share(Protocol):
+    """Episodes for one worker."""
+
+    def play(self, task: TaskSource, model: LanguageModel) -> list[Trajectory]:
+        """Play them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """A part of what an iteration gathers.
+
+    Args:
+        iteration: Number of the iteration.
+        attempt: How often the iteration has gathered before.
+        greedy: Play each instance once, with greedy decoding.
+        part: Which groups.
+    """
+
+    iteration: int
+    attempt: int
+    greedy: bool
+    part: Part
+
+    def play(self, task: TaskSource, model: LanguageModel) -> list[Trajectory]:
+        """Play the episodes."""
+        return task.gather(model, self.iteration, self.attempt, self.greedy, self.part)
+
+
+@dataclass(frozen=True)
+class Branching:
+    """Episodes that begin at turns of others.
+
+    Args:
+        iteration: Number of the iteration.
+        branches: Where they begin.
+        first: Number of earlier branched episodes of the iteration.
+    """
+
+    iteration: int
+    branches: Sequence[Branch]
+    first: int
+
+    def play(self, task: TaskSource, model: LanguageModel) -> list[Trajectory]:
+        """Play the episodes."""
+        return task.branch(model, self.iteration, self.branches, self.first)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all workers of a run begin with.
+
+    Args:
+        config: Settings of the run, as they hold inside of a worker.
+        make_task: Makes the task.
+        source: Where the model came from.
+        files: Its files; empty if every machine finds it under ``source``.
+    """
+
+    config: TrainConfig
+    make_task: Callable[[TrainConfig], TaskSource]
+    source: str
+    files: Mapping[str, Bytes]
+
+
+class Answer(NamedTuple):
+    """What a worker returns: the episodes of a share and the metrics of its task."""
+
+    trajectories: list[Trajectory]
+    metrics: dict[str, float]
+
+
+class RolloutWorker:
+    """Runs in a Ray actor, with one thread that plays and one that answers :meth:`progress`.
+
+    Args:
+        path: The learner's import path, which is searched after this machine's own.
+    """
+
+    def __init__(self, path: Sequence[str]) -> None:
+        sys.path.extend(entry for entry in path if entry not in sys.path)
+        self._stack = ExitStack()
+        self._computed = 0
+        self._version = -1
+        self._model: LanguageModel | None = None
+        self._task: TaskSource | None = None
+
+    def where(self) -> tuple[str, int]:
+        """Return the id of the machine and the id of this process."""
+        import ray
+
+        return ray.get_runtime_context().get_node_id(), os.getpid()
+
+    def progress(self) -> int:
+        """Return a number that grows while the policy computes."""
+        return self._computed
+
+    def play(self, setup: Sequence[Any], version: int, weights: Sequence[Any], share: Share) -> Answer:
+        """Play a share of an iteration.
+
+        Args:
+            setup: Reference of the :class:`Setup`, in a list, so that it is fetched only once.
+            version: Number of the weights.
+            weights: Reference of the weights, in a list, so that they are fetched only if they are new.
+            share: What is played.
+        """
+        import ray
+
+        if self._model is None or self._task is None:
+            self._model, self._task = self._begin(ray.get(setup[0]))
+        if version != self._version:
+            load_packed(self._model.network, ray.get(weights[0]))
+            self._version = version
+        return Answer(share.play(self._task, self._model), dict(self._task.metrics()))
+
+    def close(self) -> None:
+        """Close environments and what generates, and remove files."""
+        self._stack.close()
+
+    def _begin(self, setup: Setup) -> tuple[LanguageModel, TaskSource]:
+        config, source = setup.config, setup.source
+        if config.threads:
+            torch.set_num_threads(config.threads)
+        if setup.files:
+            source = self._stack.enter_context(TemporaryDirectory(prefix="turngym-worker-"))
+            unpack_files(setup.files, Path(source))
+        loaded = load_model(source, DTYPES[config.precision], config.device, config.attention, config.quantize)
+        model = with_adapters(config, loaded)
+        model.network.get_input_embeddings().register_forward_hook(self._count)
+        self._stack.enter_context(sampling(config, model, source))
+        if generate := model.generate:
+
+            def counted(*arguments: Any) -> Any:
+                self._computed += 1
+                return generate(*arguments)
+
+            model.generate = counted
+        task = setup.make_task(config)
+        self._stack.callback(task.close)
+        return model, task
+
+    def _count(self, *event: object) -> None:
+        self._computed += 1
