@@ -37,6 +37,7 @@ COMMANDS = {
     "tournament": "Let the players of a game meet one another, and rate them with 95 % intervals.",
     "serve-env": "Serve an environment to clients of OpenEnv, over HTTP and WebSockets.",
     "serve-search": "Serve searches over a corpus to many environments, over HTTP.",
+    "serve-model": "Serve a model to training runs with samplers in other processes: token ids in and out, over HTTP.",
     "report": "Write the page of a training run, an evaluation or a tournament: one HTML file that needs no network.",
     "train": "Train a language model on an environment and write a report.",
     "export-model": "Write the trained model of a run as a folder that transformers, or peft, loads.",

@@ -44,6 +44,8 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("tournament", "out"): ("a new folder", NEW_FOLDER),
     ("serve-search", "token"): ("any text", ANY),
     ("serve-env", "token"): ("any text", ANY),
+    ("serve-model", "token"): ("any text", ANY),
+    ("serve-model", "weights-folder"): ("an existing folder", frozenset(["", "folder", "nonsense"])),
     ("report", "out"): ("a page is written over", frozenset(["zzz", "empty", "text", "dangling"])),
     ("train", "reward-model"): ("none", frozenset([""])),
     ("train", "rollout.prompt.system"): ("any text", ANY),
@@ -126,7 +128,7 @@ def test_the_line_of_each_command_works(
     status, err = main(line(command)), capfd.readouterr().err
     if "which is not installed" in err:
         pytest.skip(err)
-    assert status == (INTERRUPTED if command in ("serve-env", "serve-search", "train") else DONE), err
+    assert status == (INTERRUPTED if command in ("serve-env", "serve-search", "serve-model", "train") else DONE), err
 
 
 def _texts() -> list[Any]:

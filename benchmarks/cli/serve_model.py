@@ -1,0 +1,98 @@
+"""``turngym serve-model``: a model as a policy server, for training with samplers in other processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from tyro.conf import Positional
+
+from turngym.benchmarks.cli.options.parsing import parse
+from turngym.errors import ConfigError
+
+TOKEN_VARIABLE = "TURNGYM_TOKEN"
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Serve a model over the routes of vLLM that training uses: token ids in, token ids and log-probabilities out.
+
+    It stands where a vLLM server stands (`turngym train --rollout.sampler vllm-server --rollout.servers URL`), needs
+    no vLLM, and runs on a CPU.
+
+    Args:
+        model: A model folder, a hub name, a .gguf file, or a checkpoint of a run.
+        dtype: Format of the weights: auto, float32, bfloat16 or float16.
+        device: Where to put the network: auto, cpu, cuda.
+        weights_folder: New weights and adapters are read from below this folder; none are read unless given.
+        host: Address to listen on; anything but the loopback needs a token.
+        port: Port to listen on; 0 for any that is free.
+        token: What clients have to send as `Authorization: Bearer TOKEN`; the variable TURNGYM_TOKEN is safer.
+        cache_tokens: Most tokens whose keys and values are kept; 0 takes a quarter of the device's memory.
+        max_model_len: Longest prompt with its completion; 0 takes what the model allows.
+        max_num_seqs: Most completions generated at the same time.
+        max_connections: Connections at once; others are answered with status 503.
+    """
+
+    model: Positional[str]
+    dtype: str = "auto"
+    device: str = "auto"
+    weights_folder: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str = ""
+    cache_tokens: int = 0
+    max_model_len: int = 0
+    max_num_seqs: int = 256
+    max_connections: int = 1024
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve until interrupted."""
+    from turngym.agents.models.loading import load_model
+    from turngym.agents.models.serving.engine import Engine
+    from turngym.agents.models.serving.server import PolicyServer
+    from turngym.agents.models.serving.weights import ServedWeights
+
+    arguments = parse(Arguments, argv, "serve-model")
+    _check(arguments)
+    model = load_model(arguments.model, arguments.dtype, arguments.device)
+    engine = Engine(
+        model,
+        ServedWeights(model, arguments.model, arguments.weights_folder),
+        cache_tokens=arguments.cache_tokens,
+        max_rows=arguments.max_num_seqs,
+        longest=arguments.max_model_len,
+    )
+    token = arguments.token or os.environ.get(TOKEN_VARIABLE, "")
+    with closing(engine):
+        try:
+            server = PolicyServer(engine, arguments.host, arguments.port, token, arguments.max_connections)
+        except OSError as error:
+            raise ConfigError(f"cannot listen on {arguments.host}:{arguments.port} ({error}): pass --port.") from error
+        guard = f"{'a' if token else 'no'} token is needed, at most {engine.limits.longest} tokens"
+        text = f"serving {arguments.model} at {server.url} ({guard}); Ctrl+C ends it"
+        Console(highlight=False).print(text, markup=False, soft_wrap=True)
+        with server:
+            server.serve_forever()
+    return 0
+
+
+def _check(arguments: Arguments) -> None:
+    """Raise for options that make no sense.
+
+    Raises:
+        ConfigError: There is such an option.
+    """
+    if not 0 <= arguments.port < 2**16:
+        raise ConfigError(f"--port must lie between 0 and {2**16 - 1}, got {arguments.port}.")
+    if arguments.weights_folder is not None and not arguments.weights_folder.is_dir():
+        raise ConfigError(f"--weights-folder must be an existing folder, got {arguments.weights_folder}.")
+    for name, least in (("cache_tokens", 0), ("max_model_len", 0), ("max_num_seqs", 1), ("max_connections", 1)):
+        if getattr(arguments, name) < least:
+            option = f"--{name.replace('_', '-')}"
+            raise ConfigError(f"{option} must be at least {least}, got {getattr(arguments, name)}.")
