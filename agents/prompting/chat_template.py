@@ -82,14 +82,15 @@ class ChatTemplate:
 
     def _rendered(self, messages: Sequence[Said], add_generation_prompt: bool) -> str:
         text = self.tokenizer.apply_chat_template(
-            [{"role": role, "content": self._content(text)} for role, text in messages],
+            [{"role": role, "content": self.content(text)} for role, text in messages],
             tokenize=False,
             add_generation_prompt=add_generation_prompt,
             **self._options,
         )
         return str(text)
 
-    def _content(self, text: str) -> Any:
+    def content(self, text: str) -> Any:
+        """Return the content of a message in the form that the template expects."""
         return [{"type": "text", "text": text}] if self._in_parts else text
 
 

@@ -53,7 +53,17 @@ class Continuation:
             turns: Number of turns before that.
         """
         ids = self._ids_of(shown, max(turns, 1) if self._counts_turns else 1)
-        return ids[self._written.get(last, 0) :]
+        return ids[self.written(last) :]
+
+    @property
+    def answer(self) -> tuple[str, str]:
+        """The text before and after an answer in a message of the assistant that the template shows."""
+        before, _, after = self._answer.partition(_ANSWER)
+        return before, after
+
+    def written(self, last: int) -> int:
+        """Return how many tokens after an answer its last token stands for: 0 unless that is an end token."""
+        return self._written.get(last, 0)
 
     def _encode(self, shown: str, turns: int) -> tuple[int, ...]:
         return self.encoder.encode([(shown, "none")], lambda texts: self._after_answer(texts[0], turns), begins=False)

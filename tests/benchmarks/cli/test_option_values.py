@@ -46,6 +46,8 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("serve-env", "token"): ("any text", ANY),
     ("serve-model", "token"): ("any text", ANY),
     ("serve-model", "weights-folder"): ("an existing folder", frozenset(["", "folder", "nonsense"])),
+    ("gateway", "key"): ("any text", ANY),
+    ("gateway", "records"): ("a folder is made", NEW_FOLDER),
     ("report", "out"): ("a page is written over", frozenset(["zzz", "empty", "text", "dangling"])),
     ("train", "reward-model"): ("none", frozenset([""])),
     ("train", "rollout.prompt.system"): ("any text", ANY),
@@ -128,7 +130,8 @@ def test_the_line_of_each_command_works(
     status, err = main(line(command)), capfd.readouterr().err
     if "which is not installed" in err:
         pytest.skip(err)
-    assert status == (INTERRUPTED if command in ("serve-env", "serve-search", "serve-model", "train") else DONE), err
+    served = ("serve-env", "serve-search", "serve-model", "gateway", "train")
+    assert status == (INTERRUPTED if command in served else DONE), err
 
 
 def _texts() -> list[Any]:

@@ -1,0 +1,228 @@
+"""The gateway as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from turngym.trainers.integrations.gateway import operator
+from turngym.trainers.integrations.gateway.answering import Answering, Disconnected
+from turngym.trainers.integrations.gateway.body import read_object
+from turngym.trainers.integrations.gateway.dialects import PROTOCOLS
+from turngym.trainers.integrations.gateway.episode import GatewayEpisode, valid_name
+from turngym.trainers.integrations.gateway.refusal import Body, Dialect, Refusal
+from turngym.trainers.integrations.gateway.service import Gateway
+from turngym.web.access import denial
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+AGENT = "player_0"
+"""The agent of requests that name none."""
+_REAP_SECONDS = 5.0
+
+
+class Place(NamedTuple):
+    """What an address means.
+
+    Args:
+        episode: The episode, empty where the address names none.
+        agent: The agent.
+        action: What is asked for: a path below ``/v1/``, or the name of an operation.
+        is_api: Whether it is a path below ``/v1/``.
+    """
+
+    episode: str
+    agent: str
+    action: str
+    is_api: bool
+
+
+class GatewayApp:
+    """The gateway as an ASGI application: run it with uvicorn, or any other server of ASGI 3.
+
+    Args:
+        gateway: What answers.
+    """
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self._answering = Answering(gateway)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection, as ASGI says."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        reaper = asyncio.create_task(self._reap())
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        reaper.cancel()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _reap(self) -> None:
+        while True:
+            await asyncio.sleep(min(_REAP_SECONDS, self.gateway.limits.idle_seconds / 2))
+            self.gateway.end_idle()
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        dialect: Dialect = "chat"
+        try:
+            headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in scope["headers"]}
+            place = place_of(scope["path"], headers)
+            if place.is_api and place.action.startswith("messages"):
+                dialect = "messages"
+            content = await self._content(scope, headers, place, receive, send)
+        except Disconnected:
+            return
+        except Refusal as refusal:
+            await _send_json(send, refusal.status, refusal.body(dialect))
+            return
+        except Exception as error:  # a fault of ours; the server and the other episodes go on
+            fault = Refusal(500, f"the gateway failed: {type(error).__name__}")
+            await _send_json(send, 500, fault.body(dialect))
+            raise
+        if content is not None:
+            await _send_json(send, 200, content)
+
+    async def _content(
+        self, scope: Scope, headers: dict[str, str], place: Place, receive: Receive, send: Send
+    ) -> Body | None:
+        """Return the content of the answer; None if it has been sent."""
+        key = _key(headers)
+        refused = denial("-", headers.get("host", ""), headers.get("origin", ""), "Bearer -")
+        if refused is not None:
+            raise Refusal(refused.status, refused.detail)
+        if place.action == "health" and not place.is_api:
+            return {"status": "healthy"}
+        if place.is_api:
+            return await self._api(scope, headers, place, key, receive, send)
+        if not self.gateway.episodes.is_operator(key):
+            raise Refusal(401, "only the operator's key opens, rewards and ends episodes.")
+        body = await self._body(receive) if scope["method"] == "POST" else {}
+        return self._operate(scope, headers, place, body)
+
+    async def _api(
+        self, scope: Scope, headers: dict[str, str], place: Place, key: str, receive: Receive, send: Send
+    ) -> Body | None:
+        episode = self.gateway.episodes.admitted(place.episode, key)
+        action, method = place.action, scope["method"]
+        if action == "models" or action.startswith("models/"):
+            return _models(self.gateway, action.removeprefix("models").strip("/"))
+        counts = action == "messages/count_tokens"
+        protocol = PROTOCOLS.get("messages" if counts else action)
+        if protocol is None:
+            raise Refusal(404, f"/v1/{action[:100]} is not served; /v1/models and {', '.join(PROTOCOLS)} are.")
+        if method != "POST":
+            raise Refusal(405, f"/v1/{action} takes POST, not {method[:20]}.")
+        body = await self._body(receive)
+        if counts:
+            body = {"max_tokens": 1, **body}
+        request = protocol.read(body, self.gateway.limits)
+        if counts:
+            return {"input_tokens": self.gateway.count(request)}
+        count = headers.get("x-stainless-retry-count", "")
+        request = replace(request, retry=int(count[:9]) if count.isdecimal() and count.isascii() else 0)
+        await self._answering.answer(episode, place.agent, protocol, request, receive, send)
+        return None
+
+    def _operate(self, scope: Scope, headers: dict[str, str], place: Place, body: Body) -> Body:
+        method, gateway = scope["method"], self.gateway
+        if place.action == "report" and method == "GET":
+            return gateway.report()
+        if place.action == "episodes" and method == "POST":
+            return operator.open_episode(gateway, body, f"{scope.get('scheme', 'http')}://{headers.get('host', '')}")
+        if not place.episode:
+            raise Refusal(404, f"{method[:20]} /{place.action[:100]} is not served.")
+        episode = gateway.episodes.get(place.episode)
+        if method == "POST" and place.action in ("reward", "finish"):
+            return operator.reward(episode, body) if place.action == "reward" else operator.finish(episode, body)
+        if method == "GET" and place.action in ("state", "trajectory"):
+            found = operator.state(episode) if place.action == "state" else operator.trajectory(gateway, episode)
+            return found
+        if method == "DELETE" and place.action == "state":
+            gateway.episodes.remove(episode)
+            return {"id": episode.id, "removed": True}
+        raise Refusal(404, f"{method[:20]} {place.action[:100]} of an episode is not served.")
+
+    async def _body(self, receive: Receive) -> Body:
+        parts, size, is_more = [], 0, True
+        while is_more:
+            event = await receive()
+            if event["type"] == "http.disconnect":
+                raise Disconnected
+            parts.append(event.get("body", b""))
+            size, is_more = size + len(parts[-1]), event.get("more_body", False)
+            if size > self.gateway.limits.max_body:
+                raise Refusal(413, f"a request has at most {self.gateway.limits.max_body} bytes.")
+        return read_object(b"".join(parts), self.gateway.limits.max_depth)
+
+
+def place_of(path: str, headers: dict[str, str]) -> Place:
+    """Return what an address means; headers name episode and agent where the path does not.
+
+    Raises:
+        Refusal: A name is not valid.
+
+    >>> place_of("/episode/e1/agent/critic/v1/messages", {})
+    Place(episode='e1', agent='critic', action='messages', is_api=True)
+    >>> place_of("/v1/models", {"x-episode": "e2"}).episode
+    'e2'
+    """
+    parts = [part for part in path.split("/") if part]
+    episode, agent = headers.get("x-episode", ""), headers.get("x-agent", "")
+    if len(parts) >= 2 and parts[0] == "episode":
+        episode, parts = parts[1], parts[2:]
+        if len(parts) >= 2 and parts[0] == "agent":
+            agent, parts = parts[1], parts[2:]
+        parts = parts or ["state"]
+    episode = valid_name(episode, "the id of an episode") if episode else ""
+    agent = valid_name(agent, "the name of an agent") if agent else AGENT
+    is_api = bool(parts) and parts[0] == "v1"
+    return Place(episode, agent, "/".join(parts[is_api:]), is_api)
+
+
+def _key(headers: dict[str, str]) -> str:
+    kind, _, given = headers.get("authorization", "").partition(" ")
+    return headers.get("x-api-key", "") or (given.strip() if kind.lower() == "bearer" else "")
+
+
+def _models(gateway: Gateway, name: str) -> Body:
+    model = {"id": gateway.name, "object": "model", "created": gateway.created, "owned_by": "turngym"}
+    if not name:
+        return {"object": "list", "data": [{**model, "max_model_len": gateway.context or None}]}
+    if name != gateway.name:
+        raise Refusal(404, f"there is no model {name[:100]!r}; {gateway.name!r} is served.")
+    return model
+
+
+async def _send_json(send: Send, status: int, content: Body) -> None:
+    body = json.dumps(_finite(content)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    with suppress(OSError):  # the client has gone
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+def _finite(value: Any) -> Any:
+    """Return content with null for numbers that JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+__all__ = ["AGENT", "GatewayApp", "GatewayEpisode", "place_of"]

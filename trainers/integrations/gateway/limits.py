@@ -1,0 +1,98 @@
+"""What a gateway allows, and how it treats what agents do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal, TypeAlias
+
+from turngym.errors import ConfigError
+
+Retries: TypeAlias = Literal["counter", "new", "same"]
+_RETRIES = ("counter", "new", "same")
+_POSITIVE = (
+    "max_body",
+    "max_depth",
+    "max_choices",
+    "max_calls",
+    "max_at_once",
+    "calls_per_second",
+    "max_episodes",
+    "idle_seconds",
+    "max_new_tokens",
+    "chunk",
+    "max_batch",
+)
+
+
+@dataclass(frozen=True)
+class GatewayLimits:
+    """What a gateway allows.
+
+    Args:
+        max_body: Bytes of a request.
+        max_depth: Nested objects and lists in a request.
+        max_choices: Answers to one request (``n``).
+        max_calls: Sampled answers of one episode.
+        max_at_once: Requests of one episode that are answered at once.
+        calls_per_second: Requests of one episode that begin in one second, on average over ten.
+        max_episodes: Open episodes.
+        idle_seconds: An episode without a request for that long has ended: its agent is dead.
+        max_new_tokens: Longest answer; a request for more gets that many.
+        chunk: Tokens after which new requests join the batch, and stop words and streams are looked after.
+        max_batch: Answers that are sampled together.
+
+    Raises:
+        ConfigError: A limit is not positive.
+    """
+
+    max_body: int = 8 * 2**20
+    max_depth: int = 64
+    max_choices: int = 16
+    max_calls: int = 2000
+    max_at_once: int = 64
+    calls_per_second: float = 200.0
+    max_episodes: int = 4096
+    idle_seconds: float = 600.0
+    max_new_tokens: int = 1024
+    chunk: int = 64
+    max_batch: int = 256
+
+    def __post_init__(self) -> None:
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if not 0 < value < float("inf"):
+                raise ConfigError(f"{name} of a gateway must be greater than 0, got {value!r}.")
+        assert {field.name for field in fields(self)} == set(_POSITIVE)
+
+
+@dataclass(frozen=True)
+class GatewayRules:
+    """How a gateway treats what agents do.
+
+    Args:
+        retries: What a repeated identical request gets: ``same``, the answer of the first; ``new``, a new sample;
+            ``counter``, the same answer if the client's package marks it as a retry, else a new sample.
+        temperature: Sampling temperature of every request; None for what each request asks for. Training needs one.
+        top_p: The same for nucleus sampling; training needs 1.
+        train_abandoned: Whether answers that no client received are trained on.
+        timeout: What an episode is whose agent died: ``truncated``, or a ``fault``, which is not trained on.
+
+    Raises:
+        ConfigError: A value is unknown.
+    """
+
+    retries: Retries = "counter"
+    temperature: float | None = 1.0
+    top_p: float | None = 1.0
+    train_abandoned: bool = False
+    timeout: Literal["truncated", "fault"] = "truncated"
+
+    def __post_init__(self) -> None:
+        if self.retries not in _RETRIES:
+            raise ConfigError(f"retries must be one of {', '.join(_RETRIES)}, got {self.retries!r}.")
+        if self.timeout not in ("truncated", "fault"):
+            raise ConfigError(f"timeout must be truncated or fault, got {self.timeout!r}.")
+        if self.temperature is not None and not 0 <= self.temperature < float("inf"):
+            raise ConfigError(f"temperature must be 0 (greedy) or more, got {self.temperature}.")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ConfigError(f"top_p must lie in (0, 1], got {self.top_p}.")

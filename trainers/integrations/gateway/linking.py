@@ -1,0 +1,109 @@
+"""Where a request goes on: the earlier answer whose ids its prompt begins with, and what is rendered behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from turngym.trainers.integrations.gateway.calls import Link, SampledCall
+from turngym.trainers.integrations.gateway.messages import CallRequest, ChatMessage, chain, digest
+from turngym.trainers.integrations.gateway.rendering import Renderer
+
+
+class Linked(NamedTuple):
+    """The prompt of a request.
+
+    Args:
+        ids: Its tokens.
+        link: How they came about.
+        parent: The answer that they go on from.
+        kept: Tokens that were kept from the parent.
+        before: Hash of the conversation before the answer.
+        key: The same, with the beginning of the answer if the client wrote one.
+        observation: What the agent was told last.
+        prefill: Beginning of the answer.
+    """
+
+    ids: tuple[int, ...]
+    link: Link
+    parent: SampledCall | None
+    kept: int
+    before: str
+    key: str
+    observation: str
+    prefill: str = ""
+
+
+def linked(request: CallRequest, heads: Mapping[str, SampledCall], renderer: Renderer) -> Linked:
+    """Return the prompt of a conversation, with the ids of the longest beginning that was sampled here.
+
+    Args:
+        request: The request.
+        heads: Hash of a conversation up to and with an answer -> the answer.
+        renderer: Renders what follows.
+
+    Raises:
+        Refusal: The chat template does not support the conversation.
+    """
+    messages, prefill = request.messages, ""
+    if request.prefill:
+        messages, prefill = messages[:-1], messages[-1].text
+    keys = chain(request.start, messages)
+    key = request.messages[-1].chained(keys[-1]) if request.prefill else keys[-1]
+    about = (keys[-1], key, messages[-1].text if messages else "", prefill)
+    cut = heads.get(key) if request.prefill else None
+    if cut is not None and cut.stop == "length":  # the client lets an answer go on that was cut off
+        return Linked(cut.ids, "extended", cut, len(cut.ids), *about)
+    for end in range(len(messages), 0, -1):
+        parent = heads.get(keys[end])
+        if parent is None:
+            continue
+        ids = renderer.after(parent.completion_ids[-1], messages[end:], prefill)
+        if ids is not None:
+            is_edited = any(message.role == "assistant" for message in messages[end:])
+            link: Link = "forked" if is_edited else "extended"
+            return Linked(parent.ids + ids, link, parent, len(parent.ids), *about)
+    has_answers = any(message.role == "assistant" for message in messages)
+    ids = renderer.whole(_with_json(request, messages), request.tools, prefill)
+    return Linked(ids, "forked" if has_answers else "root", None, 0, *about)
+
+
+def _with_json(request: CallRequest, messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
+    """Return a conversation whose system asks for JSON, if the request does."""
+    if not request.json_mode:
+        return messages
+    told = "Answer with one JSON object and nothing else."
+    if request.json_mode != "object":
+        told += f" It follows this JSON schema: {request.json_mode}"
+    if messages and messages[0].role == "system":
+        return (ChatMessage("system", f"{messages[0].text}\n\n{told}"), *messages[1:])
+    return (ChatMessage("system", told), *messages)
+
+
+def linked_text(prompt: str | tuple[int, ...], calls: Sequence[SampledCall], renderer: Renderer) -> Linked:
+    """Return the prompt of a completion without messages: kept ids where it begins with a prompt and its answer.
+
+    Args:
+        prompt: Text or tokens.
+        calls: The answers of the episode.
+        renderer: Encodes what follows.
+    """
+    key = digest(list(prompt) if isinstance(prompt, tuple) else prompt)
+    if isinstance(prompt, tuple):
+        known = [call for call in calls if prompt[: len(call.ids)] == call.ids]
+        before = max(known, key=lambda call: len(call.ids), default=None)
+        kept = len(before.ids) if before is not None else 0
+        return Linked(prompt, "extended" if kept else "root", before, kept, key, key, renderer.text_of(prompt[kept:]))
+    for call in sorted(calls, key=lambda call: len(call.ids), reverse=True):
+        if not call.prompt_text:
+            continue
+        raw = call.prompt_text + renderer.decoded(call.completion_ids)
+        shown = call.prompt_text + call.message.text
+        if prompt.startswith(raw):
+            begun, rest = call.ids, prompt[len(raw) :]
+        elif prompt.startswith(shown) and call.stop == "stop":  # without the end token
+            begun, rest = call.ids[:-1], prompt[len(shown) :]
+        else:
+            continue
+        return Linked(begun + renderer.text_after(rest), "extended", call, len(begun), key, key, rest)
+    return Linked(renderer.text_prompt(prompt), "root", None, 0, key, key, prompt)

@@ -1,0 +1,84 @@
+"""Runs a gateway with uvicorn, in this process or in a thread of it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from turngym.errors import ConfigError, missing_extra
+from turngym.trainers.integrations.gateway.app import GatewayApp
+from turngym.trainers.integrations.gateway.service import Gateway
+
+_START_SECONDS = 60.0
+_SETTINGS = {
+    "ws": "none",
+    "backlog": 4096,
+    "timeout_graceful_shutdown": 5,
+    "timeout_keep_alive": 75,
+    "log_level": "warning",
+    "access_log": False,
+    "server_header": False,
+    "proxy_headers": False,
+    "lifespan": "on",
+}
+
+
+def serve(
+    gateway: Gateway, *, host: str = "127.0.0.1", port: int = 8000, on_start: Callable[[str], None] | None = None
+) -> None:
+    """Serve a gateway until the process is terminated.
+
+    Args:
+        gateway: The gateway.
+        host: Address to listen on.
+        port: Port; 0 for any that is free.
+        on_start: Called with the URL as soon as the server listens.
+
+    Raises:
+        ConfigError: The address cannot be used.
+        MissingExtra: uvicorn is not installed.
+    """
+    try:
+        server, listener, url = _prepared(gateway, host, port)
+        with listener:
+            if on_start is not None:
+                on_start(url)
+            server.run(sockets=[listener])
+    finally:
+        gateway.close()
+
+
+@contextlib.contextmanager
+def serving(gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """Serve a gateway in a thread while the block runs, and yield the URL; arguments as those of :func:`serve`."""
+    server, listener, url = _prepared(gateway, host, port)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="turngym-gateway", daemon=True)
+    with listener:
+        thread.start()
+        try:
+            yield url
+        finally:
+            server.should_exit = True
+            thread.join(_START_SECONDS)
+            gateway.close()
+
+
+def _prepared(gateway: Gateway, host: str, port: int) -> tuple[Any, socket.socket, str]:
+    if not host:
+        raise ConfigError("a gateway needs the address that it listens on, such as 127.0.0.1.")
+    try:
+        uvicorn = importlib.import_module("uvicorn")
+    except ModuleNotFoundError as error:
+        raise missing_extra("a gateway", str(error.name), "serve") from error
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=4096)
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"cannot listen on {host} port {port}: {error}. Pass another port, or 0 for any.") from error
+    shown = f"[{host}]" if ":" in host else host
+    server = uvicorn.Server(uvicorn.Config(GatewayApp(gateway), **_SETTINGS))
+    return server, listener, f"http://{shown}:{listener.getsockname()[1]}"

@@ -1,0 +1,310 @@
+"""The gateway itself: requests of agents to sampled answers, with a log of every token."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from turngym.agents.models.completion import Generate
+from turngym.agents.models.loading import Vocabulary
+from turngym.agents.models.sampling import turn_uniforms
+from turngym.agents.prompt_text import PromptConfig
+from turngym.trainers.integrations.gateway.calls import SampledCall, TokenCounts
+from turngym.trainers.integrations.gateway.engine import Engine, Job, Sampled
+from turngym.trainers.integrations.gateway.episode import Episodes, GatewayEpisode
+from turngym.trainers.integrations.gateway.limits import GatewayLimits, GatewayRules
+from turngym.trainers.integrations.gateway.linking import Linked, linked, linked_text
+from turngym.trainers.integrations.gateway.messages import CallRequest, ChatMessage, digest
+from turngym.trainers.integrations.gateway.records import Records
+from turngym.trainers.integrations.gateway.refusal import TOO_LONG, Refusal
+from turngym.trainers.integrations.gateway.rendering import Renderer
+from turngym.trainers.integrations.gateway.stopping import StopWords
+from turngym.trainers.integrations.gateway.tools import Answer, read_answer
+
+_NAMES = {"chat": "chatcmpl", "completions": "cmpl", "responses": "resp", "messages": "msg"}
+OnText = Callable[[str, int, str], None]
+"""Called with the id of an answer, a choice, and its whole text so far."""
+
+
+class Gateway:
+    """Answers the requests of agent programs with a policy, and keeps the exact tokens of every answer.
+
+    Args:
+        model: Tokenizer, chat template and end tokens of the policy.
+        generate: The backend's core call, such as :class:`turngym.agents.models.sampler.Sampler`.
+        context: Longest sequence of the model; 0 if unknown.
+        limits: What is allowed.
+        rules: How retries, abandoned answers and dead agents are treated.
+        prompt: Variables of the chat template.
+        seed: Seed of the run; with the episode, the prompt and how often it came it fixes what is sampled.
+        operator_key: What opens, rewards and ends episodes; a random one if it is empty.
+        records: Where the log of each episode is written as it grows; None for nowhere.
+        name: Name of the model for clients.
+    """
+
+    def __init__(
+        self,
+        model: Vocabulary,
+        generate: Generate,
+        *,
+        context: int = 0,
+        limits: GatewayLimits | None = None,
+        rules: GatewayRules | None = None,
+        prompt: PromptConfig | None = None,
+        seed: int = 0,
+        operator_key: str = "",
+        records: Records | None = None,
+        name: str = "turngym",
+    ) -> None:
+        self.limits = limits or GatewayLimits()
+        self.rules = rules or GatewayRules()
+        self.renderer = Renderer(model, prompt)
+        self.engine = Engine(generate, model.stop_ids, self.limits)
+        self.episodes = Episodes(self.limits, operator_key)
+        self.context = context
+        self.seed = seed
+        self.iteration = 0
+        """Part of the key of sampling, and the version that calls carry."""
+        self.name = name
+        self.records = records
+        self.counts = TokenCounts()
+        self.created = int(time.time())
+
+    def close(self) -> None:
+        """End the sampler's thread."""
+        self.engine.close()
+
+    async def answer(
+        self, episode: GatewayEpisode, agent: str, request: CallRequest, on_text: OnText | None = None
+    ) -> list[SampledCall]:
+        """Return the answers to a request.
+
+        Args:
+            episode: The episode.
+            agent: Name of the agent.
+            request: The request.
+            on_text: Told the text of each answer as it grows.
+
+        Raises:
+            Refusal: The request is not answered.
+        """
+        episode.require_open()
+        key = request.body_key
+        is_repeat = self.rules.retries == "same" or (self.rules.retries == "counter" and request.retry > 0)
+        earlier = episode.replies.get(key) if is_repeat else None
+        if earlier is not None:
+            calls = await asyncio.shield(earlier)
+            for call in calls:
+                call.requests += 1
+            return calls
+        episode.take_allowance(self.limits)
+        reply: asyncio.Future[list[SampledCall]] = asyncio.get_running_loop().create_future()
+        episode.replies[key] = reply
+        episode.at_once += 1
+        try:
+            calls = await self._sample(episode, agent, request, on_text)
+        except BaseException as error:
+            episode.replies.pop(key, None)
+            reply.set_exception(error if isinstance(error, Refusal) else Refusal(500, "the request broke off."))
+            reply.exception()  # nobody may be waiting for it
+            if isinstance(error, Refusal) and error.code == TOO_LONG:
+                episode.prompt_did_not_fit = error.message
+            raise
+        finally:
+            episode.at_once -= 1
+            episode.last_use = time.monotonic()
+        reply.set_result(calls)
+        return calls
+
+    async def _sample(
+        self, episode: GatewayEpisode, agent: str, request: CallRequest, on_text: OnText | None
+    ) -> list[SampledCall]:
+        began = time.perf_counter()
+        if request.previous:
+            request = _with_previous(episode, request)
+        if request.prompt is None:
+            found = linked(request, episode.heads, self.renderer)
+        else:
+            found = linked_text(request.prompt, episode.calls, self.renderer)
+        if not found.ids:
+            raise Refusal(400, "the prompt is empty.")
+        episode.requests += 1
+        id = f"{_NAMES[request.dialect]}-{digest([episode.key, episode.requests])}"
+        on_texts = [partial(on_text, id, choice) if on_text else None for choice in range(request.choices)]
+        jobs = [self._job(episode, request, found, choice, told) for choice, told in enumerate(on_texts)]
+        futures = [asyncio.wrap_future(self.engine.submit(job)) for job in jobs]
+        try:
+            results = await asyncio.gather(*futures)
+        except asyncio.CancelledError:
+            for future in futures:
+                future.cancel()
+            raise
+        except Exception as error:
+            raise Refusal(500, f"the sampler failed: {type(error).__name__}: {str(error)[:300]}") from error
+        episode.require_open()
+        seconds = time.perf_counter() - began
+        calls = []
+        for choice, (job, result) in enumerate(zip(jobs, results, strict=True)):
+            call = self._call(id, choice, episode, agent, request, found, job, result)
+            call.seconds = seconds
+            self._keep(episode, request, call, found)
+            calls.append(call)
+        return calls
+
+    def _job(
+        self,
+        episode: GatewayEpisode,
+        request: CallRequest,
+        found: Linked,
+        choice: int,
+        on_text: Callable[[str], None] | None,
+    ) -> Job:
+        most = min(request.max_tokens or self.limits.max_new_tokens, self.limits.max_new_tokens)
+        if self.context:
+            most = min(most, self.context - len(found.ids))
+        if most < 1:
+            raise Refusal(
+                400,
+                f"This model's maximum context length is {self.context} tokens, and the prompt has {len(found.ids)}.",
+                TOO_LONG,
+            )
+        asked = 1.0 if request.temperature is None else request.temperature
+        temperature = asked if self.rules.temperature is None else self.rules.temperature
+        wanted = 1.0 if request.top_p is None else request.top_p
+        top_p = wanted if self.rules.top_p is None else self.rules.top_p
+        prompt = digest(list(found.ids))
+        purpose = f"{prompt}/{choice}"
+        if request.seed is not None:
+            purpose = f"{purpose}/seed {request.seed}"
+            occurrence = 0
+        else:
+            occurrence = episode.asked[purpose]
+            episode.asked[purpose] += 1
+        uniforms = turn_uniforms(self.seed, self.iteration, episode.number, occurrence, most, purpose)
+        words = StopWords(request.stop, self.renderer) if request.stop else None
+        on_tokens = None
+        if on_text is not None:
+            loop, renderer = asyncio.get_running_loop(), self.renderer
+
+            def on_tokens(ids: Sequence[int]) -> None:
+                loop.call_soon_threadsafe(on_text, renderer.text_of(ids))
+
+        return Job(found.ids, uniforms, temperature, top_p, words.ends_at if words else None, on_tokens)
+
+    def _call(
+        self,
+        id: str,
+        choice: int,
+        episode: GatewayEpisode,
+        agent: str,
+        request: CallRequest,
+        found: Linked,
+        job: Job,
+        result: Sampled,
+    ) -> SampledCall:
+        text = self.renderer.text_of(result.ids)
+        if result.stop == "word":
+            text = StopWords(request.stop, self.renderer).before(text)
+        answer = Answer(text)
+        if request.tools and request.reads_calls:
+            answer = read_answer(text, self.renderer.template.format, request.tool_names, f"{id}/{choice}")
+        return SampledCall(
+            id=id,
+            choice=choice,
+            number=len(episode.calls),
+            agent=agent,
+            parent=found.parent.number if found.parent is not None else -1,
+            link=found.link,
+            kept=found.kept,
+            key=found.key,
+            prompt_ids=found.ids,
+            completion_ids=result.ids,
+            logprobs=result.logprobs,
+            message=ChatMessage("assistant", answer.text, answer.calls),
+            observation=found.observation,
+            stop=result.stop,
+            temperature=job.temperature,
+            restricted=job.temperature > 0 and job.top_p < 1,
+            version=self.iteration,
+            columns=_columns(request, answer, text),
+            prompt_text=request.prompt if isinstance(request.prompt, str) else "",
+        )
+
+    def _keep(self, episode: GatewayEpisode, request: CallRequest, call: SampledCall, found: Linked) -> None:
+        """Log an answer, so that later requests find it."""
+        if found.parent is not None:
+            found.parent.delivered = True  # the client has gone on from it
+        said = ChatMessage("assistant", found.prefill + call.message.text, call.message.calls)
+        if not call.prompt_text:
+            episode.heads[said.chained(found.before)] = call
+            episode.conversations.setdefault(call.id, (*request.messages, said))
+        episode.calls.append(call)
+        if self.records is not None:
+            self.records.write(episode, call)
+
+    def count(self, request: CallRequest) -> int:
+        """Return how many tokens a conversation has as a prompt."""
+        return len(linked(request, {}, self.renderer).ids)
+
+    def delivered(self, episode: GatewayEpisode, calls: Sequence[SampledCall]) -> None:
+        """Say that the client has received some answers."""
+        for call in calls:
+            call.delivered = True
+        episode.last_use = time.monotonic()
+
+    def open(self, id: str = "", **settings: Any) -> GatewayEpisode:
+        """Open an episode, see :meth:`turngym.trainers.integrations.gateway.episode.Episodes.open`."""
+        return self.episodes.open(id, **settings)
+
+    def end_idle(self) -> list[GatewayEpisode]:
+        """End the episodes whose agents are dead, and return them."""
+        now, ended = time.monotonic(), []
+        for episode in self.episodes.all():
+            if episode.status == "open" and not episode.at_once and now - episode.last_use > self.limits.idle_seconds:
+                episode.status = self.rules.timeout
+                episode.detail = f"the agent was silent for {self.limits.idle_seconds:g} seconds"
+                ended.append(episode)
+        return ended
+
+    def report(self, episodes: Sequence[GatewayEpisode] | None = None) -> dict[str, float]:
+        """Return what became of the tokens of all episodes, or of some."""
+        counts = TokenCounts()
+        chosen = self.episodes.all() if episodes is None else episodes
+        for episode in chosen:
+            for call in list(episode.calls):
+                counts.add(call)
+        return {"episodes": float(len(chosen)), **counts.report()}
+
+
+def _with_previous(episode: GatewayEpisode, request: CallRequest) -> CallRequest:
+    """Return a request with the conversation that it follows; of its instructions only the new ones count."""
+    before = episode.conversations.get(request.previous)
+    if before is None:
+        raise Refusal(404, f"episode {episode.id} has no response {request.previous[:100]!r}.")
+    told = 1 if "instructions" in request.extra else 0
+    skipped = 1 if before[0].role == "system" else 0
+    messages = (*request.messages[:told], *before[skipped:], *request.messages[told:])
+    return replace(request, messages=messages)
+
+
+def _columns(request: CallRequest, answer: Answer, text: str) -> dict[str, float | str]:
+    found: dict[str, float | str] = {"tool_calls": float(len(answer.calls))}
+    if answer.calls:
+        found["tools"] = ",".join(call.name for call in answer.calls)
+    if answer.unread:
+        found["unread_call"] = 1.0
+    if request.json_mode:
+        found["json_valid"] = float(_is_object(text))
+    return found
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,186 @@
+"""Calls of tools in what a model wrote: read in the format of its chat template, and never invented.
+
+A call is read if it is written completely, names a tool of the request, and its arguments are an object. Whatever else
+stands in an answer stays text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from turngym.trainers.integrations.gateway.messages import ToolCall, canonical_json, digest
+
+ToolFormat: TypeAlias = Literal["hermes", "xml", "mistral", "llama"]
+"""``hermes``: JSON between ``<tool_call>`` marks, also Qwen's. ``xml``: functions and parameters between the same
+marks, as of Qwen's coding models. ``mistral``: behind ``[TOOL_CALLS]``. ``llama``: the whole answer is the JSON."""
+
+_MARKED = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
+_FUNCTION = re.compile(r"\s*<function=([^>\n]+)>(.*?)</function>\s*", re.DOTALL)
+_PARAMETER = re.compile(r"\s*<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>\s*", re.DOTALL)
+_MISTRAL = "[TOOL_CALLS]"
+_MISTRAL_ARGS = "[ARGS]"
+_PYTHON_TAG = "<|python_tag|>"
+_DECODER = json.JSONDecoder()
+_ID_LENGTH = 9
+
+
+class Found(NamedTuple):
+    """A call in a text: where it stands, the tool, and its arguments as data."""
+
+    start: int
+    end: int
+    name: str
+    arguments: Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an answer says, calls apart.
+
+    Args:
+        text: The text without the calls.
+        calls: The calls.
+        unread: Whether it looks like a call that could not be read.
+    """
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    unread: bool = False
+
+
+def read_answer(text: str, format: ToolFormat, names: Iterable[str], key: str) -> Answer:
+    """Return the calls in an answer, and its text without them.
+
+    Args:
+        text: What the model wrote, without the end token.
+        format: The format of its chat template.
+        names: The tools of the request.
+        key: What the ids of the calls are made of; unique for each answer.
+
+    >>> read_answer('Hm.<tool_call>{"name": "ls", "arguments": {}}</tool_call>', "hermes", ["ls"], "").text
+    'Hm.'
+    >>> read_answer('<tool_call>{"name": "rm", "arguments": {}}</tool_call>', "hermes", ["ls"], "").calls
+    ()
+    """
+    allowed = frozenset(names)
+    found = [each for each in _READERS[format](text) if _is_call(each, allowed)]
+    if not found:
+        return Answer(text, unread=_looks_like_a_call(text, format))
+    kept, end = [], 0
+    for each in found:
+        kept.append(text[end : each.start])
+        end = each.end
+    kept.append(text[end:])
+    calls = [ToolCall(call_id(key, k), each.name, canonical_json(each.arguments)) for k, each in enumerate(found)]
+    rest = "".join(kept).strip()
+    return Answer(rest, tuple(calls), unread=_looks_like_a_call(rest, format))
+
+
+def call_id(key: str, number: int) -> str:
+    """Return the id of a call: nine letters and digits, which is what the strictest templates ask for."""
+    return digest([key, number])[:_ID_LENGTH]
+
+
+def _is_call(found: Found, allowed: frozenset[str]) -> bool:
+    return found.name in allowed and isinstance(found.arguments, dict)
+
+
+def _looks_like_a_call(text: str, format: ToolFormat) -> bool:
+    marks = {"hermes": "<tool_call>", "xml": "<tool_call>", "mistral": _MISTRAL, "llama": '"name"'}
+    return marks[format] in text
+
+
+def _hermes(text: str) -> Iterator[Found]:
+    for match in _MARKED.finditer(text):
+        call = _loaded(match[1])
+        if isinstance(call, dict):
+            yield Found(match.start(), match.end(), str(call.get("name")), call.get("arguments", {}))
+
+
+def _xml(text: str) -> Iterator[Found]:
+    for match in _MARKED.finditer(text):
+        function = _FUNCTION.fullmatch(match[1])
+        if function is None or _PARAMETER.sub("", function[2]).strip():
+            continue
+        arguments = {each[1]: _value(each[2]) for each in _PARAMETER.finditer(function[2])}
+        yield Found(match.start(), match.end(), function[1].strip(), arguments)
+
+
+def _value(text: str) -> Any:
+    """Return a parameter: numbers, lists and objects as such, everything else as text."""
+    value = _loaded(text)
+    return text if value is None or isinstance(value, str) else value
+
+
+def _mistral(text: str) -> Iterator[Found]:
+    start = text.find(_MISTRAL)
+    while start >= 0:
+        after = text.find(_MISTRAL, start + len(_MISTRAL))
+        end = len(text) if after < 0 else after
+        body = text[start + len(_MISTRAL) : end]
+        name, mark, arguments = body.partition(_MISTRAL_ARGS)
+        if mark:
+            yield Found(start, end, name.strip(), _loaded(arguments))
+        else:
+            calls = _loaded(body)
+            for place, call in enumerate(calls if _is_call_list(calls) else ()):
+                yield Found(end if place else start, end, str(call.get("name")), call.get("arguments", {}))
+        start = after
+
+
+def _is_call_list(calls: Any) -> bool:
+    return isinstance(calls, list) and all(isinstance(call, dict) for call in calls)
+
+
+def _llama(text: str) -> Iterator[Found]:
+    """Yield the calls of an answer that consists of nothing else, separated by semicolons."""
+    place = len(text) - len(text.lstrip())
+    if text.startswith(_PYTHON_TAG, place):
+        place += len(_PYTHON_TAG)
+    found = []
+    while place < len(text):
+        try:
+            call, end = _DECODER.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(call, dict) or "name" not in call:
+            return
+        rest = len(text) - len(text[end:].lstrip("; \n"))
+        found.append(Found(place, rest, str(call["name"]), call.get("parameters", call.get("arguments", {}))))
+        place = rest
+    if found:
+        found[0] = found[0]._replace(start=0)
+    yield from found
+
+
+def _loaded(text: str) -> Any:
+    """Return JSON as data, None if it is none."""
+    try:
+        return json.loads(text, parse_constant=lambda name: None)
+    except (ValueError, RecursionError):
+        return None
+
+
+_READERS: dict[ToolFormat, Callable[[str], Iterator[Found]]] = {
+    "hermes": _hermes,
+    "xml": _xml,
+    "mistral": _mistral,
+    "llama": _llama,
+}
+
+INSTRUCTION = (
+    "You may call one or more tools. Their signatures are between these marks:\n<tools>\n{tools}\n</tools>\n"
+    "To call a tool, write a JSON object between these marks:\n"
+    '<tool_call>\n{{"name": NAME, "arguments": OBJECT}}\n</tool_call>'
+)
+"""What a template that knows no tools is given as a system text."""
+
+
+def written_call(call: ToolCall) -> str:
+    """Return a call in the format ``hermes``."""
+    content = json.dumps({"name": call.name, "arguments": call.decoded}, ensure_ascii=False)
+    return f"<tool_call>\n{content}\n</tool_call>"
