@@ -68,6 +68,7 @@ class Decision:
         restricted: Whether its tokens were sampled from a part of the vocabulary (top-p, top-k, min-p), so that
             ``logprobs`` are not those of the distribution that was sampled from.
         pictures: The pictures in the prompt as PNG files, in the order of their placeholders.
+        policy_version: Version of the weights that wrote it, where they change during rollouts; -1 if unknown.
     """
 
     action: str
@@ -84,6 +85,7 @@ class Decision:
     cut_off: bool = False
     restricted: bool = False
     pictures: tuple[bytes, ...] = field(default=(), repr=False)
+    policy_version: int = -1
 
 
 def build_each(requests: Sequence[Request], build: Callable[[Request], BuiltT]) -> list[BuiltT | Decision]:

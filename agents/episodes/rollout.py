@@ -25,7 +25,7 @@ _LOST = "the environment broke right after its reset"
 
 
 @dataclass(slots=True)
-class _Slot:
+class Slot:
     """An episode that is being played in a slot."""
 
     writer: TurnWriter
@@ -37,9 +37,11 @@ class _Slot:
 
     @property
     def trajectory(self) -> Trajectory:
+        """The episode so far."""
         return self.writer.trajectory
 
     def request(self, slot: int) -> Request:
+        """Return what the agent is asked."""
         return Request(
             slot,
             self.trajectory.spec.episode,
@@ -101,7 +103,7 @@ def rollout(
         raise ConfigError("two episodes of a rollout have the same number: give every EpisodeSpec its own.")
     for spec in specs:
         branch_state(spec)  # a missing snapshot raises before anything is played
-    runner = _Runner(vector, agent, deque(specs), on_episode or (lambda trajectory: None), snapshots, final_prompts)
+    runner = Runner(vector, agent, deque(specs), on_episode or (lambda trajectory: None), snapshots, final_prompts)
     agent.attach(vector)
     try:
         runner.play(schedule, may_begin)
@@ -112,8 +114,17 @@ def rollout(
     return [runner.finished[spec.episode] for spec in specs if spec.episode in runner.finished]
 
 
-class _Runner:
-    """The state of one rollout: which slot plays which episode, and what it waits for."""
+class Runner:
+    """The state of one rollout: which slot plays which episode, and what it waits for.
+
+    Args:
+        vector: A vector with autoreset mode DISABLED.
+        agent: Picks the actions.
+        queue: The episodes to begin.
+        on_episode: Called with each trajectory as soon as its episode ends.
+        snapshots: Whether every turn keeps the environment's state before it.
+        final_prompts: Whether truncated episodes keep the prompt that would have come next.
+    """
 
     def __init__(
         self,
@@ -130,7 +141,7 @@ class _Runner:
         self.agent = agent
         self.queue = queue
         self.on_episode = on_episode
-        self.slots: dict[int, _Slot] = {}
+        self.slots: dict[int, Slot] = {}
         self.waiting: list[int] = []  # slots that wait for an action
         self.in_flight: set[int] = set()  # slots whose environment is stepping
         self.free = list(range(vector.num_envs))
@@ -190,7 +201,7 @@ class _Runner:
         observations, infos = self.vector.reset(seed=seeds, options={"reset_mask": mask, "slot_options": options})
         for slot, spec in specs.items():
             text, image = text_and_image(observations, slot)
-            self.slots[slot] = _Slot(TurnWriter(Trajectory(spec)), text, infos.rows[slot], image=image)
+            self.slots[slot] = Slot(TurnWriter(Trajectory(spec)), text, infos.rows[slot], image=image)
         return {slot: infos.rows[slot]["fault"] for slot in specs}
 
     def _restore(self, specs: dict[int, EpisodeSpec]) -> dict[int, str]:
@@ -198,7 +209,7 @@ class _Runner:
         found = bring_back(self.vector, {slot: branch_state(spec) for slot, spec in specs.items()})
         for slot, seen in found.items():
             writer = TurnWriter(Trajectory(specs[slot]))
-            self.slots[slot] = _Slot(writer, seen.text, seen.info, image=seen.image)
+            self.slots[slot] = Slot(writer, seen.text, seen.info, image=seen.image)
             self.agent.recall(specs[slot].episode, writer.trajectory.earlier_turns)
         return {slot: seen.fault for slot, seen in found.items()}
 
@@ -248,13 +259,17 @@ class _Runner:
                 sent[slot] = decision.action
         self.in_flight |= sent.keys()
         if sent:
+            self.deciding(list(sent))
             self.vector.send(list(sent.values()), list(sent))
 
-    def collect(self, wait_for_all: bool) -> None:
-        """Process the environments' results."""
+    def deciding(self, slots: Sequence[int]) -> None:
+        """Called with the slots whose turns are open now, before their actions are sent."""
+
+    def collect(self, wait_for_all: bool, timeout: float | None = None) -> None:
+        """Process the environments' results, those that are there after ``timeout`` seconds if it is given."""
         if not self.in_flight:
             return
-        ready = self.vector.recv(len(self.in_flight) if wait_for_all else 1)
+        ready = self.vector.recv(len(self.in_flight) if wait_for_all else 1, timeout)
         indices, observations, rewards, terminations, truncations, infos = ready
         for position in np.argsort(np.asarray(indices)):
             slot = int(indices[position])

@@ -76,7 +76,13 @@ class TurnWriter:
             snapshot=snapshot,
             progress=_progress(request.info),
             pictures=decision.pictures,
+            policy_version=decision.policy_version,
         )
+        return self._open
+
+    @property
+    def open_turn(self) -> Turn | None:
+        """The turn that waits for what it earns; None if there is none."""
         return self._open
 
     @property

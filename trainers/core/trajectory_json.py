@@ -35,6 +35,12 @@ def _plain(record: Any) -> dict[str, Any]:
     return {name: list(value) if name in _TUPLES else value for name, value in values.items()}
 
 
+_DEFAULTS = {
+    name: value for name, value in _plain(Turn("", "", "")).items() if name not in ("observation", "anchor", "action")
+}
+"""Field of a turn that may be left out -> its default."""
+
+
 def _as_list(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
@@ -52,6 +58,17 @@ def _made(values: Mapping[str, Any]) -> dict[str, Any]:
         name: tuple(value) if isinstance(value, list) else value for name, value in found.get("columns", {}).items()
     }
     return {**found, "columns": {**columns, **given}}
+
+
+def turn_to_json(turn: Turn) -> dict[str, Any]:
+    """Return a turn without usage, notes and snapshot; fields with their defaults are left out."""
+    values = _plain(turn)
+    return {name: value for name, value in values.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+
+
+def turn_from_json(content: Mapping[str, Any]) -> Turn:
+    """Return the turn that ``turn_to_json`` wrote."""
+    return Turn(**_made(content))
 
 
 def trajectory_to_json(trajectory: Trajectory) -> dict[str, Any]:
@@ -77,5 +94,5 @@ def trajectory_from_json(content: Mapping[str, Any]) -> Trajectory:
     """Return the trajectory that ``trajectory_to_json`` wrote, in the current format or that from before columns."""
     values = _made(content)
     values["spec"] = EpisodeSpec(**content["spec"])
-    values["turns"] = [Turn(**_made(turn)) for turn in content["turns"]]
+    values["turns"] = [turn_from_json(turn) for turn in content["turns"]]
     return Trajectory(**values)

@@ -158,7 +158,7 @@ class _Job:
             trainer.resume()
         control = ControlArm(self.folder) if self.has_control and not is_done(self.folder) else None
         try:
-            with self.rollouts_of(model):
+            with self.rollouts_of(self.task.sampling_model(model)):
                 if warning := self.sampler_warning(model):
                     self.console.print(f"warning: {warning}", markup=False, soft_wrap=True)
                 self.train(trainer, control)

@@ -7,10 +7,12 @@ games between seats share all of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from turngym.agents.core import Agent
 from turngym.agents.episodes.evaluate import EvaluationResult, distinct_instances, evaluate
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
@@ -113,6 +115,17 @@ class TaskSource(ABC):
         """Return additional metrics of the iteration's episodes."""
         return {}
 
+    def sampling_model(self, model: LanguageModel) -> LanguageModel:
+        """Return the model that samples while a policy is being trained: itself, or a copy that follows it."""
+        return model
+
+    def playing(self, folder: RunFolder, model: LanguageModel, iteration: int) -> AbstractContextManager[object]:
+        """Return the context in which a run gathers from an iteration on."""
+        return nullcontext()
+
+    def trained(self, model: LanguageModel, iteration: int) -> None:  # noqa: B027
+        """Called when an iteration's update is over, with the new weights."""
+
     def save(self, folder: RunFolder) -> None:  # noqa: B027
         """Write additional files for the latest checkpoint."""
 
@@ -141,7 +154,7 @@ class EnvTask(TaskSource):
         self.snapshots = snapshots
         self.entropies = entropies
         self.vector = training_vector(config)
-        self._cache = CacheMeter()
+        self.cache = CacheMeter()
         self._curve_seeds: list[int] = []
 
     @property
@@ -163,7 +176,7 @@ class EnvTask(TaskSource):
         """Return the episodes of an iteration; of each group only the first one if they are greedy."""
         specs = part.of(iteration_specs(self.config, iteration, attempt))
         specs = specs[:: self.config.rollout.group_size if greedy else 1]
-        return self._play(policy_agent(self.config, model, iteration, 0.0 if greedy else None), specs)
+        return self._noted(self.agent(model, iteration, 0.0 if greedy else None), specs)
 
     def branch(self, model: LanguageModel, iteration: int, branches: Sequence[Branch], first: int) -> list[Trajectory]:
         """Branch off from turns of gathered episodes, with new samples in the same group."""
@@ -171,16 +184,36 @@ class EnvTask(TaskSource):
         for number, branch in enumerate(branches, _FIRST_BRANCH + first):
             origin = branch.trajectory.spec
             specs.append(EpisodeSpec(number, origin.seed, origin.group, origin.options, branch))
-        return self._play(policy_agent(self.config, model, iteration), specs)
+        return self._noted(self.agent(model, iteration), specs)
 
-    def _play(self, agent: ModelAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+    def _noted(self, agent: ModelAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+        played = self.play(agent, specs)
+        self.cache.note(agent)
+        return played
+
+    def agent(self, model: LanguageModel, iteration: int, temperature: float | None = None) -> ModelAgent:
+        """Return the agent that plays for training."""
+        agent = policy_agent(self.config, model, iteration, temperature)
         agent.sampling = replace(agent.sampling, entropies=self.entropies)
+        return agent
+
+    def play(
+        self, agent: Agent, specs: Sequence[EpisodeSpec], on_episode: Callable[[Trajectory], None] | None = None
+    ) -> list[Trajectory]:
+        """Play episodes for training.
+
+        Args:
+            agent: Plays them.
+            specs: The episodes.
+            on_episode: Called with each as soon as it ends.
+        """
         try:
-            played = rollout(
+            return rollout(
                 self.vector,
                 agent,
                 specs,
-                schedule=self.config.rollout.schedule,
+                schedule=self.config.rollout.order,
+                on_episode=on_episode,
                 snapshots=self.snapshots,
                 final_prompts=self.final_prompts,
             )
@@ -189,12 +222,10 @@ class EnvTask(TaskSource):
                 f"{self.config.algorithm} goes on from the middle of episodes, and {self.config.env} cannot save its "
                 f"state ({error}). Take a method without snapshots, such as ppo or grpo."
             ) from error
-        self._cache.note(agent)
-        return played
 
     def metrics(self) -> dict[str, float]:
         """Return what became of the tokens of prompts."""
-        return self._cache.metrics()
+        return self.cache.metrics()
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
         """Return the success on dev instances, sampled as in training."""

@@ -8,6 +8,7 @@ from typing import Any
 from turngym.envs.multiagent.registration import is_game
 from turngym.errors import ConfigError
 from turngym.trainers.core.algorithm import Algorithm, Need
+from turngym.trainers.loop.asynchronous.task import AsyncTask
 from turngym.trainers.loop.game_task import GameTask
 from turngym.trainers.loop.rewarded_task import RewardedTask
 from turngym.trainers.loop.rollout_workers.task import RayTask
@@ -49,10 +50,22 @@ def _played(config: TrainConfig, algorithm: Algorithm[Any] | None) -> TaskSource
 
 def _plain_task(needs: frozenset[Need], config: TrainConfig) -> TaskSource:
     if is_game(config.env):
+        if config.rollout.is_journaled:
+            raise ConfigError(
+                f"games between seats such as {config.env} are played from deal to end in one piece: leave out "
+                "--rollout.schedule async and --rollout.journal."
+            )
         return GameTask(config, joint_views=Need.JOINT_VIEWS in needs, final_prompts=Need.VALUES in needs)
-    return EnvTask(
+    if config.rollout.is_journaled and Need.SNAPSHOTS in needs:
+        raise ConfigError(
+            f"{config.algorithm} branches off from episodes of its iteration, for which asynchronous rollouts and "
+            "journals have no place: take --rollout.schedule lockstep or continuous without --rollout.journal, or a "
+            "method without snapshots, such as grpo."
+        )
+    task = EnvTask(
         config,
         snapshots=Need.SNAPSHOTS in needs,
         entropies=Need.SAMPLED_ENTROPIES in needs,
         final_prompts=Need.VALUES in needs,
     )
+    return AsyncTask(task) if config.rollout.is_journaled else task

@@ -145,7 +145,8 @@ class Trainer:
         """
         try:
             self.folder.reserve()
-            with MetricLog(self.folder, self.config, on_warning) as log, stop_signals(self._request_stop):
+            playing = self.task.playing(self.folder, self.model, self.iteration)
+            with MetricLog(self.folder, self.config, on_warning) as log, stop_signals(self._request_stop), playing:
                 while not (self.stop_requested or self._has_reached_limit()):
                     record = self._one_iteration()
                     self.phase = "files"
@@ -253,6 +254,7 @@ class Trainer:
         record.update(self.task.metrics())
         record.update(metrics)
         record.update(timing_metrics(start, gathered, done, turns, self.seconds_total))
+        self.task.trained(self.model, self.iteration)
         self.iteration += 1
         self._settled, self._last_record = self.learner.updates, record
         self.phase = "evaluation"
@@ -284,7 +286,7 @@ class Trainer:
                 found = self.task.gather(model, self.iteration, max(attempt - 1, 0), greedy)
                 (played.greedy if greedy else played.sampled).extend(found)
             for turn in (turn for trajectory in found for turn in trajectory.turns):
-                turn.policy_version = version
+                turn.policy_version = version if turn.policy_version < 0 else turn.policy_version
             screen_rewards(found, self.config.guards.bad_reward)
             require_turns(found)
             return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.sampler import Sampler
 from turngym.agents.models.sessions import CacheCounts
@@ -12,11 +14,15 @@ class CacheMeter:
 
     def __init__(self) -> None:
         self._counts = CacheCounts()
+        self._last: tuple[Sampler | None, CacheCounts] = None, CacheCounts()
 
     def note(self, agent: ModelAgent) -> None:
-        """Add the counts of an agent that has finished its rollout; other backends count nothing."""
-        if isinstance(agent.generate, Sampler):
-            self._counts += agent.generate.counts
+        """Add what an agent has counted since it was noted last; other backends count nothing."""
+        sampler = agent.generate
+        if isinstance(sampler, Sampler):
+            before = self._last[1] if self._last[0] is sampler else CacheCounts()
+            self._last = sampler, replace(sampler.counts)
+            self._counts += self._last[1] - before
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics since the last call."""

@@ -21,7 +21,15 @@ class RolloutConfig:
         num_envs: Slots of the vector; 0 takes one for each episode of an iteration.
         backend: Backend of the vector.
         num_workers: Worker processes, where the backend has them; 0 lets the vector choose.
-        schedule: ``lockstep`` is reproducible to the bit, ``continuous`` never waits for the slowest environment.
+        schedule: ``lockstep`` is reproducible to the bit, ``continuous`` never waits for the slowest environment,
+            ``async`` goes on playing while the learner learns.
+        max_staleness: With ``async``: most iterations between the weights that began a group and those that it trains.
+            0 repeats ``lockstep`` to the bit.
+        on_stale: With ``async``: ``wait`` lets the learner wait for groups before they get too old, ``drop`` leaves
+            those out that have become too old, which are mostly long episodes, and plays others.
+        journal: Write every finished episode of an iteration to the run folder as soon as it ends, and in
+            ``continuous`` and ``async`` schedules every turn, so that ``--resume`` plays nothing twice. ``async``
+            always does.
         temperature: Sampling temperature while training; above 0.
         max_new_tokens: Longest completion.
         format: How an action is written: tag, boxed, json or plain.
@@ -40,7 +48,10 @@ class RolloutConfig:
     num_envs: int = 0
     backend: str = "sync"
     num_workers: int = 0
-    schedule: Literal["lockstep", "continuous"] = "lockstep"
+    schedule: Literal["lockstep", "continuous", "async"] = "lockstep"
+    max_staleness: int = 1
+    on_stale: Literal["wait", "drop"] = "wait"
+    journal: bool = False
     temperature: float = 1.0
     max_new_tokens: int = 8
     format: str = "tag"
@@ -73,5 +84,45 @@ class RolloutConfig:
                 f"cache_tokens must be 0 (automatic) or more than a prompt and a completion, which may have {longest} "
                 f"tokens together, got {self.cache_tokens}: raise it, or lower prompt.max_prompt_tokens."
             )
+        self._check_schedule()
         if self.num_envs < 0 or self.num_workers < 0:
             raise ConfigError("num_envs and num_workers must be 0 (automatic) or more.")
+
+    def _check_schedule(self) -> None:
+        if self.schedule not in ("lockstep", "continuous", "async"):
+            raise ConfigError(f"schedule must be 'lockstep', 'continuous' or 'async', got {self.schedule!r}.")
+        if self.on_stale not in ("wait", "drop"):
+            raise ConfigError(f"on_stale must be 'wait' or 'drop', got {self.on_stale!r}.")
+        if self.max_staleness < 0:
+            raise ConfigError(f"max_staleness must be 0 or more iterations, got {self.max_staleness}.")
+        if self.is_journaled and self.refresh_every > 1:
+            raise ConfigError(
+                "refresh_every holds the sampler's weights back by itself: leave it out with schedule async and with "
+                "journal, and bound the age of samples with max_staleness."
+            )
+        if self.is_journaled and self.ray.workers:
+            raise ConfigError(
+                "rollout workers play whole iterations: leave out --rollout.ray.workers, or schedule async and journal."
+            )
+        if self.is_journaled and self.order == "continuous" and 0 < self.num_envs < self.group_size:
+            raise ConfigError(
+                f"the episodes of a group begin together, so num_envs must be at least group_size={self.group_size}, "
+                f"got {self.num_envs}: raise it, or leave it out."
+            )
+
+    @property
+    def order(self) -> Literal["lockstep", "continuous"]:
+        """How slots wait for one another: asynchronous rollouts without staleness are those of ``lockstep``."""
+        if self.schedule == "async":
+            return "continuous" if self.max_staleness else "lockstep"
+        return self.schedule
+
+    @property
+    def is_journaled(self) -> bool:
+        """Whether episodes are kept in a journal."""
+        return self.journal or self.schedule == "async"
+
+    @property
+    def staleness(self) -> int:
+        """Most iterations that rollouts run ahead of the learner."""
+        return self.max_staleness if self.schedule == "async" else 0

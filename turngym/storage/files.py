@@ -39,8 +39,7 @@ def append_line(path: Path, line: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        end = _end_of_lines(descriptor)
-        os.ftruncate(descriptor, end)
+        end = truncate_torn_line(descriptor)
         os.lseek(descriptor, end, os.SEEK_SET)
         data = line.encode("utf8", "backslashreplace") + b"\n"
         try:
@@ -51,6 +50,13 @@ def append_line(path: Path, line: str) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def truncate_torn_line(descriptor: int) -> int:
+    """Cut what a kill left behind the last whole line of an open file; returns where that line ends."""
+    end = _end_of_lines(descriptor)
+    os.ftruncate(descriptor, end)
+    return end
 
 
 def _end_of_lines(descriptor: int) -> int:

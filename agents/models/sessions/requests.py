@@ -32,6 +32,10 @@ class CacheCounts:
         """Return the sum."""
         return CacheCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
+    def __sub__(self, other: CacheCounts) -> CacheCounts:
+        """Return the difference."""
+        return CacheCounts(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
+
 
 class Running:
     """An unfinished completion.

@@ -1,0 +1,132 @@
+"""Rollouts without an end: episodes come from a feed while others are being played."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from turngym.agents.core import Agent
+from turngym.agents.episodes.rollout import Runner
+from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
+from turngym.envs.vector import TextVectorEnv
+from turngym.errors import SnapshotUnsupported
+
+_POLL_SECONDS = 0.05
+"""How long finished environments are waited for before the feed is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """A turn that has been decided and whose action is about to be sent.
+
+    Args:
+        spec: The episode.
+        index: Position of the turn in the episode.
+        turn: The turn; what it earns is not known.
+        before: The turn before it, which is complete.
+        state: State of the environment before the turn; empty if it cannot be saved.
+    """
+
+    spec: EpisodeSpec
+    index: int
+    turn: Turn
+    before: Turn | None
+    state: bytes
+
+
+class Feed(ABC):
+    """Where the episodes of a stream come from, and where they go."""
+
+    @abstractmethod
+    def take(self, free: int, wait: bool) -> Sequence[EpisodeSpec] | None:
+        """Return episodes that begin now, at most ``free``; None ends the stream at once.
+
+        Args:
+            free: Free slots.
+            wait: Nothing is being played, so the feed may block until something can begin.
+        """
+
+    @abstractmethod
+    def decided(self, turns: Sequence[OpenTurn]) -> None:
+        """Called with decided turns before their actions are sent."""
+
+    @abstractmethod
+    def ended(self, trajectory: Trajectory) -> None:
+        """Called with the trajectory of each episode as soon as it ends, in one piece where it was continued."""
+
+
+def continued(spec: EpisodeSpec, turns: Sequence[Turn], state: bytes) -> EpisodeSpec:
+    """Return the episode that goes on before the last of some turns, from the state of the environment then.
+
+    Args:
+        spec: The episode.
+        turns: Its turns so far; the last one is open.
+        state: State of the environment before that one.
+    """
+    before = Trajectory(spec, turns=[*turns[:-1], replace(turns[-1], snapshot=state)])
+    return replace(spec, branch=Branch(before, len(turns) - 1))
+
+
+def in_one_piece(trajectory: Trajectory) -> Trajectory:
+    """Return a continued episode with the turns before, as if it had never been interrupted."""
+    if trajectory.spec.branch is None:
+        return trajectory
+    turns = [*trajectory.earlier_turns, *trajectory.turns]
+    return replace(trajectory, spec=replace(trajectory.spec, branch=None), turns=turns)
+
+
+def play_stream(vector: TextVectorEnv, agent: Agent, feed: Feed, *, snapshots: bool, final_prompts: bool) -> None:
+    """Play the episodes of a feed until it ends; episodes that are being played then are left as they are.
+
+    The agent acts for every slot that is ready. A whole group that the feed gives at once is decided for in one call.
+
+    Args:
+        vector: A vector with autoreset mode DISABLED.
+        agent: Picks the actions.
+        feed: Where episodes come from and go.
+        snapshots: Whether turns come with the state of the environment before them, if it can be saved.
+        final_prompts: Whether truncated episodes keep the prompt that would have come next.
+    """
+    agent.attach(vector)
+    _Stream(vector, agent, feed, snapshots, final_prompts).play_feed()
+
+
+class _Stream(Runner):
+    """A runner whose episodes come from a feed."""
+
+    def __init__(self, vector: TextVectorEnv, agent: Agent, feed: Feed, snapshots: bool, final_prompts: bool) -> None:
+        super().__init__(vector, agent, deque(), self._ended, snapshots, final_prompts)
+        self.feed = feed
+
+    def play_feed(self) -> None:
+        """Play until the feed ends."""
+        while (specs := self.feed.take(len(self.free) - len(self.queue), wait=not self.slots)) is not None:
+            self.queue.extend(specs)
+            self.fill()
+            self.act()
+            self.collect(wait_for_all=False, timeout=_POLL_SECONDS)
+
+    def _ended(self, trajectory: Trajectory) -> None:
+        del self.finished[trajectory.spec.episode]
+        self.feed.ended(in_one_piece(trajectory))
+
+    def _save(self, slots: list[int]) -> None:
+        try:
+            super()._save(slots)
+        except SnapshotUnsupported:
+            self.snapshots = False
+
+    def deciding(self, slots: Sequence[int]) -> None:
+        """Pass the open turns on; only the newest turn of an episode keeps its snapshot."""
+        found = []
+        for slot in slots:
+            writer = self.slots[slot].writer
+            turn, state = writer.open_turn, self.slots[slot].snapshot
+            assert turn is not None
+            turn.snapshot = b""
+            played = [*writer.trajectory.earlier_turns, *writer.trajectory.turns]
+            before = played[-1] if played else None
+            found.append(OpenTurn(writer.trajectory.spec, len(played), turn, before, state))
+        self.feed.decided(found)

@@ -1,0 +1,1 @@
+"""Asynchronous rollouts: episodes are played while the learner learns, and a journal keeps all of them."""

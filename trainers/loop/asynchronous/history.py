@@ -1,0 +1,229 @@
+"""What the journal of a run says: which groups were planned, begun, finished and trained on, and every turn of them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from turngym.agents.episodes.stream import OpenTurn
+from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.trainers.core.trajectory_json import (
+    trajectory_from_json,
+    trajectory_to_json,
+    turn_from_json,
+    turn_to_json,
+)
+
+Record = dict[str, Any]
+
+
+@dataclass
+class EpisodeHistory:
+    """An episode as far as it is known.
+
+    Args:
+        turns: Its turns; the last one is open unless the episode has finished.
+        state: State of the environment before the last turn; empty if it could not be saved.
+        whole: The episode, once it has finished.
+        has_begun: Whether it was given to a slot.
+    """
+
+    turns: list[Turn] = field(default_factory=list)
+    state: bytes = b""
+    whole: Trajectory | None = None
+    has_begun: bool = False
+
+
+@dataclass
+class GroupHistory:
+    """A group as far as it is known.
+
+    Args:
+        number: Number of the group in the run.
+        version: Version of the weights that it began with.
+        specs: Its episodes.
+        episodes: Number of an episode -> what is known of it.
+    """
+
+    number: int
+    version: int
+    specs: Sequence[EpisodeSpec]
+    episodes: dict[int, EpisodeHistory]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all of its episodes are over."""
+        return all(each.whole is not None for each in self.episodes.values())
+
+    def whole(self) -> list[Trajectory]:
+        """Return its episodes, which have all finished."""
+        found = [each.whole for each in self.episodes.values()]
+        return [trajectory for trajectory in found if trajectory is not None]
+
+
+@dataclass
+class Batch:
+    """What an iteration trained on.
+
+    Args:
+        rounds: The groups of each call that gathered episodes.
+        metrics: Metrics of these rollouts.
+    """
+
+    rounds: list[list[int]]
+    metrics: dict[str, float]
+
+
+@dataclass
+class History:
+    """What the journal says about the iterations since a checkpoint.
+
+    Args:
+        iteration: The checkpoint.
+        groups: Groups that the weights of the checkpoint have not been trained on.
+        trained: Iteration since the checkpoint -> its batch.
+        next_number: The group that is planned next.
+    """
+
+    iteration: int
+    groups: dict[int, GroupHistory] = field(default_factory=dict)
+    trained: dict[int, Batch] = field(default_factory=dict)
+    next_number: int = 0
+
+    @classmethod
+    def of(cls, records: Iterable[Mapping[str, Any]], iteration: int) -> History:
+        """Return what records say for the checkpoint of an iteration."""
+        found = cls(iteration)
+        for record in records:
+            getattr(found, f"_{record['is']}")(record)
+        return found
+
+    def to_train(self) -> set[int]:
+        """Return the groups of iterations since the checkpoint, which are trained on again."""
+        return {number for batch in self.trained.values() for each in batch.rounds for number in each}
+
+    # One method for each kind of record.
+
+    def _checkpoint(self, record: Mapping[str, Any]) -> None:
+        self.next_number = max(self.next_number, record["next"])
+
+    def _planned(self, record: Mapping[str, Any]) -> None:
+        number = record["group"]
+        self.next_number = max(self.next_number, number + 1)
+        specs = [EpisodeSpec(episode, record["seed"], record["as"]) for episode in record["episodes"]]
+        episodes = {spec.episode: EpisodeHistory() for spec in specs}
+        self.groups[number] = GroupHistory(number, record["version"], specs, episodes)
+
+    def _episode(self, record: Mapping[str, Any]) -> EpisodeHistory:
+        return self.groups[record["group"]].episodes[record["episode"]]
+
+    def _begun(self, record: Mapping[str, Any]) -> None:
+        self._episode(record).has_begun = True
+
+    def _turn(self, record: Mapping[str, Any]) -> None:
+        episode, index = self._episode(record), record["index"]
+        del episode.turns[index:]
+        if index:
+            _earn(episode.turns[-1], record["before"])
+        content = dict(record["turn"])
+        if record["shared"]:
+            last = episode.turns[-1]
+            content["prompt_ids"] = [*last.prompt_ids, *last.completion_ids, *content.get("prompt_ids", ())]
+        episode.turns.append(turn_from_json(content))
+        episode.state = base64.b64decode(record["state"])
+
+    def _finished(self, record: Mapping[str, Any]) -> None:
+        episode = self._episode(record)
+        turns = episode.turns[: record["turns"]]
+        if turns:
+            _earn(turns[-1], record["last"])
+        episode.whole = trajectory_from_json({**record["trajectory"], "turns": []})
+        episode.whole.turns = turns
+
+    def _dropped(self, record: Mapping[str, Any]) -> None:
+        self.groups.pop(record["group"], None)
+
+    def _trained(self, record: Mapping[str, Any]) -> None:
+        if record["iteration"] >= self.iteration:
+            self.trained[record["iteration"]] = Batch(record["rounds"], record["metrics"])
+            return
+        for number in (number for each in record["rounds"] for number in each):
+            self.groups.pop(number, None)
+
+
+def _earned(turn: Turn) -> list[Any]:
+    columns = {name: list(value) if isinstance(value, tuple) else value for name, value in turn.columns.items()}
+    return [turn.reward, turn.action_is_valid, columns]
+
+
+def _earn(turn: Turn, earned: Sequence[Any]) -> None:
+    turn.reward, turn.action_is_valid = earned[0], earned[1]
+    turn.columns = {name: tuple(value) if isinstance(value, list) else value for name, value in earned[2].items()}
+
+
+def planned_record(number: int, version: int, specs: Sequence[EpisodeSpec]) -> Record:
+    """Return the record of a group that was planned."""
+    return {
+        "is": "planned",
+        "group": number,
+        "version": version,
+        "seed": specs[0].seed,
+        "as": specs[0].group,
+        "episodes": [spec.episode for spec in specs],
+    }
+
+
+def begun_record(number: int, episode: int) -> Record:
+    """Return the record of an episode that was given to a slot."""
+    return {"is": "begun", "group": number, "episode": episode}
+
+
+def turn_record(number: int, decided: OpenTurn) -> Record:
+    """Return the record of a decided turn, with what the turn before it earned.
+
+    A prompt that goes on from the tokens of the turn before is written without them.
+    """
+    before, content, shared = decided.before, turn_to_json(decided.turn), 0
+    if before is not None:
+        known = before.prompt_ids + before.completion_ids
+        if known and decided.turn.prompt_ids[: len(known)] == known:
+            content["prompt_ids"], shared = list(decided.turn.prompt_ids[len(known) :]), len(known)
+    return {
+        "is": "turn",
+        "group": number,
+        "episode": decided.spec.episode,
+        "index": decided.index,
+        "turn": content,
+        "shared": shared,
+        "before": None if before is None else _earned(before),
+        "state": base64.b64encode(decided.state).decode("ascii"),
+    }
+
+
+def finished_record(number: int, trajectory: Trajectory) -> Record:
+    """Return the record of an episode that ended; its turns have records of their own."""
+    header = trajectory_to_json(replace(trajectory, turns=[]))
+    del header["turns"]
+    return {
+        "is": "finished",
+        "group": number,
+        "episode": trajectory.spec.episode,
+        "turns": len(trajectory.turns),
+        "last": _earned(trajectory.turns[-1]) if trajectory.turns else None,
+        "trajectory": header,
+    }
+
+
+def whole_records(number: int, trajectory: Trajectory) -> list[Record]:
+    """Return the records of an episode whose turns have not been written yet."""
+    turns = trajectory.turns
+    pairs = zip([None, *turns], turns, strict=False)
+    opened = [OpenTurn(trajectory.spec, index, turn, before, b"") for index, (before, turn) in enumerate(pairs)]
+    return [*(turn_record(number, each) for each in opened), finished_record(number, trajectory)]
+
+
+def trained_record(iteration: int, rounds: Sequence[Sequence[int]], metrics: Mapping[str, float]) -> Record:
+    """Return the record of an iteration that was trained."""
+    return {"is": "trained", "iteration": iteration, "rounds": [list(each) for each in rounds], "metrics": {**metrics}}

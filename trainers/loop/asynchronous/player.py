@@ -1,0 +1,114 @@
+"""The thread that plays episodes while the learner learns."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from turngym.agents.trajectory import Trajectory
+from turngym.envs.vector.book import fault_kind
+from turngym.trainers.loop.asynchronous.agent import VersionedAgent
+from turngym.trainers.loop.asynchronous.gate import Gate
+from turngym.trainers.loop.asynchronous.history import History
+from turngym.trainers.loop.asynchronous.pool import Pool
+from turngym.trainers.loop.asynchronous.weights import SamplerWeights
+from turngym.trainers.loop.task import EnvTask
+from turngym.trainers.records.journal import Journal
+
+RETRIES = 3
+"""How often an episode goes on after its environment's worker has died."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What player and learner share.
+
+    Args:
+        task: Plays.
+        weights: Those that sample.
+        gate: How far rollouts may run ahead.
+        pool: Groups on their way to the learner.
+        journal: Where everything is written.
+        history: What was written before this process began.
+    """
+
+    task: EnvTask
+    weights: SamplerWeights
+    gate: Gate
+    pool: Pool
+    journal: Journal
+    history: History
+
+
+def lost_its_worker(trajectory: Trajectory) -> bool:
+    """Return whether an episode broke because the process of its environment died, which is no fault of its own."""
+    return bool(trajectory.fault) and fault_kind(trajectory.fault) == "worker died"
+
+
+class Player(ABC):
+    """Plays groups of episodes in a thread of its own until it is stopped.
+
+    Args:
+        stage: What it shares with the learner.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.next_number = stage.history.next_number
+        """The group that is planned next."""
+        self.restored = 0
+        """Episodes that went on from what the journal says of them."""
+        self.replayed = 0
+        """Episodes that went on after their environment's worker had died."""
+        self._thread: threading.Thread | None = None
+        self._idle = 0.0
+        self._idle_since: float | None = None
+
+    @abstractmethod
+    def play(self) -> None:
+        """Play until the gate is closed."""
+
+    @abstractmethod
+    def request(self, iteration: int, attempt: int) -> None:
+        """Note that the learner waits for a batch; called from its thread."""
+
+    @abstractmethod
+    def agents(self) -> Sequence[VersionedAgent]:
+        """Return the agents that have played."""
+
+    def start(self) -> None:
+        """Begin to play; does nothing if it has begun."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="rollouts", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Stop as soon as no environment or sampler is waited for; unfinished episodes are in the journal."""
+        self.stage.gate.close()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self.play()
+        except BaseException as error:  # the boundary of the thread: the learner raises it
+            self.stage.pool.fail(error)
+
+    @contextmanager
+    def idle(self) -> Iterator[None]:
+        """Count the time inside as time in which nothing is being played."""
+        self._idle_since = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._idle += time.perf_counter() - self._idle_since
+            self._idle_since = None
+
+    def idle_seconds(self) -> float:
+        """Return the time so far in which nothing was being played."""
+        since = self._idle_since
+        return self._idle + (0.0 if since is None else time.perf_counter() - since)

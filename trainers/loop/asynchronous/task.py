@@ -1,0 +1,226 @@
+"""An environment with one agent whose episodes are played by a thread of their own and kept in a journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.trajectory import Trajectory
+from turngym.errors import CheckpointError, ConfigError
+from turngym.trainers.core.algorithm import Algorithm
+from turngym.trainers.loop.asynchronous.gate import Gate
+from turngym.trainers.loop.asynchronous.history import Batch, GroupHistory, History, trained_record
+from turngym.trainers.loop.asynchronous.metrics import RolloutMeter, correction_warning
+from turngym.trainers.loop.asynchronous.player import Player, Stage
+from turngym.trainers.loop.asynchronous.pool import Group, Pool
+from turngym.trainers.loop.asynchronous.rounds import RoundPlayer
+from turngym.trainers.loop.asynchronous.streaming import StreamPlayer
+from turngym.trainers.loop.asynchronous.weights import SamplerWeights
+from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.parts import WHOLE, Part
+from turngym.trainers.loop.task import EnvTask, Evaluation, TaskSource
+from turngym.trainers.records.journal import Journal
+from turngym.trainers.records.run_folder import RunFolder
+
+
+class AsyncTask(TaskSource):
+    """Gathers episodes from a player that runs beside the learner, and writes down what becomes of each.
+
+    The journal lies in the folder ``journal`` of a run. A run that goes on from a checkpoint first trains again on the
+    batches that were trained on since, from the journal, and then goes on with the episodes that were being played.
+
+    Args:
+        task: Plays.
+    """
+
+    def __init__(self, task: EnvTask) -> None:
+        self.task = task
+        self.config = task.config
+        self._weights: SamplerWeights | None = None
+        self._player: Player | None = None
+        self._stage: Stage | None = None
+        self._rounds: list[list[int]] = []
+        self._meter = RolloutMeter(self.config.rollout.staleness)
+        self._stored: Batch | None = None
+        self._metrics: Mapping[str, float] = {}
+        self._again: dict[int, GroupHistory] = {}
+
+    # The player and what it shares with the learner.
+
+    def sampling_model(self, model: LanguageModel) -> LanguageModel:
+        """Return the copy of the policy that samples; the policy itself where nothing is played during updates."""
+        if self._weights is None:
+            self._weights = SamplerWeights(model, copies=self.config.rollout.staleness > 0)
+        return self._weights.model
+
+    @property
+    def stage(self) -> Stage:
+        """What player and learner share while a run gathers."""
+        assert self._stage is not None, "gathered outside of playing()"
+        return self._stage
+
+    @property
+    def player(self) -> Player:
+        """The player of a run that gathers."""
+        assert self._player is not None, "gathered outside of playing()"
+        return self._player
+
+    @contextmanager
+    def playing(self, folder: RunFolder, model: LanguageModel, iteration: int) -> Iterator[None]:
+        """Open the journal, and let the player play from an iteration on until the context is left."""
+        self.sampling_model(model)
+        weights = self._weights
+        assert weights is not None
+        weights.publish(model.network, iteration)
+        journal = Journal(folder.path / "journal")
+        records = journal.read(iteration)
+        history = History.of(records, iteration)
+        if not records:
+            history.next_number = iteration * self.config.rollout.groups
+        journal.keep([record for record in records if record.get("group") in history.groups])
+        journal.open(iteration)
+        gate = self._gate(history)
+        self._stage = Stage(self.task, weights, gate, Pool(gate, self.config.rollout.on_stale), journal, history)
+        self._again = {number: history.groups[number] for number in history.to_train()}
+        is_stream = self.config.rollout.order == "continuous"
+        self._player = StreamPlayer(self._stage) if is_stream else RoundPlayer(self._stage)
+        self._meter.begin(self._stage, self._player)
+        self._start_unless_behind(iteration)
+        try:
+            yield
+        finally:
+            self._player.stop()
+            journal.close()
+
+    def _gate(self, history: History) -> Gate:
+        """Return the gate of a run that goes on: only groups that will be trained on count as begun."""
+        settings = self.config.rollout
+        ahead = history.groups if settings.order == "continuous" else history.to_train()
+        begun = history.iteration * settings.groups + len(ahead)
+        return Gate(settings.groups, settings.staleness, self.config.iterations, history.iteration, begun)
+
+    def _start_unless_behind(self, iteration: int) -> None:
+        """Start the player once the learner is where it was when the run was interrupted."""
+        if iteration not in self.stage.history.trained:
+            self.player.start()
+
+    # Gathering.
+
+    def gather(
+        self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
+    ) -> list[Trajectory]:
+        """Return the episodes of a batch, as soon as it is complete.
+
+        Raises:
+            ConfigError: They are to be greedy, or a part of a batch.
+            CheckpointError: The journal has another number of batches for the iteration.
+        """
+        if greedy:
+            raise ConfigError(
+                f"{self.config.algorithm} plays the instances of an iteration once more with greedy decoding, for "
+                "which asynchronous rollouts and journals have no place: take --rollout.schedule lockstep or "
+                "continuous without --rollout.journal, or another method."
+            )
+        if part != WHOLE:
+            raise ConfigError(
+                "asynchronous rollouts and journals feed one learner process: leave out --rollout.schedule async and "
+                "--rollout.journal with several ranks."
+            )
+        if attempt:
+            self.stage.gate.add(self.config.rollout.groups)
+        stored = self.stage.history.trained.get(iteration)
+        if stored is not None:
+            groups = self._trained_before(stored, iteration, attempt)
+        else:
+            self.player.request(iteration, attempt)
+            groups = self.stage.pool.take(self.config.rollout.groups)
+            self._note_dropped(iteration)
+        self._stored = stored
+        self._rounds = [*self._rounds[:attempt], [group.number for group in groups]]
+        episodes = [episode for group in groups for episode in group.episodes]
+        self._meter.gathered(episodes, iteration)
+        return episodes
+
+    def _trained_before(self, stored: Batch, iteration: int, attempt: int) -> list[Group]:
+        """Return a batch that was trained on before the run was interrupted, and after its checkpoint."""
+        if attempt >= len(stored.rounds):
+            raise CheckpointError(
+                f"the journal has {len(stored.rounds)} batches for iteration {iteration}, and one more is asked for: "
+                "delete the folder journal of the run, and --resume plays the episodes again."
+            )
+        found = [self._again[number] for number in stored.rounds[attempt]]
+        return [Group(one.number, one.version, one.whole()) for one in found]
+
+    def _note_dropped(self, iteration: int) -> None:
+        dropped, self.stage.pool.dropped = self.stage.pool.dropped, []
+        records = [{"is": "dropped", "group": group.number, "iteration": iteration} for group in dropped]
+        if records:
+            self.stage.journal.append(records)
+            self.stage.journal.forget([group.number for group in dropped])
+            self._meter.dropped(dropped)
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return metrics of the rollouts of an iteration; those that were trained before are as they were then."""
+        for agent in self.player.agents():
+            self.task.cache.note(agent.agent)
+        found = {**self.task.metrics(), **self._meter.metrics()}
+        self._metrics = found if self._stored is None else self._stored.metrics
+        return self._metrics
+
+    def trained(self, model: LanguageModel, iteration: int) -> None:
+        """Write down what was trained on, and hand the new weights to the sampler."""
+        stage = self.stage
+        numbers = [number for each in self._rounds for number in each]
+        if self._stored is None:
+            stage.journal.append([trained_record(iteration, self._rounds, self._metrics)], sync=True)
+        stage.journal.forget(numbers)
+        for number in numbers:
+            self._again.pop(number, None)
+        self._rounds = []
+        stage.weights.publish(model.network, iteration + 1)
+        stage.gate.updated()
+        self._meter.trained()
+        self._start_unless_behind(iteration + 1)
+
+    # Checkpoints.
+
+    def save(self, folder: RunFolder) -> None:
+        """Begin the journal's segment of the newest checkpoint; not while batches are trained on again."""
+        if self._stage is None or self._again:
+            return
+        kept = [int(path.name) for path in all_checkpoints(folder.checkpoints)]
+        header = {"is": "checkpoint", "iteration": kept[-1], "next": self.player.next_number}
+        self.stage.journal.start_segment(kept[-1], header, kept[0])
+
+    # The rest is that of the task.
+
+    @property
+    def has_expert(self) -> bool:
+        """That of the environment."""
+        return self.task.has_expert
+
+    def warning(self, algorithm: Algorithm[object]) -> str:
+        """Return a warning if samples may be stale and the method neither clips against the sampler nor corrects."""
+        return correction_warning(self.config, algorithm)
+
+    def texts(self) -> list[str]:
+        """Return the texts of the environment."""
+        return self.task.texts()
+
+    def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
+        """Return the demonstrations of the environment."""
+        return self.task.demonstrations(student, count)
+
+    def curve_point(self, model: LanguageModel) -> dict[str, float]:
+        """Return the success on dev instances."""
+        return self.task.curve_point(model)
+
+    def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
+        """Evaluate on test instances."""
+        return self.task.evaluate(model, name, temperature)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.task.close()
