@@ -96,6 +96,7 @@ def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) ->
         replace(game, self_play=SelfPlayConfig(evaluation_opponents=("random",))),
         config_of("arpo"),
         replace(TINY, algorithm="grpo", update=UpdateConfig(old_logprobs="trainer")),
+        replace(TINY, algorithm="grpo", rollout=replace(TINY.rollout, schedule="async")),
     ]
     logged = names(record for number, run in enumerate(runs) for record in records(run, tmp_path / str(number)))
     assert DOCUMENTED.keys() - logged == OF_WORKERS

@@ -1,5 +1,6 @@
 """The journal: what is written is read again, whatever a kill cuts off; segments forget what is over."""
 
+import itertools
 import math
 from pathlib import Path
 
@@ -106,7 +107,7 @@ def test_a_kill_at_every_byte_loses_the_line_that_it_cut_and_no_other(tmp_path: 
     file = written(tmp_path, [record for record in story() if record.get("group", 2) >= 1][:6])
     content = file.read_bytes()
     ends = [k + 1 for k, byte in enumerate(content) if byte == 10]
-    middle = {(one + other) // 2 for one, other in zip(ends, ends[1:], strict=False)}
+    middle = {(one + other) // 2 for one, other in itertools.pairwise(ends)}
     for size in range(len(content)):
         file.write_bytes(content[:size])
         journal = Journal(tmp_path)
