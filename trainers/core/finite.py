@@ -146,8 +146,10 @@ def first_bad(named: Mapping[str, Tensor]) -> str:
     """Return the name of the first tensor with an entry that is not finite; empty if there is none."""
     if not named:
         return ""
-    sums = torch.stack([tensor.detach().double().sum() for tensor in named.values()])
-    if bool(torch.isfinite(sums).all()):  # one transfer from the device for all of them
+    sums: dict[type[Tensor], list[Tensor]] = {}
+    for tensor in named.values():  # sharded ones and others do not mix
+        sums.setdefault(type(tensor.detach()), []).append(tensor.detach().double().sum())
+    if all(bool(torch.isfinite(torch.stack(of_kind)).all()) for of_kind in sums.values()):  # one transfer for all
         return ""
     return next((name for name, tensor in named.items() if not bool(torch.isfinite(tensor).all())), "")
 

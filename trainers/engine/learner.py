@@ -17,8 +17,8 @@ from turngym.trainers.core.turn_table import turn_table
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.adapters import has_adapters
 from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
-from turngym.trainers.engine.head import head_of
-from turngym.trainers.engine.layouts.check import require_layout
+from turngym.trainers.engine.head import head_of, same_head
+from turngym.trainers.engine.layouts.check import require_layout, same_layouts
 from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.optimizer import Schedule, clip, make_optimizer, parameter_groups
 from turngym.trainers.engine.policy_statistics import PolicyStatistics, digest, table_metrics
@@ -59,7 +59,7 @@ class Learner:
         head_of(model.network)  # a model that cannot be scored is refused before anything is played
         require_layout(model.network, layout_for(model, config.layout))
         self.model = model
-        self.network = model.network
+        """The policy as it samples; every rank holds the whole of it."""
         self.algorithm = algorithm
         self.config = config
         self.temperature = temperature
@@ -67,6 +67,8 @@ class Learner:
         self.merge_rows = merge_rows
         self.spread = spread or Replicated()
         self.ranks = self.spread.ranks
+        self.network = self.spread.placed(model.network)
+        """The policy as it is trained, whose weights the other one gets after every iteration."""
         self.updates = 0
         """Updates so far, including those that trained only the critic."""
         self.policy_updates = 0
@@ -77,7 +79,8 @@ class Learner:
         """Advantage of each sampled token of the last batch, in table order."""
         self._trains_policy = True
         self._statistics = PolicyStatistics(turn_table([]))
-        self.critic = Critic(model.network) if Need.VALUES in algorithm.needs else None
+        values = Need.VALUES in algorithm.needs
+        self.critic = self.spread.placed(Critic(model.network), ["head"]) if values else None
         self.reference = self._reference() if Need.REFERENCE_LOGPROBS in algorithm.needs else None
         modules = [self.network, *([self.critic] if self.critic else [])] if config.gradient_checkpointing else []
         self._checkpointed = [layer for module in modules for layer in checkpointed_layers(module)]
@@ -93,7 +96,7 @@ class Learner:
         per_iteration = config.epochs * config.minibatches
         of_policy = sum(algorithm.trains_policy(iteration) for iteration in range(iterations))
         self._schedule = Schedule(self.optimizer, config, of_policy * per_iteration, iterations * per_iteration)
-        self.loss_scale = LossScale(self.network.dtype == torch.float16)
+        self.loss_scale = LossScale(model.network.dtype == torch.float16)
 
     @property
     def trained_modules(self) -> dict[str, nn.Module]:
@@ -103,17 +106,20 @@ class Learner:
 
     def _reference(self) -> nn.Module:
         """Return the policy itself if it has adapters, to be scored with them off, else a frozen copy of it."""
-        return self.network if has_adapters(self.network) else self._frozen_copy()
+        return self.network if has_adapters(self.network) else self.spread.placed(self._frozen_copy())
 
     def _frozen_copy(self) -> nn.Module:
-        frozen: nn.Module = copy_sharing_frozen(self.network)
+        frozen: nn.Module = copy_sharing_frozen(self.model.network)
+        same_head(frozen, self.model.network)
+        same_layouts(frozen, self.model.network)
         return frozen.requires_grad_(False).eval()
 
     def hold_back_sampler(self) -> None:
         """Freeze the current weights for sampling until the next call, regardless of updates."""
         if self.sampler is None:
             self.sampler = self._frozen_copy()
-        own = own_tensors(self.network, frozen_parameters(self.network))  # frozen weights are shared
+        network = self.model.network
+        own = own_tensors(network, frozen_parameters(network))  # frozen weights are shared
         self.sampler.load_state_dict(own, strict=False)
 
     def update(self, trajectories: Sequence[Trajectory], iteration: int) -> dict[str, float]:
@@ -133,6 +139,7 @@ class Learner:
             check_weights(self.trained_modules)
         except DivergenceError as error:
             raise located(error, batch.trajectories) from None
+        self.publish()
         self.algorithm.update_state(batch.trajectories, batch.credit)
         metrics.update(self._statistics.metrics())
         metrics["train/updates"] = float(self.updates)
@@ -140,11 +147,15 @@ class Learner:
         metrics["train/distinct_sequences"] = float(batch.num_sequences)
         return metrics
 
+    def publish(self) -> None:
+        """Give the trained weights to the policy as it samples."""
+        self.spread.publish(self.network, self.model.network)
+
     def prepare(self, trajectories: Sequence[Trajectory], iteration: int = 0) -> PreparedBatch:
         """Assign credit to trajectories and lay them out for the losses of an iteration."""
         return prepare(
             trajectories,
-            self.model,
+            self.model.with_network(self.network),
             self.algorithm,
             temperature=self.temperature,
             critic=self.critic,
@@ -190,10 +201,13 @@ class Learner:
         probes: dict[str, list[Tensor]] = {}
 
         def accumulate() -> None:
+            errors = []
             for inputs, counts in batch.passes(sequences, scale):
                 if counts:
                     self._statistics.add(inputs)
-                self._backward(self.algorithm.loss(inputs), inputs, metrics, probes)
+                errors += self._backward(self.algorithm.loss(inputs), inputs, metrics, probes)
+            if errors:
+                raise errors[0]
 
         with checkpointing(self._checkpointed):
             self.ranks.agree(accumulate)
@@ -211,25 +225,28 @@ class Learner:
 
     def _backward(
         self, output: LossOutput, inputs: LossInputs, metrics: dict[str, float], probes: dict[str, list[Tensor]]
-    ) -> None:
-        """Add one micro-batch's gradients, separately for probes, and its metrics."""
+    ) -> list[DivergenceError]:
+        """Add one micro-batch's gradients, separately for probes, and its metrics.
+
+        Returns:
+            What is wrong with its loss; it is no error at once, since other ranks wait for the gradients.
+        """
         for name, term in output.probes.items():
-            found = torch.autograd.grad(
-                term.total(inputs) * self.loss_scale.value, self.policy_parameters, retain_graph=True, allow_unused=True
-            )
+            number = self.spread.anchored(term.total(inputs) * self.loss_scale.value, inputs)
+            found = self.spread.gradients(number, self.policy_parameters, self.other_parameters)
             mine = probes.setdefault(name, [torch.zeros_like(p) for p in self._policy_masters])
             for total, gradient in zip(mine, found, strict=True):
                 if gradient is not None:
                     total += gradient.to(total) / self.loss_scale.value
-        loss = output.total(inputs)
-        if not bool(torch.isfinite(loss)):
-            raise bad_loss(output, inputs)
+        loss = self.spread.anchored(output.total(inputs), inputs)
+        errors = [] if bool(torch.isfinite(loss)) else [bad_loss(output, inputs)]
         if loss.requires_grad:
             with self.masters.collecting():
                 (loss * self.loss_scale.value).backward()
         for group in (output.terms, output.metrics):
             for name, term in group.items():
                 metrics[f"loss/{name}"] += float(term.total(inputs).detach())
+        return errors
 
     def _apply(self, probes: Mapping[str, Sequence[Tensor]], metrics: dict[str, float]) -> None:
         self.loss_scale.unscale([*self._policy_masters, *self._other_masters])

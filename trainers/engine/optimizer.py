@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from turngym.errors import ConfigError, MissingExtra
-from turngym.lazy import nn, torch
+from turngym.lazy import Tensor, nn, torch
 from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.engine.ranks.sharding import gathered
 
 POLICY, OTHERS = "policy", "others"
 
@@ -55,10 +56,17 @@ def clip(parameters: Sequence[nn.Parameter], limit: float) -> float:
         parameters: Whose gradients.
         limit: The largest norm.
     """
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    norm = torch.nn.utils.get_total_norm(gradients)
+    groups: dict[type[Tensor], tuple[list[nn.Parameter], list[Tensor]]] = {}
+    for parameter in parameters:  # sharded ones and others do not mix
+        if parameter.grad is not None:
+            whose, gradients = groups.setdefault(type(parameter.grad), ([], []))
+            whose.append(parameter)
+            gradients.append(parameter.grad)
+    norms = [gathered(torch.nn.utils.get_total_norm(gradients)) for _, gradients in groups.values()]
+    norm = norms[0] if len(norms) == 1 else torch.nn.utils.get_total_norm(norms)
     if bool(torch.isfinite(norm)):
-        torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)
+        for whose, _ in groups.values():
+            torch.nn.utils.clip_grads_with_norm_(whose, limit, norm)
     return float(norm)
 
 

@@ -46,7 +46,7 @@ def device_mesh(device: torch.device) -> DeviceMesh:
     return init_device_mesh(device.type, (size // on_node, on_node), mesh_dim_names=("replicate", "shard"))
 
 
-def sharded_copy(network: ModuleT, mesh: DeviceMesh, apart: Sequence[str] = ()) -> ModuleT:
+def sharded_copy(network: ModuleT, mesh: DeviceMesh, whole: Sequence[str] = ()) -> ModuleT:
     """Return a copy of a network of which each rank holds a part; the two share no weights.
 
     Trained weights of 16 bits are kept in float32. The copy computes with them rounded to 16 bits, and gradients are
@@ -55,7 +55,7 @@ def sharded_copy(network: ModuleT, mesh: DeviceMesh, apart: Sequence[str] = ()) 
     Args:
         network: Has equal weights on all ranks.
         mesh: The ranks.
-        apart: Names of modules that compute in the format of their own weights.
+        whole: Names of modules that every rank keeps whole.
 
     Raises:
         ConfigError: The network has no layers, or its weights are quantized.
@@ -66,12 +66,11 @@ def sharded_copy(network: ModuleT, mesh: DeviceMesh, apart: Sequence[str] = ()) 
     layers = [each for each in found.modules() if isinstance(each, GradientCheckpointingLayer)]
     if not layers:
         raise ConfigError(f"a {type(network).__name__} has no layers to shard: pass --update.sharding none.")
-    policy = _precision(network)
-    for name in apart:
-        fully_shard(found.get_submodule(name), mesh=mesh, mp_policy=MixedPrecisionPolicy())
+    policy = _precision(network, whole)
+    kept = {parameter for name in whole for parameter in found.get_submodule(name).parameters()}
     for layer in layers:
         fully_shard(layer, mesh=mesh, mp_policy=policy)
-    root: Any = fully_shard(found, mesh=mesh, mp_policy=policy, reshard_after_forward=True)
+    root: Any = fully_shard(found, mesh=mesh, mp_policy=policy, reshard_after_forward=True, ignored_params=kept)
     device = next(network.parameters()).device
     root._apply(lambda tensor: torch.empty_like(tensor, device=device) if tensor.is_meta else tensor)
     fill(found, network)
@@ -92,9 +91,10 @@ def _without_storage(parameter: nn.Parameter) -> nn.Parameter:
     return nn.Parameter(torch.empty_like(parameter, dtype=dtype, device="meta"), parameter.requires_grad)
 
 
-def _precision(network: nn.Module) -> MixedPrecisionPolicy:
+def _precision(network: nn.Module, whole: Sequence[str]) -> MixedPrecisionPolicy:
     """Return the formats of a network: it computes in 16 bits if its trained weights are given in 16 bits."""
-    trained = {parameter.dtype for parameter in network.parameters() if parameter.requires_grad}
+    kept = {id(parameter) for name in whole for parameter in network.get_submodule(name).parameters()}
+    trained = {p.dtype for p in network.parameters() if p.requires_grad and id(p) not in kept}
     short = trained.intersection(_SHORT)
     compute = short.pop() if len(trained) == 1 and short else None  # adapters compute in their own format
     return MixedPrecisionPolicy(compute, torch.float64 if torch.float64 in trained else torch.float32)
@@ -166,7 +166,9 @@ def gradients_apart(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
             parameter.grad = gradient
 
 
-def gradients_by_backward(term: Tensor, of: Sequence[nn.Parameter], others: Sequence[nn.Parameter]) -> list[Tensor]:
+def gradients_by_backward(
+    term: Tensor, of: Sequence[nn.Parameter], others: Sequence[nn.Parameter]
+) -> list[Tensor | None]:
     """Return the gradient of a number, like ``torch.autograd.grad`` without freeing its graph.
 
     The latter knows nothing of sharded weights and returns None for them.
@@ -178,4 +180,4 @@ def gradients_by_backward(term: Tensor, of: Sequence[nn.Parameter], others: Sequ
     """
     with gradients_apart([*of, *others]):
         term.backward(retain_graph=True)
-        return [torch.zeros_like(p) if p.grad is None else p.grad for p in of]
+        return [parameter.grad for parameter in of]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TypeVar
 
 from turngym.lazy import Tensor, nn, torch
+from turngym.trainers.core.algorithm import LossInputs
 from turngym.trainers.engine.ranks.base import SINGLE, Ranks
 from turngym.trainers.engine.ranks.sharing_out import sequence_cost, shared_out
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 class Spread(ABC):
@@ -43,6 +47,34 @@ class Spread(ABC):
     @abstractmethod
     def sum_probe(self, gradients: Sequence[Tensor]) -> None:
         """Replace gradients, one of each parameter, by their sums over ranks."""
+
+    def placed(self, network: ModuleT, whole: Sequence[str] = ()) -> ModuleT:
+        """Return the network that is trained instead of one that is equal on all ranks: itself if each holds it.
+
+        Args:
+            network: The network.
+            whole: Names of small modules in it that every rank keeps whole.
+        """
+        return network
+
+    def publish(self, network: nn.Module, target: nn.Module) -> None:  # noqa: B027
+        """Copy the trained weights of a placed network into the one that it was made from."""
+
+    def gradients(
+        self, term: Tensor, of: Sequence[nn.Parameter], others: Sequence[nn.Parameter]
+    ) -> Sequence[Tensor | None]:
+        """Return the gradients of a number without freeing its graph; None where it does not depend on a parameter.
+
+        Args:
+            term: The number.
+            of: Parameters.
+            others: Further ones that it may depend on.
+        """
+        return torch.autograd.grad(term, list(of), retain_graph=True, allow_unused=True)
+
+    def anchored(self, loss: Tensor, inputs: LossInputs) -> Tensor:
+        """Return a loss whose backward pass takes part in what the ranks exchange there."""
+        return loss
 
 
 class Replicated(Spread):

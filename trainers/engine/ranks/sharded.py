@@ -1,0 +1,67 @@
+"""Models of which each rank holds a part (FSDP2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor
+
+from turngym.trainers.core.algorithm import LossInputs
+from turngym.trainers.engine.ranks.base import Ranks
+from turngym.trainers.engine.ranks.sharding import (
+    device_mesh,
+    gradients_by_backward,
+    publish,
+    sharded_copy,
+)
+from turngym.trainers.engine.ranks.spread import ModuleT, Replicated
+
+
+class Sharded(Replicated):
+    """Weights, gradients and optimiser state are divided over the ranks; small networks of a method are replicated.
+
+    Every pass gathers weights, so all ranks make equally many of them.
+
+    Args:
+        ranks: The ranks.
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
+        super().__init__(ranks)
+        self._mesh: DeviceMesh | None = None
+
+    def passes(self, own: int) -> int:
+        """Return the largest number of any rank."""
+        return int(self.ranks.maximum(own))
+
+    def placed(self, network: ModuleT, whole: Sequence[str] = ()) -> ModuleT:
+        """Return a copy of a network of which this rank holds a part."""
+        if self._mesh is None:
+            self._mesh = device_mesh(next(network.parameters()).device)
+        return sharded_copy(network, self._mesh, whole)
+
+    def publish(self, network: nn.Module, target: nn.Module) -> None:
+        """Gather the trained weights of a placed network into the whole one that it was made from."""
+        publish(network, target)
+
+    def gradients(
+        self, term: Tensor, of: Sequence[nn.Parameter], others: Sequence[nn.Parameter]
+    ) -> Sequence[Tensor | None]:
+        """Return the gradients of a number without freeing its graph; those of sharded weights are sums over ranks."""
+        return gradients_by_backward(term, of, others)
+
+    def anchored(self, loss: Tensor, inputs: LossInputs) -> Tensor:
+        """Return a loss that depends on all networks: other ranks wait for the gradients of each of them."""
+        outputs = [each for each in (inputs.logprobs, inputs.values) if each is not None]
+        return loss + torch.stack([each[:0].sum() for each in outputs]).sum()
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Sum the gradients of what is replicated; those of sharded weights are sums already."""
+        super().sum_gradients([parameter for parameter in parameters if not isinstance(parameter, DTensor)])
+
+    def sum_probe(self, gradients: Sequence[Tensor]) -> None:
+        """Sum those of replicated weights."""
+        super().sum_probe([gradient for gradient in gradients if not isinstance(gradient, DTensor)])
