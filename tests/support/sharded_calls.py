@@ -5,23 +5,19 @@ from __future__ import annotations
 import copy
 import json
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from algorithm_batches import VARIANTS, made
 from layout_batches import exact_norms, token_episodes, wide_model
-from small import small_model
 from torch import Tensor
 
-from turngym.agents.models.loading import LanguageModel, set_format
+from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.core.update_config import UpdateConfig
-from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.ranks import Ranks
 from turngym.trainers.engine.ranks.launch import launched
