@@ -78,10 +78,11 @@ def _map_reads(
         parts += micro_batches(batch, spread.mine(chosen, lengths), max_tokens, layout.cut)
 
     def read_own() -> None:
+        total = spread.passes(len(parts))  # before the first, in which other ranks may take part
         for part in parts:
             values = read([batch.sequences[int(s)] for s in part.sequences], layout).double().cpu()
             found[part.rows, : values.shape[1]] = values[part.sequence_of]
-        for _ in range(spread.passes(len(parts)) - len(parts)):
+        for _ in range(total - len(parts)):
             read([batch.sequences[int(s)] for s in shortest(batch).sequences], layout)
 
     spread.ranks.agree(read_own)

@@ -90,12 +90,14 @@ class PreparedBatch:
             sequences: Some of ``sequences``, the same on every rank.
             scale: What the weights are multiplied by.
         """
-        spread, count = self._networks.spread, 0
-        for inputs in self.micro_batches(sequences=spread.mine(sequences, lengths_of(self._batch)), scale=scale):
-            count += 1
-            yield inputs, True
-        for _ in range(spread.passes(count) - count):
-            yield self._inputs(shortest(self._batch), 0.0), False
+        networks, batch = self._networks, self._batch
+        mine = networks.spread.mine(sequences, lengths_of(batch))
+        parts = micro_batches(batch, mine, networks.token_limit, networks.layout.cut)
+        total = networks.spread.passes(len(parts))  # before the first, in which other ranks may take part
+        for part in parts:
+            yield self._inputs(part, scale), True
+        for _ in range(total - len(parts)):
+            yield self._inputs(shortest(batch), 0.0), False
 
     def _inputs(self, part: MicroBatch, scale: float) -> LossInputs:
         batch, networks, credit = self._batch, self._networks, self.credit
