@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from transformers import SmolVLMConfig, SmolVLMForConditionalGeneration
-from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
+from vision_models import embedded_model, merging_model, square_model
 
 from turngym.agents.core import Request
 from turngym.agents.episodes.rollout import rollout
-from turngym.agents.models.embedded import EmbeddedConfig, build_tokenizer
+from turngym.agents.models.embedded import build_tokenizer
 from turngym.agents.models.loading import LanguageModel, load_model
 from turngym.agents.models.sampling import Sampling
-from turngym.agents.models.vision.embedded import (
-    CHAT_TEMPLATE,
-    PICTURE,
-    START,
-    STOP,
-    build_vision_model,
-    with_pictures,
-)
-from turngym.agents.models.vision.pictures import SquarePictures, opened
+from turngym.agents.models.vision.pictures import opened
 from turngym.agents.models.vision_agent import VisionAgent
 from turngym.agents.players import AgentSettings
 from turngym.agents.players.transformers import transformers_agent
@@ -35,63 +26,13 @@ from turngym.agents.trajectory import EpisodeSpec
 from turngym.envs.vector import make_vec
 from turngym.errors import ModelError
 
-CONFIG = EmbeddedConfig(hidden_size=48, layers=2, heads=2, vocabulary=400)
-
-
-def grid_model() -> LanguageModel:
-    tokenizer = with_pictures(build_tokenizer(["push the box left, right, up or down"] * 9, 400))
-    network, takes = build_vision_model(tokenizer, CONFIG, seed=3)
-    return LanguageModel(network, tokenizer, "tiny", pictures=takes)
-
-
-def square_model() -> LanguageModel:
-    """Return a small random model of SmolVLM's architecture."""
-    tokenizer = build_tokenizer(["push the box left, right, up or down"] * 9, 400)
-    tokenizer.add_special_tokens(
-        {"additional_special_tokens": ["<fake_token_around_image>", "<global-img>", "<image>"]}
-    )
-    tokenizer.chat_template = CHAT_TEMPLATE.replace(f"{START}{PICTURE}{STOP}", "<image>")
-    text = {
-        "model_type": "llama",
-        "vocab_size": len(tokenizer),
-        "hidden_size": 48,
-        "intermediate_size": 96,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 2048,
-        "pad_token_id": tokenizer.pad_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-        "bos_token_id": None,
-    }
-    vision = {
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "image_size": 64,
-        "patch_size": 16,
-    }
-    config = SmolVLMConfig(
-        text_config=text,
-        vision_config=vision,
-        scale_factor=2,
-        image_token_id=tokenizer.vocab["<image>"],
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(5)
-        network = SmolVLMForConditionalGeneration(config).eval()
-    size = {"longest_edge": 64}
-    processor = SmolVLMImageProcessorPil(size=size, max_image_size=size)
-    return LanguageModel(network, tokenizer, "tiny", pictures=SquarePictures(config, processor, tokenizer))
-
 
 @pytest.fixture(scope="module")
 def model() -> LanguageModel:
-    return grid_model()
+    return embedded_model()
 
 
-@pytest.fixture(scope="module", params=[grid_model, square_model])
+@pytest.fixture(scope="module", params=[embedded_model, merging_model, square_model])
 def either(request: pytest.FixtureRequest) -> LanguageModel:
     made: LanguageModel = request.param()
     return made
@@ -125,14 +66,15 @@ def dense_logprobs(
     return found.gather(-1, torch.tensor(completion)[:, None]).squeeze(-1).tolist()
 
 
-def test_a_picture_is_as_many_placeholders_as_the_model_makes_of_it(model: LanguageModel) -> None:
-    takes = model.pictures
+@pytest.mark.parametrize("build", [embedded_model, merging_model])
+def test_a_picture_is_as_many_placeholders_as_the_model_makes_of_it(build: Callable[[], LanguageModel]) -> None:
+    takes = build().pictures
     assert takes is not None
     for height, width in ((16, 16), (48, 64), (500, 90), (9, 31)):
         file = png(picture(0, height, width))
         assert png_size(file) == (width, height) and np.array_equal(np.asarray(opened(file)), picture(0, height, width))
         grid = takes.processor([opened(file)], return_tensors="pt")["image_grid_thw"]
-        assert takes.ids_of(width, height) == [takes.placeholder] * (int(grid.prod()) // 4)
+        assert takes.ids_of(width, height) == [takes.placeholder] * (int(grid.prod()) // takes.processor.merge_size**2)
     with pytest.raises(ModelError, match="shows 1 of 2 pictures"):
         takes.expanded([takes.placeholder], [png(picture(0)), png(picture(1))])
 

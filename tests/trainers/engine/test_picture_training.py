@@ -7,11 +7,10 @@ from typing import cast
 
 import pytest
 import torch
+from vision_models import embedded_model, merging_model
 
 from turngym.agents import play_groups
-from turngym.agents.models.embedded import EmbeddedConfig, build_tokenizer
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.vision.embedded import build_vision_model, with_pictures
 from turngym.agents.players import AgentSettings
 from turngym.agents.trajectory import Trajectory
 from turngym.envs.vector import make_vec
@@ -23,14 +22,17 @@ from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.scoring import Critic
 
 torch.set_num_threads(1)
-CONFIG = EmbeddedConfig(hidden_size=48, layers=2, heads=2, vocabulary=400)
 
 
 @pytest.fixture
 def model() -> LanguageModel:
-    tokenizer = with_pictures(build_tokenizer(["push the box left, right, up or down"] * 9, 400))
-    network, takes = build_vision_model(tokenizer, CONFIG, seed=3)
-    return LanguageModel(network, tokenizer, "tiny", pictures=takes)
+    return embedded_model()
+
+
+@pytest.fixture(params=[embedded_model, merging_model])
+def either(request: pytest.FixtureRequest) -> LanguageModel:
+    made: LanguageModel = request.param()
+    return made
 
 
 def played(model: LanguageModel, mode: str = "window", groups: int = 2) -> list[Trajectory]:
@@ -43,8 +45,8 @@ def played(model: LanguageModel, mode: str = "window", groups: int = 2) -> list[
 
 
 @pytest.mark.parametrize("mode", ["window", "conversation"])
-def test_log_probabilities_are_those_of_the_sampler(model: LanguageModel, mode: str) -> None:
-    batch = prepare(played(model, mode), model, build("grpo", {"grpo": {"kl_coef": 0.0}}))
+def test_log_probabilities_are_those_of_the_sampler(either: LanguageModel, mode: str) -> None:
+    batch = prepare(played(either, mode), either, build("grpo", {"grpo": {"kl_coef": 0.0}}))
     gaps = [(part.logprobs - part.old_logprobs)[part.action_mask].abs().max() for part in batch.micro_batches()]
     assert float(torch.stack(gaps).max().detach()) < 1e-4
     assert batch.num_rows == (4 if mode == "conversation" else 8)
