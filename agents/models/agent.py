@@ -82,6 +82,7 @@ class ModelAgent(Agent, ChatModel):
                     pictures=shown,
                     cut_off=self.is_cut_off(completion.ids),
                     restricted=self.sampling.is_restricted,
+                    policy_version=completion.version,
                 )
             )
         return decisions

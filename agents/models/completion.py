@@ -14,11 +14,19 @@ from turngym.agents.models.sampling import Sampling
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Sampled token ids, the sampler's log-probabilities, temperature included, and entropies if asked for."""
+    """What a backend sampled for a prompt.
+
+    Args:
+        ids: Token ids.
+        logprobs: The sampler's log-probability of each, temperature included.
+        entropies: Entropies of their distributions, if asked for.
+        version: Number of the policy that sampled them; -1 if unknown.
+    """
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     entropies: tuple[float, ...] = ()
+    version: int = -1
 
 
 Generate: TypeAlias = Callable[[Sequence[Sequence[int]], Sequence[NDArray[np.float64]], Sampling], list[Completion]]

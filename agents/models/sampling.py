@@ -55,3 +55,12 @@ def turn_uniforms(
     more = (purpose,) if purpose else ()
     key = stream_seed("sampling", run_seed, iteration, episode, turn, *more)
     return np.random.Generator(np.random.Philox(key=key)).random(count)
+
+
+def seed_of(uniforms: NDArray[np.float64]) -> int:
+    """Return the seed for a turn's random numbers: the 53 bits of the first one.
+
+    >>> seed_of(np.array([0.5, 0.1])) == 2**52
+    True
+    """
+    return int(uniforms[0] * 2**53)

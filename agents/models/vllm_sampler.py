@@ -18,7 +18,7 @@ from torch import Tensor
 from transformers import AutoConfig
 
 from turngym.agents.models.generate import Completion
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.models.sampling import Sampling, seed_of
 from turngym.agents.models.vllm_config import VllmConfig, require_vllm
 from turngym.agents.models.vllm_weights import require_shapes, shapes_of, stale_weights, with_head
 from turngym.errors import ConfigError, ModelError
@@ -207,15 +207,6 @@ def _end_everything() -> None:
 
     gc.collect()
     cleanup_dist_env_and_memory()
-
-
-def seed_of(uniforms: NDArray[np.float64]) -> int:
-    """Return the seed for a turn's random numbers: the 53 bits of the first one.
-
-    >>> seed_of(np.array([0.5, 0.1])) == 2**52
-    True
-    """
-    return int(uniforms[0] * 2**53)
 
 
 def _start(source: str, config: VllmConfig) -> tuple[Any, bool]:

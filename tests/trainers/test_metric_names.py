@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from small import small_model
 
+from turngym.agents.models.served.client import PolicyClient
+from turngym.agents.models.served.config import ServedConfig
+from turngym.agents.models.served.pool import ServerPool
 from turngym.trainers.algorithms import ALGORITHMS, build
 from turngym.trainers.core.algorithm import Need
 from turngym.trainers.engine.learner import UpdateConfig
@@ -99,6 +102,7 @@ def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) ->
         replace(TINY, algorithm="grpo", rollout=replace(TINY.rollout, schedule="async")),
     ]
     logged = names(record for number, run in enumerate(runs) for record in records(run, tmp_path / str(number)))
+    logged |= ServerPool([PolicyClient("http://127.0.0.1:1")], frozenset(), ServedConfig()).metrics().keys()
     assert DOCUMENTED.keys() - logged == OF_WORKERS
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,7 +22,7 @@ from turngym.trainers.engine.probe import mismatch_warning
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.control import ControlArm, is_done
 from turngym.trainers.loop.needs import require_packages
-from turngym.trainers.loop.sampling import sampling
+from turngym.trainers.loop.samplers import RolloutSampler, SamplerSetup, own_network, rollouts_of
 from turngym.trainers.loop.setup import (
     build_algorithm,
     build_learner,
@@ -36,7 +36,6 @@ from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.loop.task_factory import make_task
 from turngym.trainers.loop.time_left import TimeLeft
 from turngym.trainers.loop.trainer import Trainer
-from turngym.trainers.loop.vllm_rollouts import source_of
 from turngym.trainers.records.metric_log import require_service
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.curve import write_curve
@@ -158,7 +157,8 @@ class _Job:
             trainer.resume()
         control = ControlArm(self.folder) if self.has_control and not is_done(self.folder) else None
         try:
-            with self.rollouts_of(self.task.sampling_model(model)):
+            with self.rollouts_of(self.task.sampling_model(model), trainer) as sampler:
+                trainer.samplers = [sampler]
                 if warning := self.sampler_warning(model):
                     self.console.print(f"warning: {warning}", markup=False, soft_wrap=True)
                 self.train(trainer, control)
@@ -174,11 +174,13 @@ class _Job:
             (self.folder.path / "done").touch()
         return JobResult(self.folder.path, report, finished)
 
-    def rollouts_of(self, model: LanguageModel) -> AbstractContextManager[object]:
+    def rollouts_of(self, model: LanguageModel, trainer: Trainer) -> AbstractContextManager[RolloutSampler]:
         """Return the context in which the policy generates as the settings say; evaluations are outside of it."""
         if self.config.rollout.ray.workers:
-            return nullcontext()
-        return sampling(self.config, model, source_of(model, self.folder.path / "warmup"))
+            return own_network()
+        warmup = self.folder.path / "warmup"
+        source = str(warmup) if (warmup / "done").exists() else model.name
+        return rollouts_of(SamplerSetup(self.config, model, source, self.folder.path, lambda: trainer.iteration))
 
     def sampler_warning(self, model: LanguageModel) -> str:
         """Return what is wrong with the precision of what generates; empty if nothing is."""

@@ -22,7 +22,7 @@ def require_packages(config: TrainConfig) -> None:
         ConfigError: The optimiser's state cannot be kept where it is asked to be, or the attention does not work there.
     """
     require_attention(config.attention, chosen_device(config.device))
-    if config.rollout.sampler == "vllm":
+    if config.rollout.needs_vllm:
         require_vllm()
     if config.rollout.ray.workers:
         import_ray()

@@ -22,6 +22,7 @@ from turngym.trainers.core.finite import check_weights, screen_rewards
 from turngym.trainers.core.signals import stop_signals
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.loop.checkpoint import all_checkpoints, keep_newest, load_checkpoint, save_checkpoint
+from turngym.trainers.loop.samplers import RolloutSampler
 from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.records.metric_log import MetricLog
 from turngym.trainers.records.rollout_metrics import branch_metrics, rollout_metrics, timing_metrics
@@ -79,6 +80,8 @@ class Trainer:
         self.stop_requested = False
         self.watchdog = Watchdog(config.guards)
         self.phase = "files"
+        self.samplers: list[RolloutSampler] = []
+        """What generates besides the policy's own network."""
         self._last_record: dict[str, Any] = {}
         self._settled = learner.updates
         """Number of updates at the end of the last complete iteration; a larger count means an unfinished one."""
@@ -237,6 +240,8 @@ class Trainer:
         trajectories = algorithm.collect(self._rollout(played))
         for turn in (turn for trajectory in trajectories for turn in trajectory.turns if turn.policy_version >= 0):
             turn.staleness = self.iteration - turn.policy_version
+        for sampler in self.samplers:
+            sampler.rest()
         self.phase = "update"
         gathered = time.perf_counter()
         metrics = self.learner.update(trajectories, self.iteration)
@@ -252,6 +257,8 @@ class Trainer:
         record.update(exclusion_metrics(trajectories, self.config.update.exclusion))
         record.update(branch_metrics(played.branched))
         record.update(self.task.metrics())
+        for sampler in self.samplers:
+            record.update(sampler.metrics())
         record.update(metrics)
         record.update(timing_metrics(start, gathered, done, turns, self.seconds_total))
         self.task.trained(self.model, self.iteration)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +38,13 @@ class Follower:
         self.follow()
         return self.sampler.generate(prompts, uniforms, sampling)
 
+    def metrics(self) -> Mapping[str, float]:
+        """Return nothing: all that happens is in the rollouts' time."""
+        return {}
+
+    def rest(self) -> None:
+        """Free nothing: vLLM keeps its memory."""
+
     def follow(self) -> None:
         """Pass the policy's weights to vLLM, if they have changed."""
         state = tuple((id(p), p._version) for p in self.model.network.parameters())
@@ -65,8 +71,3 @@ def vllm_rollouts(model: LanguageModel, source: str, config: VllmConfig) -> Iter
     finally:
         model.generate, model.longest = None, 0
         sampler.close()
-
-
-def source_of(model: LanguageModel, warmup: Path) -> str:
-    """Return the source of the model's shape for vLLM: the warm start, or the model's own source."""
-    return str(warmup) if (warmup / "done").exists() else model.name

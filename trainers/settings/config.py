@@ -10,6 +10,7 @@ from typing import Any, Literal
 from turngym.agents.models.attention import ATTENTIONS, Attention
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.quantized import Quantize
+from turngym.agents.models.served.config import ServedConfig
 from turngym.agents.models.settings import ModelSettings
 from turngym.agents.models.vllm_config import VllmConfig
 from turngym.agents.players import AgentSettings
@@ -260,6 +261,10 @@ def config_from_json(content: Mapping[str, Any]) -> TrainConfig:
         rollout["vllm"] = VllmConfig(**rollout["vllm"])
     if "ray" in rollout:
         rollout["ray"] = RayConfig(**rollout["ray"])
+    if "served" in rollout:
+        served = rollout["served"]
+        rollout["served"] = ServedConfig(**{**served, "devices": tuple(served["devices"])})
+    rollout["servers"] = tuple(rollout.get("servers", ()))
     values["rollout"] = RolloutConfig(**rollout)
     values["guards"] = GuardConfig(**values.get("guards", {}))
     values["wrappers"] = tuple(values.get("wrappers", ()))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
+from turngym.agents.models.served.config import ServedConfig, require_servers
 from turngym.agents.models.vllm_config import VllmConfig
 from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError
 from turngym.trainers.settings.ray import RayConfig
+
+SamplerName: TypeAlias = Literal["transformers", "vllm", "vllm-server"]
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,12 @@ class RolloutConfig:
         prompt: What goes into a prompt.
         refresh_every: Iterations that are sampled with the same weights: 1 always takes those of now, 4 makes samples
             up to 3 iterations stale.
-        sampler: What generates while training: ``transformers``, or ``vllm`` beside the learner in the same process.
-        vllm: How vLLM is started.
+        sampler: What generates while training: ``transformers``, ``vllm`` beside the learner in the same process, or
+            ``vllm-server`` in processes of its own.
+        servers: URLs of servers that run already, such as ``http://127.0.0.1:8000``; for the sampler vllm-server.
+        start_servers: Number of servers to start on this machine, for the sampler vllm-server.
+        served: How servers are used.
+        vllm: How vLLM is started, in this process or as a server.
         ray: Rollout workers on a Ray cluster.
         cache_tokens: Most tokens whose keys and values the sampler transformers keeps from turn to turn; what was used
             longest ago makes room and is computed again. 0 takes a quarter of the device's memory.
@@ -57,10 +64,19 @@ class RolloutConfig:
     format: str = "tag"
     prompt: PromptConfig = field(default_factory=lambda: PromptConfig(instructions=False))
     refresh_every: int = 1
-    sampler: Literal["transformers", "vllm"] = "transformers"
+    sampler: SamplerName = "transformers"
+    servers: tuple[str, ...] = ()
+    start_servers: int = 0
+    served: ServedConfig = field(default_factory=ServedConfig)
     vllm: VllmConfig = field(default_factory=lambda: VllmConfig(gpu_memory_utilization=0.4))
     ray: RayConfig = field(default_factory=RayConfig)
     cache_tokens: int = 0
+
+    @property
+    def needs_vllm(self) -> bool:
+        """Whether vLLM must be installed beside turngym."""
+        starts_it = self.start_servers > 0 and not self.served.python
+        return self.sampler == "vllm" or (self.sampler == "vllm-server" and starts_it)
 
     def __post_init__(self) -> None:
         for name in ("groups", "group_size", "max_new_tokens", "refresh_every"):
@@ -68,15 +84,21 @@ class RolloutConfig:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}.")
         if self.temperature <= 0:
             raise ConfigError(f"training samples, so temperature must be above 0, got {self.temperature}.")
-        if self.sampler not in ("transformers", "vllm"):
-            raise ConfigError(f"sampler must be 'transformers' or 'vllm', got {self.sampler!r}.")
-        if self.sampler == "vllm" and self.refresh_every > 1:
+        if self.sampler not in get_args(SamplerName):
+            raise ConfigError(f"sampler must be one of {', '.join(get_args(SamplerName))}, got {self.sampler!r}.")
+        require_servers(self.sampler, self.servers, self.start_servers, self.vllm.tensor_parallel_size, self.served)
+        if self.sampler != "transformers" and self.refresh_every > 1:
             raise ConfigError("vLLM is given the weights of now: leave out refresh_every, or sample with transformers.")
         if self.sampler == "vllm" and self.vllm.tensor_parallel_size > 1:
             raise ConfigError("weights are handed to vLLM in one process: train with tensor_parallel_size 1.")
         if self.ray.workers > self.groups:
             raise ConfigError(
                 f"{self.ray.workers} rollout workers divide {self.groups} groups: lower ray.workers, or raise groups."
+            )
+        if self.ray.workers and self.sampler == "vllm-server":
+            raise ConfigError(
+                "rollout workers on a Ray cluster have models of their own: leave out --rollout.ray.workers, or the "
+                "sampler vllm-server."
             )
         longest = self.prompt.max_prompt_tokens + self.max_new_tokens
         if self.cache_tokens and self.cache_tokens <= longest:

@@ -13,8 +13,8 @@ from torch import nn
 from turngym.__main__ import main
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import load_model, load_vocabulary
+from turngym.agents.models.sampling import seed_of
 from turngym.agents.models.vllm_config import VllmConfig
-from turngym.agents.models.vllm_sampler import seed_of
 from turngym.agents.models.vllm_weights import require_shapes, shapes_of, stale_weights, with_head
 from turngym.agents.players import AgentSettings, make_agent
 from turngym.benchmarks.cli.train import parse_train
@@ -184,5 +184,5 @@ def test_the_settings_of_rollouts_come_back_from_json_and_from_the_command_line(
 def test_rollouts_that_cannot_be_are_refused() -> None:
     with pytest.raises(ConfigError, match="train with tensor_parallel_size 1"):
         RolloutConfig(sampler="vllm", vllm=VllmConfig(tensor_parallel_size=2))
-    with pytest.raises(ConfigError, match="sampler must be 'transformers' or 'vllm', got 'tgi'"):
+    with pytest.raises(ConfigError, match="sampler must be one of transformers, vllm, vllm-server, got 'tgi'"):
         RolloutConfig(sampler="tgi")  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from turngym.agents.models.loading import LanguageModel, load_model
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.trainers.loop.parts import Part
 from turngym.trainers.loop.rollout_workers.weights import Bytes, load_packed, unpack_files
-from turngym.trainers.loop.sampling import sampling
+from turngym.trainers.loop.samplers import SamplerSetup, rollouts_of
 from turngym.trainers.loop.setup import with_adapters
 from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.settings.config import TrainConfig
@@ -153,7 +153,7 @@ class RolloutWorker:
         loaded = load_model(source, DTYPES[config.precision], config.device, config.attention, config.quantize)
         model = with_adapters(config, loaded)
         model.network.get_input_embeddings().register_forward_hook(self._count)
-        self._stack.enter_context(sampling(config, model, source))
+        self._stack.enter_context(rollouts_of(SamplerSetup(config, model, source, Path(source))))
         if generate := model.generate:
 
             def counted(*arguments: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Ways in which servers get new weights, one in each module."""

@@ -1,0 +1,183 @@
+"""Rollouts with servers during training: they follow the policy's weights, and failed ones are replaced."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from turngym.agents.models.completion import Completion
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.models.sampling import Sampling
+from turngym.agents.models.served.client import PolicyClient
+from turngym.agents.models.served.keeper import Keeper
+from turngym.agents.models.served.launcher import OwnServer, ServerCommand
+from turngym.agents.models.served.pool import ServerPool
+from turngym.agents.models.served.sync.core import WeightSync
+from turngym.agents.models.served.sync.folder import FolderSync
+from turngym.agents.models.vllm_weights import with_head
+from turngym.agents.servers.config import read_address, read_key
+from turngym.agents.servers.exchange import CallFailed
+from turngym.errors import ModelError
+from turngym.trainers.engine.adapters import without_adapters
+from turngym.trainers.loop.samplers import SamplerSetup
+from turngym.trainers.loop.served_check import Expected, allowed_gap, expected, probes, require_weights
+from turngym.trainers.settings.rollout import RolloutConfig
+
+
+@dataclass(frozen=True)
+class Handed:
+    """Weights of the policy on their way to servers; see :class:`turngym.agents.models.served.pool.Handover`."""
+
+    label: str
+    version: int
+    sync: WeightSync
+    wanted: Sequence[Expected]
+    stop_ids: Sequence[int]
+    max_gap: float
+    wakes: bool = False
+
+    def deliver(self, server: PolicyClient) -> None:
+        """Let a server load them."""
+        if self.wakes:
+            server.wake(self.sync.timeout, "weights")
+        self.sync.deliver(server, self.label)
+        if self.wakes:
+            server.wake(self.sync.timeout, "kv_cache")
+
+    def check(self, server: PolicyClient) -> float:
+        """Return how far the server's log-probabilities are from the trainer's."""
+        return require_weights(server, self.wanted, self.stop_ids, self.label, self.max_gap, self.sync.timeout)
+
+
+class ServedRollouts:
+    """Generates with the policy's current weights, which are handed to the servers whenever they have changed.
+
+    Args:
+        model: The policy; low-rank adapters are merged before.
+        pool: The servers.
+        sync: How they get weights.
+        version: Returns the number of the policy.
+        max_gap: Largest difference between the log-probabilities of server and trainer.
+        sleep: Level at which servers sleep while nothing is sampled; 0 leaves them awake.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        pool: ServerPool,
+        sync: WeightSync,
+        version: Callable[[], int],
+        max_gap: float,
+        sleep: int = 0,
+    ) -> None:
+        self.model = model
+        self.pool = pool
+        self.sync = sync
+        self.version = version
+        self.max_gap = max_gap
+        self.sleep = sleep
+        self._run = secrets.token_hex(4)
+        self._count = 0
+        self._state: tuple[object, ...] = ()
+        self._is_asleep = False
+        longest = _longest(pool)
+        self._probes = probes(int(model.network.config.get_text_config().vocab_size), longest)
+
+    def generate(
+        self, prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
+    ) -> list[Completion]:
+        """Sample one completion for each prompt."""
+        self.follow()
+        return self.pool.generate(prompts, uniforms, sampling)
+
+    def follow(self) -> None:
+        """Hand the policy's weights to the servers, if they have changed."""
+        state = tuple((id(p), p._version) for p in self.model.network.parameters())
+        if state != self._state or self._is_asleep:
+            self._hand_over()
+            self._state = state
+
+    def _hand_over(self) -> None:
+        self._count += 1
+        label = f"{self._run}-{self._count}"  # another run that uses the same servers has other names
+        merged = without_adapters(self.model)
+        weights = with_head(merged.network.state_dict(), merged.network.config.get_text_config().tie_word_embeddings)
+        self.sync.publish(label, weights)
+        wanted = expected(self.model, self._probes)
+        self.pool.hand_over(
+            Handed(label, self.version(), self.sync, wanted, self.pool.stop_ids, self.max_gap, self._is_asleep)
+        )
+        self._is_asleep = False
+        if self._count == 1 and not self.pool.has_any:
+            raise ModelError(self.pool.why_none())  # it is the settings, not an accident
+
+    def rest(self) -> None:
+        """Let the servers free the memory of the GPU until completions are wanted again, if they are to sleep."""
+        if self.sleep and not self._is_asleep:
+            self.pool.each(lambda server: server.sleep(self.sleep, self.sync.timeout))
+            self._is_asleep = True
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return what happened since the last call."""
+        return self.pool.metrics()
+
+
+def _longest(pool: ServerPool) -> int:
+    """Return the longest sequence that all servers in use take; 0 if none says."""
+    found = []
+    for member in pool.members:
+        try:
+            found.append(member.server.longest())
+        except CallFailed as failure:
+            pool.lose(member, failure)
+    return min(filter(None, found), default=0)
+
+
+@contextmanager
+def served_rollouts(setup: SamplerSetup) -> Iterator[ServedRollouts]:
+    """Let servers generate for a policy, until the context is left."""
+    settings, model = setup.config.rollout, setup.model
+    served = settings.served
+    own = _own_servers(setup)
+    clients = [server.start() for server in own] if own else _given(settings)
+    pool = ServerPool(clients, model.stop_ids, served)
+    keeper = Keeper(pool, own)
+    sync = FolderSync(Path(served.folder) if served.folder else setup.folder / "weights", served.sync_timeout)
+    try:
+        keeper.open()
+        most = served.max_gap or allowed_gap(setup.dtype, settings.vllm.dtype)
+        rollouts = ServedRollouts(model, pool, sync, setup.version, most, served.sleep)
+        model.generate, model.longest = rollouts.generate, _longest(pool)
+        yield rollouts
+    finally:
+        model.generate, model.longest = None, 0
+        pool.close()
+        keeper.close()
+        sync.close()
+
+
+def _given(settings: RolloutConfig) -> list[PolicyClient]:
+    variable = settings.served.key_variable
+    return [PolicyClient(url, read_key(read_address(url), variable)) for url in settings.servers]
+
+
+def _own_servers(setup: SamplerSetup) -> list[OwnServer]:
+    settings = setup.config.rollout
+    served, each = settings.served, settings.vllm.tensor_parallel_size
+    on_cpu = setup.model.network.device.type == "cpu"
+    command = ServerCommand(setup.source, setup.vllm, on_cpu=on_cpu, sleeps=bool(served.sleep))
+    if served.python:
+        command = replace(command, python=served.python)
+    return [
+        OwnServer(
+            replace(command, devices=served.devices[number * each : (number + 1) * each]),
+            setup.folder / "servers" / f"server-{number}.log",
+        )
+        for number in range(settings.start_servers)
+    ]
