@@ -86,7 +86,7 @@ OVERLAY = test -x $(1)/bin/python || $(VENV)/bin/python -m venv --without-pip $(
 	> "$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"; \
 	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 PLUGINS_DONE = .venvs/plugins/.trl-1.16.0-skyrl-gym-0.4.0-openrlhf-0.11.2-$(TAG)
-VERL_DONE = .venvs/verl/.verl-0.9.1-$(TAG)
+VERL_DONE = .venvs/verl/.verl-0.9.1-torchdata-0.11.0-$(TAG)
 RL_DONE = .venvs/rl/.ray-2.60.0-stable-baselines3-2.9.2-$(TAG)
 
 # OpenRLHF cannot be installed with what it asks for (flash-attn is built for a GPU); its agent module needs two packages of it.
@@ -99,7 +99,7 @@ $(PLUGINS_DONE): | $(VENV)/.dev$(TAG)
 $(VERL_DONE): | $(VENV)/.dev$(TAG)
 	$(call OVERLAY,.venvs/verl) transformers==5.10.4 tensordict==0.10.0 ray==2.60.0 datasets==5.2.0 hydra-core==1.3.8 \
 		codetiming cachetools uvicorn fastapi httpx pillow
-	$(call OVERLAY,.venvs/verl) --no-deps verl==0.9.1
+	$(call OVERLAY,.venvs/verl) --no-deps verl==0.9.1 torchdata==0.11.0
 	touch $@
 
 # RLlib and Stable-Baselines3: agents that see numbers. RLlib wants an older Gymnasium.
@@ -257,7 +257,7 @@ integration-plugins: $(PLUGINS_DONE)
 		tests/trainers/integrations/test_plugin_skyrl.py tests/trainers/integrations/test_plugin_openrlhf.py
 
 integration-verl: $(VERL_DONE)
-	$(call ISOLATED,.venvs/verl) tests/trainers/integrations/test_plugin_verl.py tests/trainers/integrations/test_plugin_verl_ray.py
+	$(call ISOLATED,.venvs/verl) tests/trainers/integrations/test_plugin_verl*.py
 
 integration-rl: $(RL_DONE)
 	$(call ISOLATED,.venvs/rl) tests/trainers/integrations/test_plugin_sb3.py tests/trainers/integrations/test_plugin_rllib.py

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 from uuid import uuid4
 
+import torch
 from verl.experimental.agent_loop.agent_loop import (
     AgentLoopBase,
     AgentLoopMetrics,
@@ -22,6 +23,20 @@ __all__ = ["NAME", "TurngymAgentLoop", "verl_rows"]
 
 NAME = "turngym"
 """The name of the loop in verl's registry, and in the column ``agent_name`` of a data set."""
+
+
+class TurnOutput(AgentLoopOutput):  # type: ignore[misc]
+    """An episode whose rewards lie at the last token of each turn, in trainers that take them as tensors of tokens."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the episode as verl does, with ``rm_scores`` divided among the turns."""
+        found: dict[str, Any] = super().as_dict()
+        scores, mask = self.extra_fields.get("turn_scores", ()), found["response_mask"].bool()
+        ends = (mask & ~torch.cat([mask[1:], mask.new_zeros(1)])).nonzero().flatten()
+        if "rm_scores" in found and len(ends) == len(scores):
+            found["rm_scores"] = torch.zeros_like(found["rm_scores"])
+            found["rm_scores"][ends] = torch.tensor(scores, dtype=torch.float32)
+        return found
 
 
 class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has no types
@@ -133,7 +148,8 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
         result, start = self.episode.result, len(self.ids) - len(self.mask)
         filler = [] if self.mask else [int(self.tokenizer.eos_token_id)]
         mask = self.mask or [0]
-        return AgentLoopOutput(
+        turns = self.episode.trajectory.turns
+        return TurnOutput(
             prompt_ids=self.ids[:start],
             response_ids=self.ids[start:] + filler,
             response_mask=[0] * len(mask) if result.fault else mask,
@@ -143,6 +159,8 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
             metrics=AgentLoopMetrics(**self.timing),
             extra_fields={
                 "turn_scores": list(result.rewards),
+                "turn_anchors": [turn.anchor for turn in turns],
+                "turn_valid": [turn.action_is_valid for turn in turns],
                 "tool_rewards": [],
                 "reward_extra_info": result.numbers(),
             },

@@ -77,6 +77,9 @@ class MemoryLayer(CacheLayerMixin):
         """Return the number of columns."""
         return self.shape[1]
 
+    get_max_cache_shape = get_max_length
+    """The name of that in transformers before 5.11."""
+
 
 def _zeros(like: Tensor, rows: int, columns: int) -> Tensor:
     """Allocate one layer's memory; zeros, since what is masked must still be finite."""

@@ -230,3 +230,24 @@ def test_the_example_is_short() -> None:
 
 def test_the_examples_in_the_docstrings_run() -> None:
     assert doctest.testmod(importlib.import_module("turngym.trainers.integrations.verl")).failed == 0
+
+
+def test_turngyms_credit_reads_the_batch_of_the_loop(played: Any) -> None:
+    """GiGPO through verl's trainer's function: anchors and rewards of turns have arrived, nothing else is credited."""
+    from verl.trainer.ppo import ray_trainer
+
+    from turngym.trainers.integrations.verl_credit import register_all
+
+    register_all()
+    batch, _, _ = played
+    batch.non_tensor_batch["uid"] = [f"group {number // 4}" for number in range(len(batch))]
+    batch.batch["token_level_rewards"] = batch.batch["rm_scores"]
+    found = ray_trainer.compute_advantage(batch, adv_estimator="turngym_gigpo")
+    advantages, mask = found.batch["advantages"], found.batch["response_mask"].bool()
+    assert advantages[mask].any() and not advantages[~mask].any()
+    for row in range(len(batch)):
+        ids = [len(each) for each in (batch.non_tensor_batch[f"turn_{name}"][row] for name in ("anchors", "valid"))]
+        assert ids == [batch.non_tensor_batch["turns"][row]] * 2
+    solved = batch.non_tensor_batch["success"] == 1
+    totals = (advantages * mask).sum(-1) / mask.sum(-1)
+    assert totals[solved].mean() > totals[~solved].mean()

@@ -24,6 +24,17 @@ from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.precision import DTYPES
 
 
+class _Progress:
+    """How much the policy of this process has computed."""
+
+    computed = 0
+
+
+def _count(*event: object) -> None:
+    """Count a call of the policy; a function, which copies of a network share."""
+    _Progress.computed += 1
+
+
 class Share(Protocol):
     """Episodes for one worker."""
 
@@ -106,7 +117,6 @@ class RolloutWorker:
     def __init__(self, path: Sequence[str]) -> None:
         sys.path.extend(entry for entry in path if entry not in sys.path)
         self._stack = ExitStack()
-        self._computed = 0
         self._version = -1
         self._model: LanguageModel | None = None
         self._task: TaskSource | None = None
@@ -119,7 +129,7 @@ class RolloutWorker:
 
     def progress(self) -> int:
         """Return a number that grows while the policy computes."""
-        return self._computed
+        return _Progress.computed
 
     def play(self, setup: Sequence[Any], version: int, weights: Sequence[Any], share: Share) -> Answer:
         """Play a share of an iteration.
@@ -152,18 +162,15 @@ class RolloutWorker:
             unpack_files(setup.files, Path(source))
         loaded = load_model(source, DTYPES[config.precision], config.device, config.attention, config.quantize)
         model = with_adapters(config, loaded)
-        model.network.get_input_embeddings().register_forward_hook(self._count)
+        model.network.get_input_embeddings().register_forward_hook(_count)
         self._stack.enter_context(rollouts_of(SamplerSetup(config, model, source, Path(source))))
         if generate := model.generate:
 
             def counted(*arguments: Any) -> Any:
-                self._computed += 1
+                _count()
                 return generate(*arguments)
 
             model.generate = counted
         task = setup.make_task(config)
         self._stack.callback(task.close)
         return model, task
-
-    def _count(self, *event: object) -> None:
-        self._computed += 1
