@@ -37,9 +37,9 @@ class Group:
 class Pool:
     """Takes finished groups from the player, and gives the learner batches that are fresh enough.
 
-    With ``wait``, a batch has all groups that would be too old for the next one, so that the learner waits for
-    stragglers and nothing is dropped: at most ``batch`` untrained groups can be that old, because of the gate. With
-    ``drop``, it takes what finished first, and drops groups that have become too old.
+    With ``wait``, a batch has what could not be trained on in time otherwise, so that the learner waits for stragglers
+    and nothing is dropped; because of the gate, that is never more than a batch. With ``drop``, it takes what finished
+    first, and drops groups that have become too old.
 
     Args:
         gate: Counts versions and groups; its condition guards the pool as well.
@@ -59,8 +59,16 @@ class Pool:
         """Seconds that the learner has waited."""
         self._error: BaseException | None = None
 
-    def begin(self, number: int, version: int) -> None:
-        """Note that a group is being played."""
+    def begin(self, number: int, timeout: float | None = 0.0) -> int | None:
+        """Let a group begin, see :meth:`Gate.begin`."""
+        with self.gate.changed:
+            version = self.gate.begin(timeout)
+            if version is not None:
+                self.playing[number] = version
+            return version
+
+    def go_on(self, number: int, version: int) -> None:
+        """Note that a group is being played that the gate counts already."""
         with self.gate.changed:
             self.playing[number] = version
 
@@ -89,8 +97,7 @@ class Pool:
             self.waited += time.perf_counter() - began
             if self._error is not None:
                 raise self._error
-            first = sorted(self.finished.values(), key=lambda group: not self._is_due(group.version))
-            chosen = sorted(first[:count], key=lambda group: group.number)
+            chosen = sorted(self._chosen(count), key=lambda group: group.number)
             for group in chosen:
                 del self.finished[group.number]
             return chosen
@@ -98,13 +105,34 @@ class Pool:
     def _is_ready(self, count: int) -> bool:
         if self.on_stale == "drop":
             self._drop_stale()
-        elif any(map(self._is_due, self.playing.values())):
-            return False
-        return len(self.finished) >= count
+        done = [group.version for group in self.finished.values()]
+        return len(done) >= count and all(
+            sum(own <= version for own in done) >= needed for version, needed in self._needed()
+        )
 
-    def _is_due(self, version: int) -> bool:
-        """Return whether a group of that version would be too old for the next batch."""
-        return self.on_stale == "wait" and self.gate.version - version >= self.gate.staleness
+    def _chosen(self, count: int) -> list[Group]:
+        """Return the groups of the next batch: as many old ones as needed, then those that finished first."""
+        rest, chosen = list(self.finished.values()), list[Group]()
+        for version, needed in [*self._needed(), (self.gate.version, count)]:
+            old = [group for group in rest if group.version <= version][: max(needed - len(chosen), 0)]
+            chosen += old
+            rest = [group for group in rest if not any(group is other for other in old)]
+        return chosen[:count]
+
+    def _needed(self) -> list[tuple[int, int]]:
+        """Return versions, oldest first, and how many groups of that version or before the next batch must have.
+
+        Groups of a version can be trained on for some iterations to come, and each of these takes one batch: what does
+        not fit into the batches after the next one is due now.
+        """
+        if self.on_stale == "drop":
+            return []
+        versions = [*self.playing.values(), *(group.version for group in self.finished.values())]
+        found = []
+        for later in range(self.gate.staleness + 1):
+            version = self.gate.version - self.gate.staleness + later
+            found.append((version, sum(own <= version for own in versions) - later * self.gate.batch))
+        return found
 
     def _drop_stale(self) -> None:
         for group in list(self.finished.values()):

@@ -76,9 +76,8 @@ class RoundPlayer(Player):
         first, self.next_number = self.next_number, self.next_number + len(groups)
         numbers = range(first, self.next_number)
         version = self.stage.weights.refresh()
-        for number in numbers:
-            self.stage.gate.begin()
-            self.stage.pool.begin(number, version)
+        if any(self.stage.pool.begin(number) is None for number in numbers):
+            raise _Closed
         found = self._known(numbers, groups)
         if not found:
             for number, own in zip(numbers, groups, strict=True):

@@ -61,7 +61,7 @@ class StreamPlayer(Player, Feed):
         history = self.stage.history
         for number in sorted(set(history.groups) - history.to_train()):
             group = history.groups.pop(number)
-            self.stage.pool.begin(number, group.version)
+            self.stage.pool.go_on(number, group.version)
             self._specs[number] = group.specs
             self._done[number] = {n: each.whole for n, each in group.episodes.items() if each.whole is not None}
             self.restored += sum(each.has_begun for each in group.episodes.values())
@@ -106,16 +106,16 @@ class StreamPlayer(Player, Feed):
 
     def _plan(self, wait: bool) -> list[EpisodeSpec]:
         """Return the episodes of the next group; nothing if none may begin."""
-        version = self.stage.gate.begin()
+        number = self.next_number
+        version = self.stage.pool.begin(number)
         if version is None and wait:
             with self.idle():
-                version = self.stage.gate.begin(None)
+                version = self.stage.pool.begin(number, None)
         if version is None:
             return []
-        number, self.next_number = self.next_number, self.next_number + 1
+        self.next_number += 1
         specs = self._of_group(number)
         self.stage.journal.append([planned_record(number, version, specs)])
-        self.stage.pool.begin(number, version)
         self._specs[number], self._done[number] = specs, {}
         return specs
 

@@ -140,7 +140,8 @@ class AsyncTask(TaskSource):
         self._stored = stored
         self._rounds = [*self._rounds[:attempt], [group.number for group in groups]]
         episodes = [episode for group in groups for episode in group.episodes]
-        self._meter.gathered(episodes, iteration)
+        if stored is None:
+            self._meter.gathered(episodes, iteration)
         return episodes
 
     def _trained_before(self, stored: Batch, iteration: int, attempt: int) -> list[Group]:
@@ -163,10 +164,11 @@ class AsyncTask(TaskSource):
 
     def metrics(self) -> Mapping[str, float]:
         """Return metrics of the rollouts of an iteration; those that were trained before are as they were then."""
+        if self._stored is not None:
+            return self._stored.metrics
         for agent in self.player.agents():
             self.task.cache.note(agent.agent)
-        found = {**self.task.metrics(), **self._meter.metrics()}
-        self._metrics = found if self._stored is None else self._stored.metrics
+        self._metrics = {**self.task.metrics(), **self._meter.metrics()}
         return self._metrics
 
     def trained(self, model: LanguageModel, iteration: int) -> None:
@@ -175,13 +177,13 @@ class AsyncTask(TaskSource):
         numbers = [number for each in self._rounds for number in each]
         if self._stored is None:
             stage.journal.append([trained_record(iteration, self._rounds, self._metrics)], sync=True)
+            self._meter.trained()
         stage.journal.forget(numbers)
         for number in numbers:
             self._again.pop(number, None)
         self._rounds = []
         stage.weights.publish(model.network, iteration + 1)
         stage.gate.updated()
-        self._meter.trained()
         self._start_unless_behind(iteration + 1)
 
     # Checkpoints.

@@ -30,12 +30,11 @@ class Players:
     def play(self, seed: int) -> None:
         draw = random.Random(seed)
         while not self.gate.is_closed:
-            version = self.gate.begin(0.05)
-            if version is None:
-                continue
             with self.lock:
                 number, self.number = self.number, self.number + 1
-            self.pool.begin(number, version)
+            while (version := self.pool.begin(number, 0.05)) is None:
+                if self.gate.is_closed:
+                    return
             versions = [version]
             for _ in range(draw.choice([1, 1, 1, 2, 12])):
                 time.sleep(draw.random() * 0.002)
@@ -85,11 +84,11 @@ def test_a_learner_waits_for_the_group_that_would_be_too_old_for_the_next_batch(
     gate = Gate(batch=1, staleness=1)
     pool = Pool(gate)
     for number in range(2):
-        pool.begin(number, gate.begin() or 0)
+        assert pool.begin(number) == 0
     pool.finish(1, [episode(1, 0)])
     assert [group.number for group in pool.take(1)] == [1], "the first one can still be trained on next"
     gate.updated()
-    pool.begin(2, gate.begin() or 0)
+    assert pool.begin(2) == 1
     pool.finish(2, [episode(2, 1)])
     found: list[int] = []
     learner = threading.Thread(target=lambda: found.extend(group.number for group in pool.take(1)), daemon=True)
@@ -105,14 +104,12 @@ def test_what_is_too_old_is_dropped_and_replaced() -> None:
     gate = Gate(batch=1, staleness=1)
     pool = Pool(gate, "drop")
     for number in range(2):
-        assert gate.begin() == 0
-        pool.begin(number, 0)
-    assert gate.begin() is None
+        assert pool.begin(number) == 0
+    assert pool.begin(2) is None
     for _ in range(2):
         gate.updated()
     pool.finish(0, [episode(0, 0, 2)])
-    assert gate.begin() == 2 and gate.begin() == 2 and gate.begin() is None
-    pool.begin(2, 2)
+    assert pool.begin(2) == 2 and gate.begin() == 2 and gate.begin() is None
     pool.finish(2, [episode(2, 2)])
     assert [group.number for group in pool.take(1)] == [2]
     assert [group.number for group in pool.dropped] == [0] and gate.dropped == 1
