@@ -52,6 +52,8 @@ class Need(enum.Enum):
     SNAPSHOTS = "snapshots"
     SAMPLED_ENTROPIES = "sampled_entropies"
     TRAINER_LOGPROBS = "trainer_logprobs"
+    OLD_LOGPROBS = "old_logprobs"
+    """The credit reads what ratios are taken against, so that it must be known before the first update."""
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,8 @@ class UpdateConfig:
             ``mask``, which leaves its turn out of the loss in the same way (overlong filtering).
         old_logprobs: Where the log-probabilities come from that ratios are taken against: ``sampler`` takes those that
             sampling returned, ``trainer`` computes them with the trained network before the first update of an
-            iteration. With the latter, rounding that differs between sampler and trainer moves no ratio away from 1.
+            iteration, or in its only one. With the latter, rounding that differs between sampler and trainer moves no
+            ratio away from 1.
     """
 
     learning_rate: float = 3e-4

@@ -161,13 +161,18 @@ class Learner:
             critic=self.critic,
             reference=self.reference,
             exclusion=self.config.exclusion,
-            old_logprobs=self.config.old_logprobs,
+            old_logprobs="own" if self._makes_one_update else self.config.old_logprobs,
             first_pass=lambda sequences: self._updates_of(sequences, iteration, 0),
             merge_rows=self.merge_rows,
             max_tokens=self.config.max_micro_batch_tokens,
             layout=self.config.layout,
             spread=self.spread,
         )
+
+    @property
+    def _makes_one_update(self) -> bool:
+        """Whether ratios are taken against the trainer's log-probabilities of the only update of an iteration."""
+        return self.config.old_logprobs == "trainer" and self.config.epochs == self.config.minibatches == 1
 
     def _updates_of(self, sequences: Sequence[int], iteration: int, epoch: int) -> list[list[int]]:
         """Return the sequences of each update of a pass over the batch, dealt out at random."""

@@ -59,10 +59,6 @@ def table_metrics(table: TurnTable) -> dict[str, float]:
     for first, end in TURN_BUCKETS:
         inside = (position >= first) & (position <= (end or position))
         chosen[f"entropy_{bucket_name(first, end)}"] = fresh & inside
-    if table.token_trainer_logprob is not None and len(surprisal):
-        gaps = table.token_trainer_logprob - table.token_logprob
-        bounded = _clamped(gaps)
-        metrics |= {"policy/sampler_gap": _mean(gaps), "policy/sampler_gap_k3": _mean(bounded.exp() - 1 - bounded)}
     return metrics | {f"policy/{name}": _mean(surprisal[mask]) for name, mask in chosen.items() if bool(mask.any())}
 
 
@@ -109,6 +105,8 @@ class PolicyStatistics:
         self._sums: dict[str, float] = defaultdict(float)
         self._gaps: list[Tensor] = []
         """Of the first update: the gap of each token that the current policy sampled."""
+        self._agreement: dict[str, float] = defaultdict(float)
+        """Of all updates: sums over tokens whose old log-probability is the trainer's of how far the sampler's is."""
         self._largest_ratio = 0.0
         self._updates: list[dict[str, float]] = []
 
@@ -138,12 +136,29 @@ class PolicyStatistics:
         if inputs.reference_logprobs is not None:
             behind = _clamped(F.log_ratios(inputs.reference_logprobs, inputs.logprobs, mask)[mask])
             sums["reference"] = (behind.exp() - 1 - behind).sum()
+        if inputs.sampler_logprobs is not None:
+            self._add_agreement((inputs.old_logprobs - inputs.sampler_logprobs)[mask])
         for name, value in zip(sums, torch.stack(list(sums.values())).tolist(), strict=True):
             self._sums[name] += value
         if not self._updates:
             fresh = self._fresh.to(ids.device)[ids]
             self._gaps.append((inputs.logprobs - inputs.behaviour_logprobs)[mask].abs()[fresh])
         self._largest_ratio = max(self._largest_ratio, float(ratio.max()))
+
+    def _add_agreement(self, gaps: Tensor) -> None:
+        bounded = _clamped(gaps)
+        sums = {"tokens": float(len(gaps)), "gap": float(gaps.double().sum())}
+        sums["k3"] = float((bounded.exp() - 1 - bounded).sum())
+        for name, value in sums.items():
+            self._agreement[name] += value
+
+    def _agreement_metrics(self) -> dict[str, float]:
+        sums = self._ranks.sum_numbers(self._agreement)
+        if not sums:
+            return {}
+        return {
+            f"policy/sampler_{name}": sums[key] / sums["tokens"] for name, key in (("gap", "gap"), ("gap_k3", "k3"))
+        }
 
     def end_update(self) -> None:
         """Finish the current update."""
@@ -167,6 +182,7 @@ class PolicyStatistics:
         gaps = gap_figures(self._ranks.concatenated(torch.cat(self._gaps) if self._gaps else torch.zeros(0)))
         return {
             **means,
+            **self._agreement_metrics(),
             "policy/kl_sampler_last": names["policy/kl_sampler"],
             "policy/ratio_max": self._ranks.maximum(self._largest_ratio),
             "train/logprob_gap": gaps["max"],

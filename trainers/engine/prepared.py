@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
@@ -54,6 +54,8 @@ class PreparedBatch:
     _networks: Networks
     _weights: Mapping[str, Tensor]
     _with_entropy: bool
+    _is_own_old: bool = False
+    """Whether ratios are taken against the log-probabilities of the loss's own pass."""
 
     @property
     def sequences(self) -> list[int]:
@@ -115,16 +117,18 @@ class PreparedBatch:
         def optional(flat: Tensor | None, fill: float = 0.0) -> Tensor | None:
             return None if flat is None else column(flat, fill)
 
+        logprobs, own = scores.logprobs[sequence_of], self._is_own_old
+        has_trainers = own or self.table.token_trainer_logprob is not None
         return LossInputs(
-            logprobs=scores.logprobs[sequence_of],
-            old_logprobs=column(self.table.token_old_logprob),
+            logprobs=logprobs,
+            old_logprobs=logprobs.detach() if own else column(self.table.token_old_logprob),
             advantages=column(credit.advantages),
             action_mask=(token >= 0).to(device),
             turn_ids=torch.where(token >= 0, turn, -1).to(device),
             weights={name: column(flat * scale) for name, flat in self._weights.items()},
             entropy=None if scores.entropy is None else scores.entropy[sequence_of],
             reference_logprobs=optional(self.table.token_reference_logprob),
-            sampler_logprobs=None if self.table.token_trainer_logprob is None else column(self.table.token_logprob),
+            sampler_logprobs=column(self.table.token_logprob) if has_trainers else None,
             values=None if critic is None else critic(sequences, networks.layout)[sequence_of],
             old_values=optional(self.table.token_value),
             returns=optional(credit.returns, float("nan")),
@@ -141,7 +145,7 @@ def prepare(
     critic: Critic | None = None,
     reference: nn.Module | None = None,
     exclusion: Exclusion = EVERYTHING,
-    old_logprobs: OldLogprobs = "sampler",
+    old_logprobs: OldLogprobs | Literal["own"] = "sampler",
     first_pass: FirstPass = one_update,
     merge_rows: bool = True,
     max_tokens: int = 0,
@@ -163,7 +167,9 @@ def prepare(
             adapters the policy's network itself, which is then scored without them.
         exclusion: What becomes of episodes and completions that were cut off, see
             :class:`turngym.trainers.core.update_config.UpdateConfig`.
-        old_logprobs: What ratios are taken against, see there; methods that need the trainer's get them anyway.
+        old_logprobs: What ratios are taken against, see there; methods that need the trainer's get them anyway. ``own``
+            takes the trainer's as well and saves a pass: those of the loss itself, for a batch of one update and a
+            method whose credit does not read them.
         first_pass: Sequences to those of each update of the first pass over the batch. The trainer's log-probabilities
             are computed in the micro-batches of these updates, because in 16 bits a sequence's depend on what goes
             through the network beside it.
@@ -191,11 +197,14 @@ def prepare(
     if not rows:
         nothing = Credit(torch.zeros(len(table.token_turn), dtype=torch.float64))
         return PreparedBatch(kept, table, nothing, 0, batch, networks, {}, Need.ENTROPY in algorithm.needs)
-    trainers = old_logprobs == "trainer" or Need.TRAINER_LOGPROBS in algorithm.needs
+    wanted = {Need.TRAINER_LOGPROBS} | ({Need.OLD_LOGPROBS} if old_logprobs == "own" else set())
+    trainers = old_logprobs == "trainer" or bool(wanted & algorithm.needs)
     table = _with_columns(table, batch, networks, first_pass if trainers else None)
     credit = _checked_credit(algorithm, table, kept)
     weights = {name: loss_weights(table, name, credit.masked) for name in algorithm.normalisations}
-    return PreparedBatch(kept, table, credit, len(rows), batch, networks, weights, Need.ENTROPY in algorithm.needs)
+    is_own = old_logprobs == "own" and not trainers
+    with_entropy = Need.ENTROPY in algorithm.needs
+    return PreparedBatch(kept, table, credit, len(rows), batch, networks, weights, with_entropy, is_own)
 
 
 def _with_columns(table: TurnTable, batch: Batch, networks: Networks, first_pass: FirstPass | None) -> TurnTable:

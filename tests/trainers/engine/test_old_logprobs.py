@@ -103,10 +103,10 @@ def test_at_the_first_update_every_ratio_is_one(name: str, episodes: list[Trajec
 
 
 def test_later_updates_have_ratios_against_the_policy_before_the_first(episodes: list[Trajectory]) -> None:
-    learner = Learner(small_model(dtype=torch.float64), build("grpo", NO_KL), UpdateConfig(old_logprobs="trainer"))
+    config = UpdateConfig(old_logprobs="trainer", epochs=3)
+    learner = Learner(small_model(dtype=torch.float64), build("grpo", NO_KL), config)
     batch = learner.prepare(episodes)
     before = batch.table.token_trainer_logprob
-    learner.config = replace(learner.config, epochs=3)
     learner.update(episodes, 0)
     (part,) = batch.micro_batches(max_tokens=10**6)
     assert torch.equal(torch.sort(part.old_logprobs[part.action_mask])[0], torch.sort(before)[0])  # type: ignore[arg-type]
@@ -296,3 +296,39 @@ def test_a_trainer_in_bfloat16_agrees_with_itself_in_every_update_of_the_first_p
     torch.testing.assert_close(torch.cat(found), torch.ones(sum(map(len, found))))
     whole = ratios(gspo, batch)
     assert ((whole < 1 - 3e-4) | (whole > 1 + 4e-4)).any(), "the cut matters"
+
+
+@pytest.mark.parametrize("name", ["grpo", "ppo", "gspo", "gigpo", "cispo", "gmpo", "rloo", "grpo+mis", "reinforce_pp"])
+def test_the_only_update_of_an_iteration_needs_no_pass_before_it(name: str, episodes: list[Trajectory]) -> None:
+    wide = {"mis": {"low": 0.5, "high": 2.0}} if name.endswith("mis") else {}
+    config = UpdateConfig(old_logprobs="trainer", epochs=1, minibatches=1)
+    found = []
+    for saves_a_pass in (True, False):
+        learner = Learner(small_model(dtype=torch.float64), build(name, wide), config)
+        if not saves_a_pass:
+            learner = _EarlyLearner(small_model(dtype=torch.float64), build(name, wide), config)
+        metrics = learner.update(episodes, 0)
+        found.append((metrics, [p.detach().clone() for p in learner.network.parameters()]))
+    (own, own_weights), (early, early_weights) = found
+    assert own == pytest.approx(early, rel=1e-9, abs=1e-9)
+    for one, other in zip(own_weights, early_weights, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
+
+
+class _EarlyLearner(Learner):
+    """Computes the trainer's log-probabilities before the only update of an iteration as well."""
+
+    _makes_one_update = False
+
+
+@pytest.mark.parametrize(("name", "passes"), [("grpo", 0), ("reinforce_pp", 1), ("grpo+tis", 1)])
+def test_a_credit_that_reads_the_trainers_log_probabilities_has_them(
+    name: str, passes: int, model: LanguageModel, episodes: list[Trajectory]
+) -> None:
+    options = {"reinforce_pp": {"reward_kl_coef": 0.1}} if name == "reinforce_pp" else {}
+    batch = prepare(episodes, model, build(name, options), reference=model.network, old_logprobs="own")
+    assert (batch.table.token_trainer_logprob is not None) == bool(passes)
+    (part,) = batch.micro_batches(max_tokens=10**6)
+    assert torch.equal(part.old_logprobs[part.action_mask], part.logprobs[part.action_mask]) or passes
+    torch.testing.assert_close(part.old_logprobs[part.action_mask], part.logprobs[part.action_mask])
+    assert part.sampler_logprobs is not None

@@ -60,8 +60,9 @@ class RewardKLMethod(ClippedMethod[RewardKLConfigT]):
 
     @property
     def needs(self) -> frozenset[Need]:
-        """A reference policy where the divergence has a weight, and what the policy loss needs."""
-        return super().needs | ({Need.REFERENCE_LOGPROBS} if self.config.reward_kl_coef > 0 else frozenset())
+        """Both policies' log-probabilities where the divergence has a weight, and what the policy loss needs."""
+        has_weight = self.config.reward_kl_coef > 0
+        return super().needs | ({Need.REFERENCE_LOGPROBS, Need.OLD_LOGPROBS} if has_weight else frozenset())
 
     def token_divergence(self, table: TurnTable) -> Float[Tensor, "token"]:
         """Return the estimate of the divergence at each sampled token; 0 where it has no weight.
