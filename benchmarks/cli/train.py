@@ -76,10 +76,11 @@ def main(argv: Sequence[str]) -> int:
     config, run_dir, resume = parse_train(argv)
     with _training_packages():
         from turngym.benchmarks.cli.terminal.training import evaluation_command, result_as_json, result_sentence
+        from turngym.trainers.engine.ranks.launch import is_first_here
         from turngym.trainers.loop.job import train
         from turngym.trainers.records.run_folder import RunFolder
         from turngym.trainers.settings.presets import preset_sentence
-    console = Console(highlight=False)
+    console = Console(highlight=False, quiet=not is_first_here())  # other ranks say nothing
     if not resume:
         console.print(preset_sentence(config), markup=False, soft_wrap=True)
     try:
@@ -97,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
         console.print(f"report: {result.report}", markup=False, soft_wrap=True)
         console.print(f"{result_sentence(folder)} Evaluate the model with:", markup=False, soft_wrap=True)
         console.print(f"  {evaluation_command(folder, folder.config())}", markup=False, soft_wrap=True)
-    if "--json" in argv:
+    if "--json" in argv and is_first_here():
         print_json(result_as_json(RunFolder.open(result.path), result.finished))
     if result.finished:
         return 0

@@ -19,6 +19,7 @@ import torch
 from turngym.agents.models.loading import load_model
 from turngym.storage.files import write_json
 from turngym.trainers.engine.layouts.pictures import layout_for
+from turngym.trainers.engine.ranks.launch import LAUNCHER_VARIABLES
 from turngym.trainers.loop.setup import policy_agent
 from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.loop.task_factory import make_task
@@ -38,7 +39,8 @@ class ControlArm:
         self.folder = folder
         (folder.path / "control" / _BUDGET).unlink(missing_ok=True)
         command = [sys.executable, "-m", "turngym.trainers.loop.control", str(folder.path), str(os.getpid())]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+        variables = {name: value for name, value in os.environ.items() if name not in LAUNCHER_VARIABLES}
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, env=variables)
 
     def allow(self, seconds: float, is_final: bool = False) -> None:
         """Let it learn until it has used that many seconds."""

@@ -17,11 +17,13 @@ from turngym.errors import ConfigError
 from turngym.seeding import stream, stream_seed
 from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.core.context import require_turns
+from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.opponent_pool import PREFIX, PastSelves
 from turngym.trainers.loop.parts import WHOLE, Part
 from turngym.trainers.loop.setup import policy_agent
 from turngym.trainers.loop.sft import DemonstrationAgent
+from turngym.trainers.loop.shared_play import played_by_all, slots_of
 from turngym.trainers.loop.task import CURVE_SAMPLING, FINAL_SAMPLING, Evaluation, TaskSource, curve_metrics
 from turngym.trainers.records.cache_metrics import CacheMeter
 from turngym.trainers.records.run_folder import RunFolder
@@ -39,22 +41,26 @@ class GameTask(TaskSource):
         config: Settings of the run; ``env`` is the game, ``env_options`` those of the game and of its tables.
         joint_views: Whether turns record what all seats together know.
         final_prompts: Whether truncated trajectories keep the prompt that would have come next.
+        ranks: The ranks that play the games of an iteration together.
 
     Raises:
         UnknownName: There is no such game, or no player that the settings name.
         ConfigError: An option is out of its range.
     """
 
-    def __init__(self, config: TrainConfig, joint_views: bool = False, final_prompts: bool = False) -> None:
+    def __init__(
+        self, config: TrainConfig, joint_views: bool = False, final_prompts: bool = False, ranks: Ranks = SINGLE
+    ) -> None:
         if config.wrappers:
             raise ConfigError(f"wrappers go around environments with one agent, and {config.env} is a game: leave out.")
         self.config = config
+        self.ranks = ranks
         of_table = {key: value for key, value in config.env_options.items() if key in _TABLE_OPTIONS}
         of_game = {key: value for key, value in config.env_options.items() if key not in _TABLE_OPTIONS}
         settings = config.rollout
         self.tables = SelfPlay(
             lambda: make_game(config.env, **of_game),
-            settings.num_envs or settings.groups * settings.group_size,
+            settings.num_envs or slots_of(settings.groups, settings.group_size, ranks),
             env_id=config.env,
             joint_views=joint_views,
             final_prompts=final_prompts,
@@ -154,14 +160,14 @@ class GameTask(TaskSource):
         agents: dict[str, Agent] = {LEARNER: learner}
         for name in sorted({spec.opponent for spec in specs if spec.opponent.startswith(PREFIX)}):
             agents[name] = policy_agent(self.config, self.past.model(name), iteration)
-        played = self.tables.play(specs, agents)
+        played = played_by_all(self.ranks, specs, lambda own: self.tables.play(own, agents))
         self._cache.note(learner)
         return played
 
     def metrics(self) -> dict[str, float]:
         """Return how many seats of opponents took default actions, and what became of the tokens of prompts."""
         found, self.tables.cut_opponents = self.tables.cut_opponents, 0
-        return {"rollout/context_opponents": float(found), **self._cache.metrics()}
+        return self.ranks.sum_numbers({"rollout/context_opponents": float(found), **self._cache.metrics()})
 
     def save(self, folder: RunFolder) -> None:
         """Write the past selves that a checkpoint needs."""

@@ -19,9 +19,11 @@ from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.engine.adapters import without_adapters
 from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.probe import mismatch_warning
+from turngym.trainers.engine.ranks import SINGLE, Ranks
+from turngym.trainers.engine.ranks.launch import launched, rank_device
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.control import ControlArm, is_done
-from turngym.trainers.loop.needs import require_packages
+from turngym.trainers.loop.needs import require_own_sampler, require_packages
 from turngym.trainers.loop.samplers import RolloutSampler, SamplerSetup, own_network, rollouts_of
 from turngym.trainers.loop.setup import (
     build_algorithm,
@@ -32,12 +34,14 @@ from turngym.trainers.loop.setup import (
     with_adapters,
 )
 from turngym.trainers.loop.sft import SupervisedLearner
+from turngym.trainers.loop.shared_folder import folder_of_first
 from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.loop.task_factory import make_task
 from turngym.trainers.loop.time_left import TimeLeft
 from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.metric_log import require_service
 from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.records.unwritten import folder_of_ranks
 from turngym.trainers.report.curve import write_curve
 from turngym.trainers.report.diagnosis import diagnose, is_out_of_memory
 from turngym.trainers.report.run import write_report
@@ -89,20 +93,35 @@ def train(
     """
     if config.track != "none":
         require_service(config.track)
-    if resume:
-        with RunFolder.locked(run_dir) as folder:
-            config = folder.resumed_config(config)
-            require_packages(config)
-            chosen_precision(config.precision, chosen_device(config.device))
-            algorithm = build_algorithm(config)
-            with closing(make_task(config, algorithm)) as task:
-                return _run(_Job(config, folder, task, console or Console(), watch), algorithm, resume)
+    with launched(config.device) as ranks:
+        screen = (console or Console()) if ranks.is_first else Console(quiet=True)
+        if resume:
+            return _resume(config, run_dir, ranks, screen, watch)
+        return _begin(config, run_dir, ranks, screen, watch)
+
+
+def _begin(config: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, watch: Watch | None) -> JobResult:
+    """Run a new job."""
     require_packages(config)
+    require_own_sampler(config, ranks)
     algorithm = build_algorithm(config)  # a wrong name or setting fails before anything is written
-    config = replace(config, precision=chosen_precision(config.precision, chosen_device(config.device)))
+    precision = chosen_precision(config.precision, chosen_device(rank_device(config.device, ranks)))
+    config = replace(config, precision=ranks.from_first(precision))
     check_template(config)
-    with closing(make_task(config, algorithm)) as task, RunFolder.locked(run_dir, config) as folder:
-        return _run(_Job(config, folder, task, console or Console(), watch), algorithm, resume)
+    with closing(make_task(config, algorithm, ranks)) as task, folder_of_ranks(ranks, run_dir, config) as folder:
+        return _run(_Job(config, folder, task, console, watch, ranks), algorithm, resume=False)
+
+
+def _resume(given: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, watch: Watch | None) -> JobResult:
+    """Go on with an interrupted job."""
+    with folder_of_ranks(ranks, run_dir) as folder:
+        config = ranks.agree(lambda: folder.resumed_config(given))
+        require_packages(config)
+        require_own_sampler(config, ranks)
+        chosen_precision(config.precision, chosen_device(rank_device(config.device, ranks)))
+        algorithm = build_algorithm(config)
+        with closing(make_task(config, algorithm, ranks)) as task:
+            return _run(_Job(config, folder, task, console, watch, ranks), algorithm, resume=True)
 
 
 def _run(job: _Job, algorithm: Algorithm[Any], resume: bool) -> JobResult:
@@ -135,9 +154,16 @@ class _Job:
     """One run of the main job."""
 
     def __init__(
-        self, config: TrainConfig, folder: RunFolder, task: TaskSource, console: Console, watch: Watch | None = None
+        self,
+        config: TrainConfig,
+        folder: RunFolder,
+        task: TaskSource,
+        console: Console,
+        watch: Watch | None = None,
+        ranks: Ranks = SINGLE,
     ) -> None:
         self.config = config
+        self.ranks = ranks
         self.folder = folder
         self.task = task
         self.console = console
@@ -151,7 +177,7 @@ class _Job:
             if warning:
                 self.console.print(f"warning: {warning}", markup=False, soft_wrap=True)
         model = with_adapters(self.config, model)
-        learner = build_learner(self.config, model, algorithm)
+        learner = build_learner(self.config, model, algorithm, self.ranks)
         trainer = Trainer(self.config, model, learner, self.task, self.folder, lambda: self.task.curve_point(model))
         if resume:
             trainer.resume()
@@ -164,15 +190,20 @@ class _Job:
                 self.train(trainer, control)
             finished = not trainer.stop_requested
             if finished:
-                self.finish(model, trainer, control)
+                self.ranks.on_first(lambda: self.finish(model, trainer, control))
         finally:
             if control is not None:
                 control.stop()
+        report = Path(self.ranks.on_first(lambda: self.write_up(finished)))
+        return JobResult(self.folder.path, report, finished)
+
+    def write_up(self, finished: bool) -> str:
+        """Write curve and report, and return where the report is."""
         write_curve(self.folder)
         report = write_report(self.folder)
         if finished:
             (self.folder.path / "done").touch()
-        return JobResult(self.folder.path, report, finished)
+        return str(report)
 
     def rollouts_of(self, model: LanguageModel, trainer: Trainer) -> AbstractContextManager[RolloutSampler]:
         """Return the context in which the policy generates as the settings say; evaluations are outside of it."""
@@ -199,8 +230,8 @@ class _Job:
 
     @property
     def has_control(self) -> bool:
-        """Whether a control arm runs: it needs a warm-up with demonstrations of an expert."""
-        return self.config.control and self.warms_up and self.task.has_expert
+        """Whether a control arm runs beside the first rank: it needs a warm-up with demonstrations of an expert."""
+        return self.config.control and self.warms_up and self.task.has_expert and self.ranks.is_first
 
     @property
     def warms_up(self) -> bool:
@@ -211,22 +242,29 @@ class _Job:
 
     def load(self, source: str, quantize: Quantize = "none") -> LanguageModel:
         """Load a model onto the configured device, in the precision of the run."""
-        return load_model(source, DTYPES[self.config.precision], self.config.device, self.config.attention, quantize)
+        device = rank_device(self.config.device, self.ranks)
+        return load_model(source, DTYPES[self.config.precision], device, self.config.attention, quantize)
 
     def warm_start(self) -> LanguageModel:
-        """Return the model that training starts from, and save it in ``warmup``."""
+        """Return the model that training starts from; what is built or warmed up here is saved in ``warmup``."""
+        if self.config.model != EMBEDDED and not self.warms_up:
+            return self.load(self.config.model, self.config.quantize)
         target = self.folder.path / "warmup"
+        self.ranks.on_first(lambda: self.write_warm_start(target))
+        with folder_of_first(self.ranks, target) as source:
+            return self.load(str(source), self.config.quantize)
+
+    def write_warm_start(self, target: Path) -> None:
+        """Write the model that training starts from, unless it is there."""
         if (target / "done").exists():
-            return self.load(str(target), self.config.quantize)
-        model = initial_model(self.config, self.task.texts, self.warms_up)
+            return
+        device = rank_device(self.config.device, self.ranks)
+        model = initial_model(replace(self.config, device=device), self.task.texts, self.warms_up)
         if self.warms_up:
             self.warm_up(model)
-        if model.name == EMBEDDED or self.warms_up:
-            model.save(target)
-            self.config.model_settings("warm-up").write(target)
-            (target / "done").touch()
-            return self.load(str(target), self.config.quantize)
-        return model
+        model.save(target)
+        self.config.model_settings("warm-up").write(target)
+        (target / "done").touch()
 
     def warm_up(self, model: LanguageModel) -> None:
         """Fit the model to demonstrations."""
@@ -251,7 +289,7 @@ class _Job:
             def show(record: Mapping[str, Any]) -> None:
                 if control is not None:
                     control.allow(trainer.seconds_total)
-                if self.watch is not None:
+                if self.watch is not None and self.ranks.is_first:
                     self.watch(trainer.model, record)
                 success, speed = record["rollout/success"], record["time/turns_per_second"]
                 note = f"success {100 * success:.0f} %, {speed:.0f} turns/s"

@@ -11,7 +11,21 @@ from turngym.agents.models.vllm_config import require_vllm
 from turngym.envs.vector.backends.remote.ray_session import import_ray
 from turngym.errors import ConfigError, missing_extra
 from turngym.trainers.engine.optimizer import eight_bit_adamw
+from turngym.trainers.engine.ranks import Ranks
 from turngym.trainers.settings.config import TrainConfig
+
+
+def require_own_sampler(config: TrainConfig, ranks: Ranks) -> None:
+    """Raise if several ranks were to share what generates for one process.
+
+    Raises:
+        ConfigError: There are several, and each is to run vLLM inside of its own process.
+    """
+    if ranks.size > 1 and config.rollout.sampler == "vllm":
+        raise ConfigError(
+            f"{ranks.size} ranks cannot each run vLLM inside of their process, where it makes ranks of its own: pass "
+            "--rollout.sampler transformers, or train in one process."
+        )
 
 
 def require_packages(config: TrainConfig) -> None:

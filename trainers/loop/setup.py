@@ -28,6 +28,9 @@ from turngym.trainers.algorithms import build, check_group_size
 from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.learner import Learner
+from turngym.trainers.engine.ranks import SINGLE, Ranks
+from turngym.trainers.engine.ranks.spread import Replicated
+from turngym.trainers.loop.shared_play import slots_of
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
 from turngym.trainers.settings.precision import DTYPES
 from turngym.wrappers.actions.action_format import action_format
@@ -36,14 +39,14 @@ from turngym.wrappers.wrapping import wrapping
 _TOKENIZER_EPISODES = 200
 
 
-def training_vector(config: TrainConfig) -> TextVectorEnv:
-    """Return the vector that trajectories are gathered from: the train split, no autoreset."""
+def training_vector(config: TrainConfig, ranks: Ranks = SINGLE) -> TextVectorEnv:
+    """Return the vector that a rank gathers trajectories from: the train split, no autoreset."""
     settings = config.rollout
     if "split" in config.env_options:
         raise ConfigError("training draws from the split train and evaluation from dev and test: leave out split.")
     return make_vec(
         config.env,
-        settings.num_envs or settings.groups * settings.group_size,
+        settings.num_envs or slots_of(settings.groups, settings.group_size, ranks),
         wrappers=wrapping(*config.wrappers),
         backend=settings.backend,
         num_workers=settings.num_workers or None,
@@ -152,7 +155,9 @@ def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms
     return load_model(config.model, dtype, config.device, config.attention, quantize)
 
 
-def build_learner(config: TrainConfig, model: LanguageModel, algorithm: Algorithm[object]) -> Learner:
+def build_learner(
+    config: TrainConfig, model: LanguageModel, algorithm: Algorithm[object], ranks: Ranks = SINGLE
+) -> Learner:
     """Return the learner; the critic's first weights depend on the seed alone."""
     with torch.random.fork_rng():
         torch.manual_seed(stream_seed("critic", config.seed) % 2**31)
@@ -163,6 +168,7 @@ def build_learner(config: TrainConfig, model: LanguageModel, algorithm: Algorith
             config.rollout.temperature,
             config.seed,
             iterations=config.iterations,
+            spread=Replicated(ranks),
         )
 
 

@@ -21,9 +21,11 @@ from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
 from turngym.errors import ConfigError, SnapshotUnsupported
 from turngym.exports import renamed_names
 from turngym.trainers.core.algorithm import Algorithm
+from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.loop.parts import WHOLE, Part
 from turngym.trainers.loop.setup import environment_texts, iteration_specs, policy_agent, training_vector
 from turngym.trainers.loop.sft import demonstrations
+from turngym.trainers.loop.shared_play import played_by_all
 from turngym.trainers.records.cache_metrics import CacheMeter
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
@@ -144,16 +146,23 @@ class EnvTask(TaskSource):
         snapshots: Whether turns keep the environment's state, so that episodes can branch off.
         entropies: Whether turns keep the entropies of their tokens' distributions.
         final_prompts: Whether truncated episodes keep the prompt that would have come next.
+        ranks: The ranks that play the episodes of an iteration together.
     """
 
     def __init__(
-        self, config: TrainConfig, snapshots: bool = False, entropies: bool = False, final_prompts: bool = False
+        self,
+        config: TrainConfig,
+        snapshots: bool = False,
+        entropies: bool = False,
+        final_prompts: bool = False,
+        ranks: Ranks = SINGLE,
     ) -> None:
         self.config = config
+        self.ranks = ranks
         self.final_prompts = final_prompts
         self.snapshots = snapshots
         self.entropies = entropies
-        self.vector = training_vector(config)
+        self.vector = training_vector(config, ranks)
         self.cache = CacheMeter()
         self._curve_seeds: list[int] = []
 
@@ -187,7 +196,8 @@ class EnvTask(TaskSource):
         return self._noted(self.agent(model, iteration), specs)
 
     def _noted(self, agent: ModelAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
-        played = self.play(agent, specs)
+        branches = [(spec.episode, spec.branch) for spec in specs if spec.branch is not None]
+        played = played_by_all(self.ranks, specs, lambda own: self.play(agent, own), branches)
         self.cache.note(agent)
         return played
 
@@ -225,7 +235,7 @@ class EnvTask(TaskSource):
 
     def metrics(self) -> dict[str, float]:
         """Return what became of the tokens of prompts."""
-        return self.cache.metrics()
+        return self.ranks.sum_numbers(self.cache.metrics())
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
         """Return the success on dev instances, sampled as in training."""

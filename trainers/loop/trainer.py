@@ -70,6 +70,7 @@ class Trainer:
         self.config = config
         self.model = model
         self.learner = learner
+        self.ranks = learner.ranks
         self.task = task
         self.folder = folder
         self.evaluate = evaluate
@@ -88,27 +89,31 @@ class Trainer:
 
     def resume(self) -> None:
         """Restore the newest checkpoint; start from the beginning if there is none."""
-        found = all_checkpoints(self.folder.checkpoints)
+        found = self.ranks.from_first([path.name for path in all_checkpoints(self.folder.checkpoints)])
         if self.config.rollout.refresh_every > 1:
             self.learner.hold_back_sampler()
         if found:
-            self.iteration, extra = load_checkpoint(found[-1], self.learner)
+            newest = self.folder.checkpoints / found[-1]
+            self.iteration, extra = self.ranks.agree(lambda: load_checkpoint(newest, self.learner))
             self.turns_total, self.seconds_total = int(extra["turns_total"]), float(extra["seconds_total"])
             self._last_record = dict(extra.get("last_record", {}))
             self._settled = self.learner.updates
-            self.task.resume(self.folder, self.model, self.iteration)
-        self.folder.keep_metrics(self.iteration)
-        self._write_missing_record()
-        for record in self.folder.metrics():
+            self.ranks.agree(lambda: self.task.resume(self.folder, self.model, self.iteration))
+        for record in self.ranks.on_first(self._kept_records):
             with suppress(DivergenceError):
                 self.watchdog.look(record)
         self.folder.forget_diagnosis()
 
-    def _write_missing_record(self) -> None:
-        """Write the metrics of the last iteration if they are not in their file, as after a full disk."""
+    def _kept_records(self) -> list[dict[str, Any]]:
+        """Keep the metrics of the iterations that are done, and return them.
+
+        Those of the last iteration may not be in their file, as after a full disk.
+        """
+        self.folder.keep_metrics(self.iteration)
         written = [record["iteration"] for record in self.folder.metrics()[-1:]]
         if self._last_record.get("iteration") == self.iteration - 1 and written != [self.iteration - 1]:
             self.folder.append_metrics(self._last_record)
+        return self.folder.metrics()
 
     def save(self) -> None:
         """Write a checkpoint; on a full disk the older one of two makes room for it.
@@ -117,6 +122,9 @@ class Trainer:
             DivergenceError: The weights are not finite.
         """
         check_weights(self.learner.trained_modules)
+        self.ranks.on_first(self._save_with_room)
+
+    def _save_with_room(self) -> None:
         try:
             self._save()
         except (OSError, SafetensorError) as error:
@@ -150,7 +158,7 @@ class Trainer:
             self.folder.reserve()
             playing = self.task.playing(self.folder, self.model, self.iteration)
             with MetricLog(self.folder, self.config, on_warning) as log, stop_signals(self._request_stop), playing:
-                while not (self.stop_requested or self._has_reached_limit()):
+                while not self._is_over():
                     record = self._one_iteration()
                     self.phase = "files"
                     log.write(record)
@@ -165,6 +173,11 @@ class Trainer:
                     self.folder.write_diagnosis(self._diagnosis(KeyboardInterrupt()).as_json())
         except Exception as error:
             raise self._stopped(error) from error
+
+    def _is_over(self) -> bool:
+        """Return whether no further iteration begins; a signal to one rank stops all of them."""
+        self.stop_requested = self.ranks.any(self.stop_requested)
+        return self.stop_requested or self._has_reached_limit()
 
     def _request_stop(self) -> None:
         self.stop_requested = True
@@ -199,9 +212,10 @@ class Trainer:
         if is_out_of_memory(error):
             traceback.clear_frames(error.__traceback__)  # they hold the tensors of the update
             self.learner.optimizer.zero_grad(set_to_none=True)
-        if self.learner.updates == self._settled and self.iteration:
+        if self.learner.updates == self._settled and self.iteration and self.ranks.is_first:
             try:
-                self.save()
+                check_weights(self.learner.trained_modules)
+                self._save_with_room()
             except (OSError, SafetensorError, TurngymError, MemoryError, RuntimeError) as second:
                 failed = f" (a checkpoint of now could not be written: {second})"
         diagnosis = self._diagnosis(error)
@@ -251,7 +265,7 @@ class Trainer:
         self.instances.update(trajectory.instance for trajectory in everything if trajectory.instance)
         turns = sum(len(trajectory.turns) for trajectory in everything)
         self.turns_total += turns
-        self.seconds_total += done - start
+        self.seconds_total += self.ranks.from_first(done - start)
         record: dict[str, Any] = {"iteration": self.iteration, "turns_total": self.turns_total}
         record.update(rollout_metrics(played.sampled))
         record.update(exclusion_metrics(trajectories, self.config.update.exclusion))
@@ -267,7 +281,7 @@ class Trainer:
         self.phase = "evaluation"
         every = self.config.evaluation.every
         if every and (self.iteration % every == 0 or self._has_reached_limit()):
-            record.update(self.evaluate())
+            record.update(self.ranks.on_first(lambda: dict(self.evaluate())))
             used = kept(trajectories, self.config.update.on_context)
             beside = advantages_by_turn(trajectories, self.learner.advantages.tolist(), used)[:_SAMPLES]
             name = f"iteration-{self.iteration:06d}"

@@ -41,6 +41,8 @@ class MetricLog:
         self.folder = folder
         self._on_warning = on_warning
         self._trackers: dict[str, Tracker] = {}
+        if not folder.is_written:
+            return
         if config.track != "none":
             self._trackers[config.track] = service(config.track, folder, config)
         board = _tensorboard(folder)

@@ -40,6 +40,9 @@ class RunFolder:
         path: The folder.
     """
 
+    is_written = True
+    """Whether this process writes it; metrics go to trackers only if it does."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
 

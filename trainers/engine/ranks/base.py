@@ -68,6 +68,10 @@ class Ranks(ABC):
         """
 
     @abstractmethod
+    def broadcast(self, tensor: Tensor) -> None:
+        """Replace a tensor by that of the first rank; all have the same shape."""
+
+    @abstractmethod
     def concatenated(self, values: Tensor) -> Tensor:
         """Return a vector with the numbers of all ranks in the order of ranks, in float64; lengths may differ."""
 
@@ -148,6 +152,9 @@ class SingleProcess(Ranks):
 
     def sum(self, tensors: Sequence[Tensor]) -> None:
         """Leave the tensors as they are."""
+
+    def broadcast(self, tensor: Tensor) -> None:
+        """Leave the tensor as it is."""
 
     def concatenated(self, values: Tensor) -> Tensor:
         """Return the numbers in float64."""

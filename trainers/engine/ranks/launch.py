@@ -60,6 +60,11 @@ def place_in(variables: Mapping[str, str]) -> Place:
     return Place(*map(int, given))
 
 
+def is_first_here() -> bool:
+    """Return whether this process is the first rank, or the only one."""
+    return place_in(os.environ).rank == 0
+
+
 def rank_device(name: str, place: Ranks | Place) -> str:
     """Return the device of a rank: with several, each takes the GPU of its local number.
 

@@ -141,6 +141,11 @@ class ProcessGroup(Ranks):
                 for tensor, part in zip(bucket, flat.split([each.numel() for each in bucket]), strict=True):
                     tensor.copy_(part.view_as(tensor))
 
+    def broadcast(self, tensor: Tensor) -> None:
+        """Send it."""
+        with self._talking():
+            dist.broadcast(tensor, 0)
+
     def concatenated(self, values: Tensor) -> Tensor:
         """Gather the vectors, each padded to the longest."""
         mine = values.detach().double().cpu()
