@@ -73,7 +73,7 @@ class FirstPlays(TaskSource):
         received = self.ranks.on_first(play_here)
         if self.ranks.is_first:
             return kept
-        begins = list(branches) or [None] * len(received)
+        begins: Sequence[Branch | None] = branches or [None] * len(received)
         return [unpacked(content, branch) for content, branch in zip(received, begins, strict=True)]
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:

@@ -207,7 +207,7 @@ class _Job:
 
     def rollouts_of(self, model: LanguageModel, trainer: Trainer) -> AbstractContextManager[RolloutSampler]:
         """Return the context in which the policy generates as the settings say; evaluations are outside of it."""
-        if self.config.rollout.ray.workers:
+        if self.config.rollout.ray.workers or not self.ranks.is_first:
             return own_network()
         warmup = self.folder.path / "warmup"
         source = str(warmup) if (warmup / "done").exists() else model.name
