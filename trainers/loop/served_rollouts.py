@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +17,25 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.served.client import PolicyClient
 from turngym.agents.models.served.keeper import Keeper
-from turngym.agents.models.served.launcher import OwnServer, ServerCommand
+from turngym.agents.models.served.launcher import ADAPTER, OwnServer, ServerCommand
 from turngym.agents.models.served.pool import ServerPool
-from turngym.agents.models.served.sync.core import WeightSync
+from turngym.agents.models.served.sync.adapter import AdapterSync
+from turngym.agents.models.served.sync.core import Weights, WeightSync
 from turngym.agents.models.served.sync.folder import FolderSync
 from turngym.agents.models.vllm_weights import with_head
 from turngym.agents.servers.config import read_address, read_key
 from turngym.agents.servers.exchange import CallFailed
 from turngym.errors import ModelError
-from turngym.trainers.engine.adapters import without_adapters
+from turngym.trainers.engine.adapters import (
+    ALL_LINEAR,
+    adapted_layers,
+    adapter_tensors,
+    lora_config,
+    without_adapters,
+)
 from turngym.trainers.loop.samplers import SamplerSetup
 from turngym.trainers.loop.served_check import Expected, allowed_gap, expected, probes, require_weights
+from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.rollout import RolloutConfig
 
 
@@ -59,9 +68,10 @@ class ServedRollouts:
     """Generates with the policy's current weights, which are handed to the servers whenever they have changed.
 
     Args:
-        model: The policy; low-rank adapters are merged before.
+        model: The policy.
         pool: The servers.
         sync: How they get weights.
+        weights_of: Returns what is handed over of a model.
         version: Returns the number of the policy.
         max_gap: Largest difference between the log-probabilities of server and trainer.
         sleep: Level at which servers sleep while nothing is sampled; 0 leaves them awake.
@@ -72,6 +82,7 @@ class ServedRollouts:
         model: LanguageModel,
         pool: ServerPool,
         sync: WeightSync,
+        weights_of: Callable[[LanguageModel], Weights],
         version: Callable[[], int],
         max_gap: float,
         sleep: int = 0,
@@ -79,6 +90,7 @@ class ServedRollouts:
         self.model = model
         self.pool = pool
         self.sync = sync
+        self.weights_of = weights_of
         self.version = version
         self.max_gap = max_gap
         self.sleep = sleep
@@ -106,9 +118,7 @@ class ServedRollouts:
     def _hand_over(self) -> None:
         self._count += 1
         label = f"{self._run}-{self._count}"  # another run that uses the same servers has other names
-        merged = without_adapters(self.model)
-        weights = with_head(merged.network.state_dict(), merged.network.config.get_text_config().tie_word_embeddings)
-        self.sync.publish(label, weights)
+        self.sync.publish(label, self.weights_of(self.model))
         wanted = expected(self.model, self._probes)
         self.pool.hand_over(
             Handed(label, self.version(), self.sync, wanted, self.pool.stop_ids, self.max_gap, self._is_asleep)
@@ -148,11 +158,11 @@ def served_rollouts(setup: SamplerSetup) -> Iterator[ServedRollouts]:
     clients = [server.start() for server in own] if own else _given(settings)
     pool = ServerPool(clients, model.stop_ids, served)
     keeper = Keeper(pool, own)
-    sync = FolderSync(Path(served.folder) if served.folder else setup.folder / "weights", served.sync_timeout)
+    sync, weights_of = _way(setup)
     try:
         keeper.open()
         most = served.max_gap or allowed_gap(setup.dtype, settings.vllm.dtype)
-        rollouts = ServedRollouts(model, pool, sync, setup.version, most, served.sleep)
+        rollouts = ServedRollouts(model, pool, sync, weights_of, setup.version, most, served.sleep)
         model.generate, model.longest = rollouts.generate, _longest(pool)
         yield rollouts
     finally:
@@ -164,20 +174,51 @@ def served_rollouts(setup: SamplerSetup) -> Iterator[ServedRollouts]:
 
 def _given(settings: RolloutConfig) -> list[PolicyClient]:
     variable = settings.served.key_variable
-    return [PolicyClient(url, read_key(read_address(url), variable)) for url in settings.servers]
+    model = ADAPTER if settings.served.sync == "adapter" else ""
+    return [PolicyClient(url, read_key(read_address(url), variable), model) for url in settings.servers]
+
+
+def whole_weights(model: LanguageModel) -> Weights:
+    """Return all weights of a model: adapters merged, tied output layers under their own name as well."""
+    network = without_adapters(model).network
+    return with_head(network.state_dict(), network.config.get_text_config().tie_word_embeddings)
+
+
+def _hands_adapters(config: TrainConfig) -> bool:
+    """Return whether adapters alone are handed over."""
+    if config.rollout.served.sync != "auto":
+        return config.rollout.served.sync == "adapter"
+    is_plain = config.lora_targets == (ALL_LINEAR,) and config.quantize == "none" and not config.model.endswith(".gguf")
+    return config.lora_rank > 0 and config.rollout.start_servers > 0 and is_plain
+
+
+def _way(setup: SamplerSetup) -> tuple[WeightSync, Callable[[LanguageModel], Weights]]:
+    """Return how weights are handed over, and which."""
+    config = setup.config
+    served = config.rollout.served
+    folder = Path(served.folder) if served.folder else setup.folder / "weights"
+    if not _hands_adapters(config):
+        return FolderSync(folder, served.sync_timeout), whole_weights
+    targets = sorted({name.rpartition(".")[2] for name in adapted_layers(setup.model.network)})
+    settings: Any = lora_config(config.lora_rank, config.lora_alpha, targets, config.lora_rslora)
+    plain = {name: sorted(value) if isinstance(value, set) else value for name, value in settings.to_dict().items()}
+    sync = AdapterSync(folder, served.sync_timeout, {**plain, "inference_mode": True})
+    return sync, lambda model: adapter_tensors(model.network)
 
 
 def _own_servers(setup: SamplerSetup) -> list[OwnServer]:
     settings = setup.config.rollout
     served, each = settings.served, settings.vllm.tensor_parallel_size
     on_cpu = setup.model.network.device.type == "cpu"
-    command = ServerCommand(setup.source, setup.vllm, on_cpu=on_cpu, sleeps=bool(served.sleep))
+    rank = setup.config.lora_rank if _hands_adapters(setup.config) else 0
+    command = ServerCommand(setup.source, setup.vllm, on_cpu=on_cpu, lora_rank=rank, sleeps=bool(served.sleep))
     if served.python:
         command = replace(command, python=served.python)
     return [
         OwnServer(
             replace(command, devices=served.devices[number * each : (number + 1) * each]),
             setup.folder / "servers" / f"server-{number}.log",
+            ADAPTER if rank else "",
         )
         for number in range(settings.start_servers)
     ]

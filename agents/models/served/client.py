@@ -62,6 +62,7 @@ class PolicyClient:
         timeout: float,
         *,
         prompt_logprobs: bool = False,
+        model: str | None = None,
     ) -> Answer:
         """Sample one completion.
 
@@ -72,6 +73,7 @@ class PolicyClient:
             stop_ids: Tokens that end it; the one sampled is part of it.
             timeout: Seconds until the whole answer must have arrived.
             prompt_logprobs: Whether the prompt's log-probabilities are wanted as well, at temperature 1.
+            model: Another model or adapter than its own one.
 
         Raises:
             CallFailed: There was no usable answer.
@@ -89,8 +91,8 @@ class PolicyClient:
         if prompt_logprobs:
             settings["prompt_logprobs"] = 0
         body: dict[str, Any] = {"token_ids": list(prompt), "sampling_params": settings}
-        if self.model:
-            body["model"] = self.model
+        if name := self.model if model is None else model:
+            body["model"] = name
         found = self.post("/inference/v1/generate", body, timeout)
         return read_generated(found, prompt, sampling.max_new_tokens, prompt_logprobs)
 
@@ -109,7 +111,7 @@ class PolicyClient:
             CallFailed: It does not, or refuses the key.
         """
         self.version()
-        answer = self.generate([0], 0, Sampling(max_new_tokens=1), [], timeout)
+        answer = self.generate([0], 0, Sampling(max_new_tokens=1), [], timeout, model="")
         if len(answer.versions) != 1:
             raise CallFailed("malformed", "its completions do not name their weights", is_retried=False)
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 from turngym.agents.servers.config import read_address
 from turngym.errors import ConfigError
 
-SyncName: TypeAlias = Literal["auto", "folder"]
+SyncName: TypeAlias = Literal["auto", "folder", "adapter"]
 _MOST_SERVERS = 1024
 
 
@@ -19,7 +19,8 @@ class ServedConfig:
 
     Args:
         sync: How they get new weights. ``folder``: files in a folder that they see under the same path, which always
-            works. ``auto`` chooses for you.
+            works. ``adapter``: files of the low-rank adapters alone, for servers that have the model below them.
+            ``auto``: ``adapter`` where we start the servers and train such adapters, else ``folder``.
         folder: Where the files are written; empty for ``weights`` in the run's folder.
         key_variable: Environment variable that holds the key of the given servers; ``TURNGYM_API_KEY`` unless given.
         python: Python that has vLLM, for servers that we start; empty for this one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 
 from safetensors.torch import save_file
@@ -24,6 +25,9 @@ class FolderSync(WeightSync):
         timeout: Seconds for each step.
     """
 
+    file_name = "model"
+    """Beginning of the names of its files."""
+
     def __init__(self, folder: Path, timeout: float) -> None:
         super().__init__(timeout)
         self.folder = folder.absolute()
@@ -32,7 +36,7 @@ class FolderSync(WeightSync):
     def publish(self, label: str, weights: Weights) -> None:
         """Write weights; those of the last two names are kept, for servers that are still reading."""
         target = self.folder / label
-        write_weights(target, weights)
+        write_weights(target, weights, self.file_name)
         self._written.append(target)
         while len(self._written) > _KEPT:
             shutil.rmtree(self._written.popleft(), ignore_errors=True)
@@ -47,24 +51,32 @@ class FolderSync(WeightSync):
             shutil.rmtree(self._written.popleft(), ignore_errors=True)
 
 
-def write_weights(target: Path, weights: Weights) -> None:
+def write_weights(target: Path, weights: Weights, name: str = "model") -> None:
     """Write weights into a new folder, in files of some GiB; it appears when it is whole.
 
     Args:
         target: The folder.
         weights: The weights.
+        name: Beginning of the files' names; the first one has no number.
     """
     temporary = target.with_name(target.name + ".part")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
+    for number, part in enumerate(_parts(weights)):
+        file = f"{name}-{number:05d}.safetensors" if number else f"{name}.safetensors"
+        save_file(part, temporary / file, {"format": "pt"})
+    temporary.rename(target)
+
+
+def _parts(weights: Weights) -> Iterator[dict[str, Tensor]]:
+    """Yield weights in parts of some GiB; files may not share memory between tensors."""
     part: dict[str, Tensor] = {}
-    number = size = 0
+    size = 0
     for name, tensor in weights.items():
-        part[name] = tensor.detach().cpu().contiguous().clone()  # files may not share memory between tensors
+        part[name] = tensor.detach().cpu().contiguous().clone()
         size += tensor.numel() * tensor.element_size()
         if size >= _FILE_BYTES:
-            save_file(part, temporary / f"model-{number:05d}.safetensors", {"format": "pt"})
-            part, number, size = {}, number + 1, 0
+            yield part
+            part, size = {}, 0
     if part:
-        save_file(part, temporary / f"model-{number:05d}.safetensors", {"format": "pt"})
-    temporary.rename(target)
+        yield part

@@ -1,0 +1,89 @@
+"""Training with a policy server of ours: it follows the weights, or the run stops and says why."""
+
+import json
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from policy_servers import served
+
+from turngym.agents.models.embedded import EmbeddedConfig
+from turngym.agents.models.loading import load_model
+from turngym.agents.models.served.client import PolicyClient
+from turngym.agents.models.served.config import ServedConfig
+from turngym.errors import RunStopped, TurngymError
+from turngym.trainers.engine.learner import UpdateConfig
+from turngym.trainers.loop.job import train
+from turngym.trainers.loop.sft import SupervisedConfig
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
+
+RUN = TrainConfig(
+    env="turngym/NumberLine-v0",
+    env_options={"max_turns": 4, "highest": 3},
+    max_seconds=0,
+    iterations=3,
+    checkpoint_every=2,
+    control=False,
+    embedded=EmbeddedConfig(hidden_size=32, layers=1, heads=2, vocabulary=300),
+    warmup=SupervisedConfig(demonstrations=4, epochs=1),
+    rollout=RolloutConfig(groups=2, group_size=2, max_new_tokens=4),
+    update=UpdateConfig(learning_rate=3e-3, minibatches=2),
+    evaluation=EvaluationConfig(episodes=0, every=0),
+)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of the policy's shape."""
+    folder = tmp_path_factory.mktemp("base")
+    assert train(replace(RUN, iterations=1), folder / "run").finished
+    return folder / "run" / "model"
+
+
+def run_with_servers(base: Path, folder: Path, config: TrainConfig = RUN, **settings: Any) -> list[dict[str, Any]]:
+    """Train with two servers, and return the metrics."""
+    exchange = folder / "exchange"
+    exchange.mkdir(parents=True)
+    with ExitStack() as stack:
+        servers = [stack.enter_context(served(load_model(str(base)), exchange)) for _ in range(2)]
+        urls = tuple(f"http://127.0.0.1:{server.server_address[1]}" for server in servers)
+        served_config = ServedConfig(poll=0.2, folder=str(exchange), **settings)
+        rollout = replace(config.rollout, sampler="vllm-server", servers=urls, served=served_config)
+        chosen = replace(config, model=str(base), rollout=rollout)
+        assert train(chosen, folder / "run").finished
+    assert not list(exchange.iterdir()), "nothing is left of the weights"
+    return RunFolder(folder / "run").metrics()
+
+
+@pytest.mark.parametrize(("rank", "sync"), [(0, "folder"), (2, "folder"), (2, "adapter")])
+def test_servers_follow_the_policy(base: Path, tmp_path: Path, rank: int, sync: str) -> None:
+    records = run_with_servers(base, tmp_path, replace(RUN, lora_rank=rank), sync=sync)
+    assert [record["rollout/weight_syncs"] for record in records] == [1, 1, 1]
+    assert all(0 < record["rollout/weight_gap"] < 1e-4 for record in records)
+    assert all(record["train/logprob_gap"] < 1e-4 for record in records)
+    assert all(record["rollout/server_faults"] == record["rollout/faults"] == 0 for record in records)
+    assert all(record["policy/staleness_max"] == 0 for record in records)
+
+
+def test_the_run_stops_where_no_server_takes_the_weights(base: Path, tmp_path: Path) -> None:
+    """The folder is not the one that the servers may read."""
+    (tmp_path / "other").mkdir()
+    config = ServedConfig(poll=0.1, folder=str(tmp_path / "mine"))
+    with served(load_model(str(base)), tmp_path / "other") as server:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        rollout = replace(RUN.rollout, sampler="vllm-server", servers=(url,), served=config)
+        with pytest.raises((RunStopped, TurngymError), match=rf"no server can be used \({url}: http_403"):
+            train(replace(RUN, model=str(base), rollout=rollout), tmp_path / "run")
+
+
+def test_a_server_of_another_model_is_found_on_the_probe(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that it has taken the weights, and goes on with its own."""
+    monkeypatch.setattr(PolicyClient, "call_workers", lambda self, method, timeout, **arguments: None)
+    with pytest.raises((RunStopped, TurngymError), match="it computes with other weights than it was given"):
+        run_with_servers(base, tmp_path, replace(RUN, seed=1))
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["seed"] == 1
