@@ -1,7 +1,7 @@
 """Training sequences: tokens with the positions whose log-probabilities are needed, and the batch made of them.
 
-If the next prompt starts with the previous prompt plus completion, the turns share a sequence; otherwise a new one
-begins. So a conversation is one sequence an episode. A window never continues the former one, however long its
+If a prompt starts with an earlier prompt plus completion of the episode, the turns share a sequence; otherwise a new
+one begins. So a conversation is one sequence an episode, and conversations that take turns are one each. A window never continues the former one, however long its
 history: it repeats earlier answers as text in the message of the user, not where they were sampled. Loss inputs are
 compact: one column for each position that is read, not one for each token.
 
@@ -113,61 +113,73 @@ class _Tokens(NamedTuple):
     pictures: tuple[bytes, ...]
 
 
+class _OpenRow:
+    """A sequence that may still go on."""
+
+    __slots__ = ("completion", "prompt", "shown", "spans")
+
+    def __init__(self) -> None:
+        self.prompt: tuple[int, ...] = ()
+        self.completion: tuple[int, ...] = ()
+        self.shown: tuple[bytes, ...] = ()
+        self.spans: list[_Span] = []
+
+    def is_continued_by(self, tokens: _Tokens) -> bool:
+        prompt, shown = tokens.prompt, tokens.pictures[: len(self.shown)]
+        before, end = len(self.prompt), len(self.prompt) + len(self.completion)
+        return (
+            0 < end <= len(prompt)
+            and prompt[end - 1] == (self.completion or self.prompt)[-1]
+            and shown == self.shown
+            and prompt[:before] == self.prompt
+            and prompt[before:end] == self.completion
+        )
+
+
 class _RowWriter:
     """Collects the sequences of one episode after another."""
 
     def __init__(self, merge: bool) -> None:
         self.merge = merge
-        self.ids: list[tuple[int, ...]] = []
-        self.spans: list[_Span] = []
-        self.span_counts: list[int] = []
-        self.pictures: list[tuple[bytes, ...]] = []
-        self._prompt: tuple[int, ...] = ()
-        self._completion: tuple[int, ...] = ()
-        self._shown: tuple[bytes, ...] = ()
-        self._written = 0
+        self._rows: list[_OpenRow] = []
+        self._first_open = 0
 
     def flush(self) -> None:
-        """End the current sequence."""
-        if len(self.spans) > self._written:
-            self.ids.append(self._prompt + self._completion)
-            self.span_counts.append(len(self.spans) - self._written)
-            self.pictures.append(self._shown)
-            self._written = len(self.spans)
-        self._prompt = self._completion = ()
+        """End the sequences of the episode."""
+        self._first_open = len(self._rows)
 
     def add(self, tokens: _Tokens, token: int, turn: int, episode: int) -> None:
-        """Add one turn, or the prompt after the last turn, to the current or a new sequence."""
-        if not (self.merge and self._continues(tokens)):
-            self.flush()
-        prompt, completion, self._shown = tokens
-        self._prompt, self._completion = prompt, completion
-        self.spans.append(_Span(len(prompt) - 1, len(completion) or 1, token if completion else -1, turn, episode))
+        """Add one turn, or the prompt after the last turn, to the latest sequence that it continues, or a new one."""
+        row = self._continued(tokens) if self.merge else None
+        if row is None:
+            row = _OpenRow()
+            self._rows.append(row)
+        row.prompt, row.completion, row.shown = tokens
+        length = len(row.completion) or 1
+        row.spans.append(_Span(len(row.prompt) - 1, length, token if row.completion else -1, turn, episode))
 
-    def _continues(self, tokens: _Tokens) -> bool:
-        prompt, shown = tokens.prompt, tokens.pictures[: len(self._shown)]
-        before, end = len(self._prompt), len(self._prompt) + len(self._completion)
-        return (
-            end > 0
-            and shown == self._shown
-            and prompt[:before] == self._prompt
-            and prompt[before:end] == self._completion
-        )
+    def _continued(self, tokens: _Tokens) -> _OpenRow | None:
+        """Return the sequence that a turn continues: conversations of one episode may take turns."""
+        latest_first = range(len(self._rows) - 1, self._first_open - 1, -1)
+        return next((self._rows[k] for k in latest_first if self._rows[k].is_continued_by(tokens)), None)
 
     def rows(self) -> list[Row]:
         """Return the sequences, which are slices of arrays over all of them."""
-        lengths = [len(each) for each in self.ids]
-        ids = np.fromiter(chain.from_iterable(self.ids), np.int64, sum(lengths))
+        lengths = [len(each.prompt) + len(each.completion) for each in self._rows]
+        tokens = chain.from_iterable((each.prompt, each.completion) for each in self._rows)
+        ids = np.fromiter(chain.from_iterable(tokens), np.int64, sum(lengths))
         starts = np.cumsum([0, *lengths], dtype=np.int64)
         reads, bounds = self._reads(ids, starts[:-1])
-        slices = zip(pairwise(starts.tolist()), pairwise(bounds.tolist()), self.pictures, strict=True)
-        return [Row(ids[start:end], reads[first:last], shown) for (start, end), (first, last), shown in slices]
+        slices = zip(pairwise(starts.tolist()), pairwise(bounds.tolist()), self._rows, strict=True)
+        return [Row(ids[start:end], reads[first:last], row.shown) for (start, end), (first, last), row in slices]
 
     def _reads(self, ids: Integers, starts: Integers) -> tuple[Reads, Integers]:
         """Return the reads of all sequences, and where those of each begin and end."""
-        position, lengths, token, turn, episode = np.array(self.spans, dtype=np.int64).reshape(-1, 5).T
+        spans = [span for row in self._rows for span in row.spans]
+        counts = [len(row.spans) for row in self._rows]
+        position, lengths, token, turn, episode = np.array(spans, dtype=np.int64).reshape(-1, 5).T
         bounds = np.cumsum([0, *lengths], dtype=np.int64)
-        offset = np.repeat(starts, self.span_counts)
+        offset = np.repeat(starts, counts)
         within = np.arange(bounds[-1]) - np.repeat(bounds[:-1], lengths)
         places = np.repeat(position, lengths) + within
         tokens, turns, episodes = (np.repeat(each, lengths) for each in (token, turn, episode))
@@ -175,7 +187,7 @@ class _RowWriter:
         targets = np.full(len(places), -1, dtype=np.int64)
         targets[sampled] = ids[(np.repeat(offset, lengths) + places + 1)[sampled]]
         reads = Reads(places, targets, np.where(sampled, tokens + within, -1), turns, episodes)
-        return reads, bounds[np.cumsum([0, *self.span_counts])]
+        return reads, bounds[np.cumsum([0, *counts])]
 
 
 def build_rows(trajectories: Sequence[Trajectory], with_final_prompts: bool, merge: bool = True) -> list[Row]:

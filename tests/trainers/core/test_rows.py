@@ -29,16 +29,16 @@ def token_by_token(trajectories: Sequence[Trajectory], with_final_prompts: bool,
     for episode, each in enumerate(trajectories):
         parts = [(turn.prompt_ids, turn.completion_ids, True) for turn in each.turns]
         parts += [(each.final_prompt_ids, (), False)] if with_final_prompts and each.final_prompt_ids else []
-        current: Ids = ()
+        first = len(found)
         for prompt, completion, is_turn in parts:
             reads = [
                 Read(len(prompt) + k - 1, token, tokens + k, turn_number, episode) for k, token in enumerate(completion)
             ] or [Read(len(prompt) - 1, -1, -1, turn_number if is_turn else -1, episode)]
-            if prompt and merge and current and prompt[: len(current)] == current:
-                found[-1] = (prompt + completion, (*found[-1][1], *reads))
+            begun = [k for k in range(first, len(found)) if prompt[: len(found[k][0])] == found[k][0]]
+            if prompt and merge and begun:
+                found[begun[-1]] = (prompt + completion, (*found[begun[-1]][1], *reads))
             elif prompt:
                 found.append((prompt + completion, tuple(reads)))
-            current = prompt + completion if prompt else current
             turn_number, tokens = turn_number + is_turn, tokens + len(completion)
     return found
 
@@ -64,6 +64,13 @@ def test_rows_are_those_of_the_rule_token_by_token(merge: bool, with_final_promp
         played = [random_episode(draw) for _ in range(draw.randint(0, 4))]
         found = plain(build_rows(played, with_final_prompts, merge))
         assert found == token_by_token(played, with_final_prompts, merge)
+
+
+def test_conversations_that_take_turns_are_one_row_each() -> None:
+    played = trajectory([((1,), (2,)), ((5,), (6,)), ((1, 2, 3), (4,)), ((5, 6, 7), (8,)), ((1, 9, 3), (4,))])
+    rows = build_rows([played], with_final_prompts=False)
+    assert [row.ids.tolist() for row in rows] == [[1, 2, 3, 4], [5, 6, 7, 8], [1, 9, 3, 4]]
+    assert [row.reads.turn.tolist() for row in rows] == [[0, 2], [1, 3], [4]]
 
 
 def test_a_batch_stores_equal_rows_once() -> None:
