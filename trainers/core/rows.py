@@ -1,9 +1,9 @@
 """Training sequences: tokens with the positions whose log-probabilities are needed, and the batch made of them.
 
 If a prompt starts with an earlier prompt plus completion of the episode, the turns share a sequence; otherwise a new
-one begins. So a conversation is one sequence an episode, and conversations that take turns are one each. A window never continues the former one, however long its
-history: it repeats earlier answers as text in the message of the user, not where they were sampled. Loss inputs are
-compact: one column for each position that is read, not one for each token.
+one begins. So a conversation is one sequence an episode, and conversations that take turns are one each. A window never
+continues a former one, however long its history: it repeats earlier answers as text in the message of the user, not
+where they were sampled. Loss inputs are compact: one column for each position that is read, not one for each token.
 
 A completion lies in one piece of a sequence, so it is kept as a span; tokens and reads of all sequences are arrays that
 the sequences are slices of.

@@ -117,21 +117,22 @@ class Renderer:
         while any(mark in message.text for message in messages):
             mark += "\u241f"
         refusal = wrong("the model's chat template shows no message behind an answer.")
-        for calls in ((), _dummy_calls(messages)):
+        for calls in dict.fromkeys((_dummy_calls(messages, mark), ())):  # results may need calls that they answer
             answer = ChatMessage("assistant", before + mark + after, calls)
             try:
                 text = self.template.render([ChatMessage("user", "-"), answer, *messages], ())
             except Refusal as error:
                 refusal = error
                 continue
-            if rest := text.partition(mark)[2]:
-                return self._from_end_of_turn(rest) if calls else rest
+            rest = text.rpartition(mark)[2] if mark in text else ""
+            if rest := self._from_end_of_turn(rest) if calls else rest:
+                return rest
         raise refusal
 
     def _from_end_of_turn(self, text: str) -> str:
         """Return a text from its first end token on: before that are calls, which the answer has written itself."""
         places = [text.find(stop) for stop in self._stop_texts]
-        return text[min((place for place in places if place >= 0), default=0) :]
+        return text[min((place for place in places if place >= 0), default=len(text)) :]
 
     def _encode(
         self,
@@ -170,7 +171,7 @@ def _with_contents(messages: Sequence[ChatMessage], tools: Tools, texts: Sequenc
     return found, json.loads(next(given)) if tools else ()
 
 
-def _dummy_calls(messages: Sequence[ChatMessage]) -> tuple[ToolCall, ...]:
+def _dummy_calls(messages: Sequence[ChatMessage], name: str) -> tuple[ToolCall, ...]:
     """Return calls for the results that a conversation begins with."""
     results = takewhile(lambda message: message.role == "tool", messages)
-    return tuple(ToolCall(message.call_id, "f", "{}") for message in results)
+    return tuple(ToolCall(message.call_id, name, "{}") for message in results)

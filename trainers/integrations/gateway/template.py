@@ -110,7 +110,8 @@ class ToolTemplate:
             yield [self._with_content(as_rendered(message)) for message in messages], tools
         plain = without_tools(messages, tools)
         yield [self._with_content(as_rendered(message)) for message in plain], ()
-        merged = alternating(plain, self.plain.has_system)
+        shows_system = any(message.role == "system" for message in plain) and self.plain.has_system
+        merged = alternating(plain, shows_system)
         yield [self._with_content(as_rendered(message)) for message in merged], ()
 
     def _with_content(self, message: dict[str, Any]) -> Rendered:
