@@ -18,10 +18,8 @@ import torch
 
 from turngym.agents.models.loading import load_model
 from turngym.storage.files import write_json
-from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.ranks.launch import LAUNCHER_VARIABLES
-from turngym.trainers.loop.setup import policy_agent
-from turngym.trainers.loop.sft import SupervisedLearner
+from turngym.trainers.loop.setup import build_supervised, policy_agent
 from turngym.trainers.loop.task_factory import make_task
 from turngym.trainers.records.run_folder import RunFolder
 
@@ -103,7 +101,7 @@ def main(path: Path, parent: int) -> int:
     task = make_task(config)
     data = task.demonstrations(policy_agent(config, model), config.warmup.demonstrations)
     task.close()
-    learner = SupervisedLearner(model.network, data, config.warmup, config.seed, layout_for(model, "rows"))
+    learner = build_supervised(config, model, data)
     learner.epoch = config.warmup.epochs  # other orders of the batches than the warm-up had
     allowance = _Allowance(folder, parent)
     losses = []

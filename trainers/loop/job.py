@@ -17,7 +17,6 @@ from turngym.agents.models.quantized import Quantize
 from turngym.errors import ConfigError, RunStopped, TurngymError
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.engine.adapters import without_adapters
-from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.probe import mismatch_warning
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.engine.ranks.launch import launched, rank_device
@@ -28,12 +27,12 @@ from turngym.trainers.loop.samplers import RolloutSampler, SamplerSetup, own_net
 from turngym.trainers.loop.setup import (
     build_algorithm,
     build_learner,
+    build_supervised,
     check_template,
     initial_model,
     policy_agent,
     with_adapters,
 )
-from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.loop.shared_folder import folder_of_first
 from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.loop.task_factory import make_task
@@ -273,7 +272,7 @@ class _Job:
         if not data:
             raise ConfigError(f"{self.config.env} gave no demonstration: pass --warmup.demonstrations 0 to go without.")
         self.folder.write_instances({trajectory.instance for trajectory in data if trajectory.instance})
-        learner = SupervisedLearner(model.network, data, settings, self.config.seed, layout_for(model, "rows"))
+        learner = build_supervised(self.config, model, data)
         with _progress(self.console) as progress:
             task = progress.add_task("warm-up", total=settings.epochs, note="")
             for _ in range(settings.epochs):

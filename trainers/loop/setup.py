@@ -27,9 +27,11 @@ from turngym.seeding import stream_seed
 from turngym.trainers.algorithms import build, check_group_size
 from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.engine.adapters import add_adapters
+from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.engine.ranks.spread import Replicated
+from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.loop.shared_play import slots_of
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
 from turngym.trainers.settings.precision import DTYPES
@@ -170,6 +172,21 @@ def build_learner(
             iterations=config.iterations,
             spread=Replicated(ranks),
         )
+
+
+def build_supervised(
+    config: TrainConfig, model: LanguageModel, trajectories: Sequence[Trajectory]
+) -> SupervisedLearner:
+    """Return what fits a model to demonstrations, with the memory that the updates of the run may take."""
+    return SupervisedLearner(
+        model.network,
+        trajectories,
+        config.warmup,
+        config.seed,
+        layout_for(model, "rows"),
+        config.update.max_micro_batch_tokens,
+        config.update.gradient_checkpointing,
+    )
 
 
 def policy_agent(

@@ -16,11 +16,14 @@ from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, torch
 from turngym.seeding import stream, stream_seed
 from turngym.trainers.core.context import require_turns
-from turngym.trainers.core.rows import Reads, Row, build_batch, build_rows, micro_batches
+from turngym.trainers.core.rows import MicroBatch, Reads, Row, build_batch, build_rows, micro_batches
 from turngym.trainers.core.wording import counted
+from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
 from turngym.trainers.engine.layouts import ROWS, Layout
 from turngym.trainers.engine.scoring import score
 from turngym.trainers.settings.supervised import SupervisedConfig as SupervisedConfig
+
+_MICRO_BATCH_TOKENS = 16_384
 
 
 class DemonstrationAgent(Agent):
@@ -102,6 +105,11 @@ class SupervisedLearner:
         config: Step size and batch.
         seed: Seed of the order of the batches.
         layout: How sequences go through the network.
+        max_micro_batch_tokens: Tokens that go through the network together, padding included; 0 takes 16,384.
+        gradient_checkpointing: Keep only the input of each layer for the backward pass.
+
+    Raises:
+        ConfigError: The network has no layers that can be checkpointed, or they have a dropout.
     """
 
     def __init__(
@@ -111,11 +119,15 @@ class SupervisedLearner:
         config: SupervisedConfig,
         seed: int,
         layout: Layout = ROWS,
+        max_micro_batch_tokens: int = 0,
+        gradient_checkpointing: bool = False,
     ) -> None:
         self.network = network
         self.layout = layout
         self.config = config
         self.seed = seed
+        self.max_micro_batch_tokens = max_micro_batch_tokens or _MICRO_BATCH_TOKENS
+        self._checkpointed = checkpointed_layers(network) if gradient_checkpointing else []
         self.epoch = 0
         rows = build_rows(trajectories, with_final_prompts=False)
         self.batch = build_batch([with_observations(row) for row in rows] if config.observation_weight else rows)
@@ -145,16 +157,21 @@ class SupervisedLearner:
     def _update(self, sequences: list[int]) -> tuple[float, float]:
         self.optimizer.zero_grad(set_to_none=True)
         loss_sum = count = 0.0
-        parts = micro_batches(self.batch, sequences, 16_384)
+        parts = micro_batches(self.batch, sequences, self.max_micro_batch_tokens)
         total_weight = sum(float(self._weights(part.rows).sum()) for part in parts)
         for part in parts:
-            rows = [self.batch.sequences[int(s)] for s in part.sequences]
-            scores = score(self.network, rows, 1.0, layout=self.layout)  # type: ignore[arg-type]
-            losses = -scores.logprobs[part.sequence_of]
-            weights = self._weights(part.rows)[:, : losses.shape[1]]
-            ((losses * weights).sum() / total_weight).backward()
-            loss_sum += float((losses.detach()[self.batch.action_mask[part.rows][:, : losses.shape[1]]]).sum())
+            with checkpointing(self._checkpointed):
+                loss_sum += self._backward(part, total_weight)
             count += float(self.batch.action_mask[part.rows].sum())
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         self.optimizer.step()
         return loss_sum, count
+
+    def _backward(self, part: MicroBatch, total_weight: float) -> float:
+        """Add the gradients of one micro-batch; returns the sum of the losses of the tokens that are written."""
+        rows = [self.batch.sequences[int(s)] for s in part.sequences]
+        scores = score(self.network, rows, 1.0, layout=self.layout)  # type: ignore[arg-type]
+        losses = -scores.logprobs[part.sequence_of]
+        weights = self._weights(part.rows)[:, : losses.shape[1]]
+        ((losses * weights).sum() / total_weight).backward()
+        return float((losses.detach()[self.batch.action_mask[part.rows][:, : losses.shape[1]]]).sum())

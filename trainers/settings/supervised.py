@@ -12,6 +12,8 @@ from turngym.errors import ConfigError
 class SupervisedConfig:
     """Supervised learning on a fixed set of demonstrations.
 
+    ``max_micro_batch_tokens`` and ``gradient_checkpointing`` of the updates hold here too.
+
     Args:
         demonstrations: Episodes that the environment's solver plays, each on its own instance; 0 skips the warm-up.
         epochs: Passes over them.

@@ -1,6 +1,7 @@
 """What the warm-up's loss counts: tokens that are written, and, where wished, tokens that are read."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,10 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.trainers.core.rows import Read, Row, build_rows
+from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.loop.setup import build_supervised
 from turngym.trainers.loop.sft import SupervisedConfig, SupervisedLearner, demonstrations, with_observations
+from turngym.trainers.settings.config import TrainConfig
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +83,45 @@ def test_a_weight_out_of_range_is_told(weight: float) -> None:
 def test_where_only_a_critic_reads_the_next_token_is_still_an_observation() -> None:
     row = Row.of([5, 6, 7, 8], [Read(1, -1, -1, 2, 0), Read(2, 8, 0, 3, 0)])
     assert [(read.target, read.token) for read in with_observations(row).reads] == [(6, -1), (7, -1), (8, 0)]
+
+
+def gradients(played: Sequence[Trajectory], **memory: Any) -> tuple[list[Tensor], int, int]:
+    """Return the gradients of an update, the largest micro-batch in tokens, and the bytes that backward passes need."""
+    model = small_model()
+    sizes: list[int] = []
+    saved: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    model.network.get_input_embeddings().register_forward_hook(lambda _, inputs, out: sizes.append(inputs[0].numel()))
+    learner = SupervisedLearner(model.network, played, SupervisedConfig(learning_rate=1e-9), 0, **memory)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        learner.run_epoch()
+    found = [parameter.grad for parameter in model.network.parameters() if parameter.grad is not None]
+    return found, max(sizes), sum(saved.values())
+
+
+def test_checkpointed_layers_give_the_same_gradients_to_the_last_bit(played: list[Trajectory]) -> None:
+    expected, _, whole = gradients(played)
+    found, _, kept = gradients(played, gradient_checkpointing=True)
+    assert kept < 0.8 * whole
+    assert all(torch.equal(one, other) for one, other in zip(expected, found, strict=True))
+
+
+def test_micro_batches_keep_to_their_tokens(played: list[Trajectory]) -> None:
+    expected, whole, _ = gradients(played)
+    longest = max(len(row.ids) for row in build_rows(played, with_final_prompts=False))
+    found, largest, _ = gradients(played, max_micro_batch_tokens=2 * longest)
+    assert largest <= 2 * longest < whole
+    for one, other in zip(expected, found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-7)
+
+
+def test_the_warm_up_takes_the_memory_settings_of_the_run(played: list[Trajectory]) -> None:
+    config = TrainConfig(update=UpdateConfig(max_micro_batch_tokens=77, gradient_checkpointing=True))
+    learner = build_supervised(config, small_model(), played)
+    assert learner.max_micro_batch_tokens == 77 and learner._checkpointed
+    plain = build_supervised(TrainConfig(), small_model(), played)
+    assert plain.max_micro_batch_tokens == 16_384 and not plain._checkpointed
