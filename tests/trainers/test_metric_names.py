@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from small import small_model
 
 from turngym.agents.models.served.client import PolicyClient
@@ -39,10 +40,10 @@ TINY = TrainConfig(
 OPTIONS: dict[str, dict[str, Any]] = {"arpo": {"arpo": {"episodes_per_group": 3}}}
 
 
-def records(config: TrainConfig, folder: Path) -> list[dict[str, Any]]:
+def records(config: TrainConfig, folder: Path, dtype: torch.dtype = torch.float32) -> list[dict[str, Any]]:
     """Train without a warm-up."""
     method = build_algorithm(config)
-    task, model, run = make_task(config, method), small_model(), RunFolder.create(folder, config)
+    task, model, run = make_task(config, method), small_model(dtype=dtype), RunFolder.create(folder, config)
     learner = build_learner(config, model, method)
     try:
         Trainer(config, model, learner, task, run, lambda: task.curve_point(model)).run()
@@ -102,6 +103,7 @@ def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) ->
         replace(TINY, algorithm="grpo", rollout=replace(TINY.rollout, schedule="async")),
     ]
     logged = names(record for number, run in enumerate(runs) for record in records(run, tmp_path / str(number)))
+    logged |= names(records(replace(TINY, algorithm="grpo"), tmp_path / "float16", torch.float16))
     logged |= ServerPool([PolicyClient("http://127.0.0.1:1")], frozenset(), ServedConfig()).metrics().keys()
     assert DOCUMENTED.keys() - logged == OF_WORKERS
 

@@ -145,6 +145,8 @@ class Learner:
         metrics["train/updates"] = float(self.updates)
         metrics["train/rows"] = float(batch.num_rows)
         metrics["train/distinct_sequences"] = float(batch.num_sequences)
+        if self.loss_scale.is_needed:
+            metrics["train/loss_scale"] = self.loss_scale.value
         return metrics
 
     def publish(self) -> None:

@@ -174,6 +174,7 @@ def test_float16_trains_with_a_scaled_loss(tmp_path: Path, trajectories: list[Tr
     metrics = learner.update(trajectories, 0)
     exact = learner_of(dtype=torch.float32).update(trajectories, 0)
     assert metrics["train/grad_norm"] == pytest.approx(exact["train/grad_norm"], rel=0.05)
+    assert metrics["train/loss_scale"] == 2**16 and "train/loss_scale" not in exact
     learner.loss_scale.value = 4.0
     resumed = learner_of(dtype=torch.float16)
     load_checkpoint(save_checkpoint(tmp_path, learner, 1, {}), resumed)
@@ -184,8 +185,8 @@ def test_an_overflow_in_float16_is_skipped_and_halves_the_scale(trajectories: li
     learner = learner_of(dtype=torch.float16)
     before = [parameter.clone() for parameter in learner.policy_parameters]
     learner.loss_scale.value = 2.0**40
-    learner.update(trajectories, 0)
-    assert learner.loss_scale.value == 2.0**39 and learner.updates == 0
+    metrics = learner.update(trajectories, 0)
+    assert learner.loss_scale.value == metrics["train/loss_scale"] == 2.0**39 and learner.updates == 0
     assert all(torch.equal(a, b) for a, b in zip(before, learner.policy_parameters, strict=True))
     scale = LossScale(is_needed=True, patience=2)
     assert [scale.skips(True), scale.skips(True), scale.value] == [False, False, 2.0**17]
