@@ -171,6 +171,7 @@ class RolloutWorker:
                 return generate(*arguments)
 
             model.generate = counted
+        _count()  # loading has come to an end
         task = setup.make_task(config)
         self._stack.callback(task.close)
         return model, task
