@@ -10,6 +10,7 @@ import pytest
 import torch
 from small import small_model
 
+from turngym.agents.models.loading import set_format
 from turngym.agents.models.served.client import PolicyClient
 from turngym.agents.models.served.config import ServedConfig
 from turngym.agents.models.served.pool import ServerPool
@@ -43,7 +44,8 @@ OPTIONS: dict[str, dict[str, Any]] = {"arpo": {"arpo": {"episodes_per_group": 3}
 def records(config: TrainConfig, folder: Path, dtype: torch.dtype = torch.float32) -> list[dict[str, Any]]:
     """Train without a warm-up."""
     method = build_algorithm(config)
-    task, model, run = make_task(config, method), small_model(dtype=dtype), RunFolder.create(folder, config)
+    task, model, run = make_task(config, method), small_model(), RunFolder.create(folder, config)
+    set_format(model.network, dtype)
     learner = build_learner(config, model, method)
     try:
         Trainer(config, model, learner, task, run, lambda: task.curve_point(model)).run()
