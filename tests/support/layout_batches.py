@@ -20,15 +20,17 @@ from turngym.trainers.engine.scoring import score
 WORDS = 90
 
 
-def exact_norms(patch: pytest.MonkeyPatch) -> None:
-    """Let the network's norms keep double precision; transformers computes them in single precision."""
-    from transformers.models.qwen3 import modeling_qwen3
+def exact_norms(patch: pytest.MonkeyPatch, *networks: torch.nn.Module) -> None:
+    """Let the norms of Qwen3 and of some networks keep double precision; transformers computes them in single one."""
+    from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
     def norm(self: Any, x: Tensor) -> Tensor:
         scaled: Tensor = self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
         return scaled
 
-    patch.setattr(modeling_qwen3.Qwen3RMSNorm, "forward", norm)
+    kinds = {type(module) for network in networks for module in network.modules()}
+    for kind in {Qwen3RMSNorm, *(kind for kind in kinds if kind.__name__.endswith("RMSNorm"))}:
+        patch.setattr(kind, "forward", norm)
 
 
 def wide_model() -> LanguageModel:

@@ -3,8 +3,8 @@
     python benchmarks/studies/learning/pictures.py [SEEDS]
 
 Two arms, one run at a time on one thread: FrozenLake on firm ice as pictures without text, and the same with every
-picture blanked, which shows what can be learnt without seeing. Each is warmed up on 400 demonstrations and trained with
-GiGPO for 5,000 environment turns. Turns bound the runs, so that other work on the machine does not change results.
+picture blanked, which shows what can be learnt without seeing. Each is warmed up on 600 demonstrations and trained with
+GiGPO for 4,000 environment turns. Turns bound the runs, so that other work on the machine does not change results.
 Finished runs are kept.
 """
 
@@ -20,11 +20,11 @@ from verdicts import CHANGE, SEEDS, difference, in_points
 from turngym.trainers.report.curve import write_curves
 
 BLANK = "benchmarks/studies/learning/blank_pictures.py:BlankPictures"
-TURNS = 5_000
+TURNS = 4_000
 SETTINGS = (
     *("--preset", "quickstart", "--no-control", "--env", "turngym/FrozenLake-v0", "--env-options", "image=True"),
     *("--rollout.prompt.pictures-only", "--embedded.vision", "--rollout.groups", "16"),
-    *("--warmup.demonstrations", "400", "--warmup.epochs", "5", "--warmup.batch-size", "16"),
+    *("--warmup.demonstrations", "600", "--warmup.epochs", "6", "--warmup.batch-size", "16"),
     *("--warmup.learning-rate", "0.001", "--max-seconds", "0", "--max-environment-turns", str(TURNS)),
     *("--evaluation.every", "5"),
 )

@@ -37,6 +37,10 @@ class Packed:
     def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Inputs:
         """Return the ids of all sequences in one row."""
         require_no_pictures(sequences, self.name)
+        return self.lay_out_ids(sequences, device)
+
+    def lay_out_ids(self, sequences: Sequence[Row], device: torch.device) -> Inputs:
+        """Return the ids of all sequences in one row, whatever else goes with them."""
         lengths = np.array([len(row.ids) for row in sequences], dtype=np.int64)
         starts = np.cumsum(lengths) - lengths
         ids = np.concatenate([row.ids for row in sequences])

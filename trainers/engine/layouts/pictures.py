@@ -1,22 +1,25 @@
-"""Sequences with pictures: rows of a matrix, with the pictures of all of them beside it."""
+"""Sequences with pictures: rows of a matrix or one packed row, with the pictures of all of them beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.vision.pictures import PictureInputs
-from turngym.trainers.core.rows import Row, by_padded_length
+from turngym.errors import ConfigError
+from turngym.trainers.core.rows import Row
 from turngym.trainers.engine.layouts import layout_of
 from turngym.trainers.engine.layouts.base import Inputs, Layout, on
+from turngym.trainers.engine.layouts.packed import Packed
 from turngym.trainers.engine.layouts.rows import Rows
 
 
-class Pictures:
+class Pictures(Rows):
     """One row of the batch for each sequence, for models that see.
 
     Args:
@@ -24,21 +27,13 @@ class Pictures:
         network: The model, which knows the positions of pictures; its weights are not used.
     """
 
-    name = "pictures"
-    shares_rows = False
-    needs_mask = False
-
     def __init__(self, takes: PictureInputs, network: Any) -> None:
         self.takes = takes
         self.network = network
 
-    def cut(self, sequences: Sequence[Row], chosen: Sequence[int], max_tokens: int) -> list[list[int]]:
-        """Return sequences of similar lengths together, by their padded tokens."""
-        return by_padded_length(sequences, chosen, max_tokens)
-
     def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Inputs:
         """Return left-padded ids with their mask, positions and pictures."""
-        plain = Rows().lay_out(sequences, device, attention)
+        plain = super().lay_out(sequences, device, attention)
         mask = torch.ones_like(plain.ids) if plain.mask is None else plain.mask
         self._neutralise(plain, sequences)
         more = self.takes.inputs([row.pictures for row in sequences], plain.ids)
@@ -53,11 +48,45 @@ class Pictures:
         line[after] = torch.where(line[after] == self.takes.placeholder, self.takes.neutral, line[after])
 
 
+class PackedPictures(Packed):
+    """One row without padding, for models that see.
+
+    Positions in three parts have those of the text before them: where these begin again at 0, a sequence begins.
+
+    Args:
+        takes: How the model takes pictures.
+        network: The model, which knows the positions of pictures; its weights are not used.
+    """
+
+    def __init__(self, takes: PictureInputs, network: Any) -> None:
+        self._rows = Pictures(takes, network)
+
+    def lay_out(self, sequences: Sequence[Row], device: torch.device, attention: str = "sdpa") -> Inputs:
+        """Return the ids of all sequences in one row, with their positions and pictures."""
+        plain = self.lay_out_ids(sequences, device)
+        rows = self._rows.lay_out(sequences, device, attention)
+        is_token = rows.mask.bool()
+
+        def packed(matrix: Tensor) -> Tensor:
+            return matrix[..., is_token][..., None, :]
+
+        positions = packed(rows.positions)
+        if positions.ndim == 3:
+            positions = torch.cat([plain.positions[None], positions])
+        more = {name: packed(one) if one.shape == is_token.shape else one for name, one in rows.more.items()}
+        return plain._replace(ids=packed(rows.ids), positions=positions, more=more)
+
+
 def layout_for(model: LanguageModel, name: str) -> Layout:
-    """Return the layout of that name; for a model that sees, always that of this module.
+    """Return the layout of that name for a model, with its pictures if it sees.
 
     Raises:
-        ConfigError: There is no such layout.
+        ConfigError: There is no such layout, or a model that sees has none of that name.
     """
     layout = layout_of(name)
-    return layout if model.pictures is None else Pictures(model.pictures, model.network)
+    if model.pictures is None:
+        return layout
+    seeing: dict[str, Callable[[PictureInputs, Any], Layout]] = {"rows": Pictures, "packed": PackedPictures}
+    if name not in seeing:
+        raise ConfigError(f"prompts with pictures have no layout {name}: pass --update.layout {' or '.join(seeing)}.")
+    return seeing[name](model.pictures, model.network)
