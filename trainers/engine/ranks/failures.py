@@ -8,6 +8,8 @@ from typing import Any
 from turngym import errors
 from turngym.errors import DivergenceError, TurngymError
 
+_HEARD = "raised by another rank, which reports it"
+
 
 class RankLost(TurngymError, RuntimeError):
     """Another rank has ended, or has not answered within the timeout."""
@@ -31,11 +33,29 @@ def _plain(value: object) -> object:
 def from_json(content: Mapping[str, Any]) -> Exception:
     """Return the error that another rank raised; one that is not turngym's own as a :class:`RankFailed`.
 
+    :func:`is_heard` tells it from the rank's own.
+
     >>> from_json(as_json(errors.ConfigError("no such thing"), 1))
     ConfigError('no such thing')
     >>> print(from_json(as_json(ZeroDivisionError("division by zero"), 1)))
     rank 1 stopped: ZeroDivisionError: division by zero
     """
+    found = _made(content)
+    found.add_note(_HEARD)
+    return found
+
+
+def is_heard(error: BaseException) -> bool:
+    """Return whether an error, or what caused it, was raised by another rank.
+
+    >>> is_heard(from_json(as_json(errors.ConfigError("no"), 1))), is_heard(errors.ConfigError("no"))
+    (True, False)
+    """
+    own = _HEARD in getattr(error, "__notes__", [])
+    return own or (error.__cause__ is not None and is_heard(error.__cause__))
+
+
+def _made(content: Mapping[str, Any]) -> Exception:
     name, message = str(content["type"]), str(content["message"])
     if name == "DivergenceError":
         return DivergenceError(message, content["kind"], content["where"])

@@ -126,6 +126,7 @@ def launched(device: str = "auto") -> Iterator[Ranks]:
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
+    from turngym.trainers.engine.ranks.failures import is_heard
     from turngym.trainers.engine.ranks.process_group import ProcessGroup
 
     timeout, chosen = timeout_in(os.environ), torch.device(rank_device(device, place))
@@ -138,6 +139,11 @@ def launched(device: str = "auto") -> Iterator[Ranks]:
     backend = "cpu:gloo,cuda:nccl" if chosen.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=found, rank=rank, world_size=size, timeout=timeout)
     ranks = ProcessGroup(place.local_rank, store, timeout)
-    yield ranks
+    try:
+        yield ranks
+    except Exception as error:
+        if is_heard(error) and not ranks.is_first:
+            raise SystemExit(1) from error  # the first rank reports it, and so does the one that raised it
+        raise
     ranks.barrier()  # the first rank may hold the store that the others read
     dist.destroy_process_group()
