@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,18 +18,24 @@ import torch
 from algorithm_batches import VARIANTS, made
 from layout_batches import exact_norms, token_episodes, wide_model
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from turngym.agents.models.loading import LanguageModel, set_format
 from turngym.agents.trajectory import Trajectory
 from turngym.trainers.algorithms import ALGORITHMS
-from turngym.trainers.core.algorithm import Algorithm
+from turngym.trainers.core.algorithm import Algorithm, LossInputs, LossOutput
+from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.adapters import add_adapters
+from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.ranks import Ranks
 from turngym.trainers.engine.ranks.launch import launched
 from turngym.trainers.engine.ranks.sharded import Sharded
-from turngym.trainers.engine.ranks.sharding import gathered
+from turngym.trainers.engine.ranks.sharding import gathered, inside
+from turngym.trainers.engine.scoring import score
+from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint, write_divided
+from turngym.trainers.loop.checkpoint_pieces import divided_tensors
 
 CONFIG: Mapping[str, Any] = {"learning_rate": 1e-2, "max_grad_norm": 0.5, "max_micro_batch_tokens": 200}
 
@@ -137,10 +146,140 @@ def one_sequence(episodes: list[Trajectory]) -> list[Trajectory]:
     return [replace(found, turns=[turn])]
 
 
+def resumes(ranks: Ranks) -> dict[str, Any]:
+    """Checkpoints from two ranks to one and back, for full weights, adapters and weights of 16 bits."""
+    model, episodes = model_and_episodes()
+    cases = {
+        "weights": (model, "ppo"),
+        "adapters": (with_adapters(model), "ppo"),
+        "16 bits with reference": (model_and_episodes(torch.bfloat16)[0], "grpo nested, with divergence and entropy"),
+    }
+    return {name: resumed(ranks, each, variant, episodes) for name, (each, variant) in cases.items()}
+
+
+def resumed(ranks: Ranks, model: LanguageModel, variant: str, episodes: list[Trajectory]) -> dict[str, Any]:
+    """Train sharded, go on in one process, and sharded again, each from the checkpoint of the one before."""
+    folder = Path(ranks.from_first(tempfile.mkdtemp() if ranks.is_first else ""))
+    first = learner_of(model, made(variant), ranks)
+    first.update(episodes, 0)
+    saved = save(ranks, folder, first, 1)
+    files = sorted(str(file.relative_to(saved)) for file in saved.rglob("*"))
+    again, alone = (learner_of(model, made(variant), each) for each in (ranks, None))
+    extra = [load_checkpoint(saved, learner) for learner in (again, alone)]
+    loaded = [gap(state(learner), state(first)) for learner in (again, alone)]
+    for learner in (first, again, alone):
+        learner.publish()
+        learner.update(episodes, 1)
+    went_on = [gap(state(learner), state(first)) for learner in (again, alone)]
+    back = folder / "back"
+    ranks.on_first(lambda: str(save_checkpoint(back, alone, 2, {})))
+    third = learner_of(model, made(variant), ranks)
+    load_checkpoint(back / "000002", third)
+    returned = gap(state(third), state(alone))
+    ranks.barrier()
+    ranks.on_first(lambda: shutil.rmtree(folder))
+    return {"files": files, "extra": extra, "loaded": loaded, "went on": went_on, "back": returned}
+
+
+def save(ranks: Ranks, folder: Path, learner: Learner, iteration: int) -> Path:
+    """Write a checkpoint as the trainer does."""
+    write_divided(folder, learner, iteration)
+    return Path(ranks.on_first(lambda: str(save_checkpoint(folder, learner, iteration, {"turns_total": 3}))))
+
+
+def state(learner: Learner) -> list[Tensor]:
+    """Weights and moments."""
+    entries = [entry for _, entry in sorted(learner.optimizer.state_dict()["state"].items())]
+    moments = [gathered(torch.as_tensor(value)) for entry in entries for _, value in sorted(entry.items())]
+    return [*weights(learner), *moments]
+
+
+def traps(ranks: Ranks) -> dict[str, Any]:
+    """What goes wrong with a sharded network without a word, or with one that says little, and what is done instead."""
+    model, episodes = model_and_episodes()
+    learner = learner_of(model, made("ppo"), ranks)
+    network, critic = learner.network, learner.critic
+    assert critic is not None
+    found: dict[str, Any] = {}
+    batch = learner.prepare(episodes)
+    inputs = next(iter(batch.micro_batches(sequences=batch.sequences)))
+    loss = learner.spread.anchored(inputs.logprobs.sum(), inputs)
+    silent = torch.autograd.grad(loss, learner.policy_parameters, retain_graph=True, allow_unused=True)
+    found["autograd.grad returns None"] = sum(each is None for each in silent)
+    learner.policy_parameters[0].grad = kept = torch.ones_like(learner.policy_parameters[0])
+    mine = learner.spread.gradients(loss, learner.policy_parameters, learner.other_parameters)
+    found["gradients of a number are whole"] = all(each is not None for each in mine)
+    found["earlier gradients are kept"] = learner.policy_parameters[0].grad is kept
+    found["backward pass of a loss that depends on nothing"] = _runs(
+        lambda: learner.spread.anchored(torch.zeros(()), inputs).backward()
+    )
+    addresses = {tensor.data_ptr() for tensor in network.state_dict().values()}
+    found["addresses of all tensors"] = sorted(addresses)
+    found["names in a checkpoint"] = len(divided_tensors(network, trained_only=False)) == len(
+        list(network.parameters())
+    )
+    found["deepcopy"] = _said(lambda: copy.deepcopy(network))
+    ids = torch.tensor([[3, 4, 5]])
+    found["below the root"] = _said(lambda: network.base_model(input_ids=ids, use_cache=False))
+    found["inside of the root"] = _runs(
+        lambda: inside(network, lambda each: each.base_model(input_ids=ids, use_cache=False))
+    )
+    with checkpointing(checkpointed_layers(network)):
+        found["layers that sample while others are checkpointed"] = any(
+            m.training for m in learner.model.network.modules()
+        )
+    rows = [Row.of([3, 4, 5], [Read(1, 5, 0, 0, 0)])]
+    with torch.no_grad():
+        before = float(score(network, rows, 1.0).logprobs[0, 0])
+    learner.update(episodes, 0)
+    with torch.no_grad():
+        found["published"] = float(
+            score(network, rows, 1.0).logprobs[0, 0] - score(learner.model.network, rows, 1.0).logprobs[0, 0]
+        )
+        found["moved"] = abs(float(score(network, rows, 1.0).logprobs[0, 0]) - before) > 1e-4
+    found["only parts are kept between passes"] = all(
+        isinstance(tensor.detach(), DTensor) for tensor in network.parameters()
+    )
+    return found
+
+
+def not_finite(ranks: Ranks) -> str:
+    """A loss that is not finite on one rank ends the update on both."""
+    model, episodes = model_and_episodes()
+    learner = learner_of(model, made("reinforce"), ranks)
+    loss = learner.algorithm.loss
+
+    def broken(inputs: LossInputs) -> LossOutput:
+        output = loss(inputs)
+        if ranks.rank == 1:
+            terms = {name: term._replace(values=term.values * float("nan")) for name, term in output.terms.items()}
+            return replace(output, terms=terms)
+        return output
+
+    learner.algorithm.loss = broken  # type: ignore[method-assign]
+    return _said(lambda: learner.update(episodes, 0))
+
+
+def _runs(call: Callable[[], object]) -> bool:
+    call()
+    return True
+
+
+def _said(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:200]
+    return ""
+
+
 CALLS: dict[str, Callable[[Ranks], Any]] = {
     "float64": lambda ranks: methods(ranks, torch.float64),
     "float32": lambda ranks: methods(ranks, torch.float32),
     "ways": ways,
+    "resumes": resumes,
+    "traps": traps,
+    "not finite": not_finite,
 }
 
 

@@ -14,6 +14,7 @@ OnCutOff: TypeAlias = Literal["train", "mask"]
 OldLogprobs: TypeAlias = Literal["sampler", "trainer"]
 ScheduleName: TypeAlias = Literal["constant", "linear", "cosine"]
 OptimizerName: TypeAlias = Literal["adamw", "adamw_8bit"]
+ShardingName: TypeAlias = Literal["none", "full"]
 _DEFAULT_TOKENS: Mapping[str, tuple[int, int]] = {"rows": (2048, 16_384), "packed": (1024, 8192), "tree": (1024, 4096)}
 """Layout -> tokens on a CPU, and on other devices."""
 _CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -25,6 +26,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "schedule": get_args(ScheduleName),
     "optimizer": get_args(OptimizerName),
     "decay": ("matrices", "all"),
+    "sharding": get_args(ShardingName),
 }
 
 
@@ -83,6 +85,9 @@ class UpdateConfig:
             padding, ``packed`` puts them one after another, ``tree`` computes what they begin with once.
         gradient_checkpointing: Keep only the input of each layer for the backward pass, which computes the rest again:
             a fraction of the memory for about a third more time.
+        sharding: What several ranks do with the weights, gradients and optimiser state: ``none`` gives each rank all of
+            them, ``full`` an equal part (FSDP), which takes less memory and more communication. Results differ by
+            rounding alone.
         on_context: How to handle an episode whose next prompt did not fit: ``train`` uses it like every truncated
             episode, ``mask`` leaves it in the statistics of its group and out of the loss, ``drop`` leaves it out of
             both, so that its group shrinks.
@@ -113,6 +118,7 @@ class UpdateConfig:
     max_micro_batch_tokens: int = 0
     layout: LayoutName = "rows"
     gradient_checkpointing: bool = False
+    sharding: ShardingName = "none"
     on_context: OnContext = "train"
     on_truncated: OnCutOff = "train"
     on_overlong: OnCutOff = "train"
@@ -135,6 +141,10 @@ class UpdateConfig:
             if getattr(self, name) not in known:
                 words = f"{', '.join(known[:-1])} or {known[-1]}"
                 raise ConfigError(f"{name} must be {words}, got {getattr(self, name)!r}.")
+
+        if self.sharding == "full" and (self.offload or self.optimizer != "adamw"):
+            with_it = "--update.offload" if self.offload else f"--update.optimizer {self.optimizer}"
+            raise ConfigError(f"sharding full divides the state of adamw over the ranks: leave out {with_it}.")
 
     @property
     def exclusion(self) -> Exclusion:

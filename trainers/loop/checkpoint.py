@@ -13,14 +13,17 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from turngym.agents.models.checkpoint_tensors import POLICY, read_tensors, stored_shapes
 from turngym.agents.models.loading import LanguageModel
 from turngym.errors import CheckpointError
 from turngym.storage.files import write_json
 from turngym.trainers.engine.learner import Learner
+from turngym.trainers.engine.ranks.sharding import is_part, is_sharded
 from turngym.trainers.engine.sharing import distinct_tensors, frozen_parameters
+from turngym.trainers.loop.checkpoint_pieces import divided_tensors, read_divided, require_seen, write_pieces
 
 _HASHED = 4096
 
@@ -37,6 +40,19 @@ def _flat(entry: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
             yield from ((f"{key}/{inner}", tensor) for inner, tensor in _flat(value))
         else:
             yield key, torch.as_tensor(value).clone()
+
+
+def _saved_optimizer(path: Path, learner: Learner) -> dict[str, Tensor]:
+    """Return the optimiser's tensors of a checkpoint; of those that belong to a sharded weight, this rank's part."""
+    parameters = [p for group in learner.optimizer.param_groups for p in group["params"]]
+    if not any(map(is_part, parameters)):
+        return read_tensors(path, "optimizer")
+    found: dict[str, Tensor] = {}
+    for name, shape in stored_shapes(path, "optimizer").items():
+        parameter = parameters[int(name.partition(".")[0])]
+        found[name] = torch.empty_like(parameter) if shape and is_part(parameter) else torch.empty(shape)
+    read_divided(path, "optimizer", found)
+    return found
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
@@ -65,14 +81,49 @@ def _modules(learner: Learner) -> dict[str, nn.Module]:
 
 
 def _own_tensors(learner: Learner) -> dict[str, dict[str, Tensor]]:
-    """Return the tensors of each module that a checkpoint holds."""
-    return distinct_tensors(list(_modules(learner).items()), frozen_parameters(learner.network))
+    """Return the tensors of each module that a checkpoint holds, those of sharded ones left out."""
+    whole = [(name, module) for name, module in _modules(learner).items() if not is_sharded(module)]
+    return distinct_tensors(whole, frozen_parameters(learner.network))
+
+
+def _divided_tensors(learner: Learner) -> dict[str, dict[str, Tensor]]:
+    """Return the tensors of each sharded module that a checkpoint holds."""
+    adapted = bool(frozen_parameters(learner.network))
+    modules = {name: module for name, module in _modules(learner).items() if is_sharded(module)}
+    return {name: divided_tensors(module, trained_only=adapted) for name, module in modules.items()}
+
+
+def write_divided(folder: Path, learner: Learner, iteration: int) -> None:
+    """Write what each rank holds a part of, before :func:`save_checkpoint`; every rank calls it.
+
+    Args:
+        folder: Folder of the checkpoints.
+        learner: What is saved.
+        iteration: Number of the next iteration.
+
+    Raises:
+        CheckpointError: Not all ranks see the folder.
+        OSError: A rank cannot write.
+    """
+    parts: dict[str, Mapping[str, Tensor]] = {**_divided_tensors(learner)}
+    if not parts or learner.ranks.from_first((folder / f"{iteration:06d}").exists()):
+        return
+    learner.ranks.on_first(lambda: folder.mkdir(parents=True, exist_ok=True))
+    require_seen(learner.ranks, folder)
+    parts["optimizer"] = _optimizer_tensors(learner.optimizer)
+    write_pieces(learner.ranks, _pieces(folder / f"{iteration:06d}"), parts)
+
+
+def _pieces(target: Path) -> Path:
+    """Return where ranks write their parts of a checkpoint."""
+    return target.with_name(f".{target.name}.pieces.tmp")
 
 
 def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mapping[str, Any], keep: int = 2) -> Path:
     """Write everything that the next iteration depends on, and delete all but the newest ``keep`` checkpoints.
 
-    Weights that the policy keeps frozen are left out: they are those of the model that the run began with.
+    One process calls it, after :func:`write_divided`. Weights that the policy keeps frozen are left out: they are those
+    of the model that the run began with.
 
     Args:
         folder: Folder of the checkpoints.
@@ -93,7 +144,7 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
         "extra": dict(extra),
     }
     if frozen_parameters(learner.network):
-        state["frozen"] = _fingerprint(frozen_parameters(learner.network))
+        state["frozen"] = _fingerprint(frozen_parameters(learner.model.network))
     _write(target, learner, state)
     keep_newest(folder, keep)
     return target
@@ -101,17 +152,20 @@ def save_checkpoint(folder: Path, learner: Learner, iteration: int, extra: Mappi
 
 def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
     """Write a checkpoint under a temporary name, flush it to disk, and rename it; nothing is left if that fails."""
-    for left_over in target.parent.glob(".*.tmp"):
-        shutil.rmtree(left_over)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    temporary.mkdir(parents=True)
+    divided = _divided_tensors(learner)
+    temporary = _pieces(target) if divided else target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    if not divided:
+        for left_over in target.parent.glob(".*.tmp"):
+            shutil.rmtree(left_over)
+        temporary.mkdir(parents=True)
     try:
         modules = _modules(learner)
         for name, tensors in _own_tensors(learner).items():
             masters = learner.masters.within(modules[name])
             exact = {key: masters[key].detach() if key in masters else tensor for key, tensor in tensors.items()}
             save_file(exact, temporary / f"{name}.safetensors")
-        save_file(_optimizer_tensors(learner.optimizer), temporary / "optimizer.safetensors")
+        if not divided:
+            save_file(_optimizer_tensors(learner.optimizer), temporary / "optimizer.safetensors")
         write_json(temporary / "state.json", state)
         for file in temporary.iterdir():
             _flush(file)
@@ -154,9 +208,9 @@ def all_checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("[0-9]*") if path.is_dir())
 
 
-def _load_module(module: nn.Module, own: Collection[str], file: Path) -> dict[str, Tensor]:
+def _load_module(module: nn.Module, own: Collection[str], folder: Path, part: str) -> dict[str, Tensor]:
     """Load a module's own tensors and return them as they are in the file; shared ones must be unchanged."""
-    saved, here = load_file(file), module.state_dict()
+    saved, here, file = read_tensors(folder, part), module.state_dict(), folder / f"{part}.safetensors"
     if saved.keys() - here.keys() or set(own) - saved.keys():
         raise CheckpointError(f"{file} belongs to another model: resume with the settings of that run.")
     for name in saved.keys() - set(own):
@@ -205,11 +259,11 @@ def load_policy(path: Path, model: LanguageModel) -> None:
     with _readable(path):
         _require_same_model(path, json.loads((path / "state.json").read_text("utf8")), model)
         own = distinct_tensors([("policy", model.network)], frozen_parameters(model.network))["policy"]
-        _load_module(model.network, own.keys(), path / "policy.safetensors")
+        _load_module(model.network, own.keys(), path, POLICY)
 
 
 def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
-    """Restore a learner from a checkpoint.
+    """Restore a learner from a checkpoint, which any number of ranks wrote; its policy is to be published afterwards.
 
     Returns:
         The number of the next iteration, and ``extra``.
@@ -222,9 +276,11 @@ def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
         _require_same_model(path, state, learner.model)
         modules = _modules(learner)
         for name, own in _own_tensors(learner).items():
-            saved = _load_module(modules[name], own.keys(), path / f"{name}.safetensors")
+            saved = _load_module(modules[name], own.keys(), path, name)
             learner.masters.load(modules[name], saved)
-        _load_optimizer(learner.optimizer, load_file(path / "optimizer.safetensors"))
+        for name, tensors in _divided_tensors(learner).items():
+            read_divided(path, name, tensors)
+        _load_optimizer(learner.optimizer, _saved_optimizer(path, learner))
         learner.updates = int(state["updates"])
         learner.policy_updates = int(state.get("policy_updates", learner.updates))  # older checkpoints count all
         if "loss_scale" in state:  # not in older checkpoints

@@ -6,29 +6,89 @@ belong, so nothing has to be unpickled, and any number of ranks can read them.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
 from torch.distributed.checkpoint.state_dict_saver import save
 
-from turngym.agents.models.checkpoint_tensors import first_failure
+from turngym.agents.models.checkpoint_tensors import first_failure, read_into, stored_shapes
+from turngym.errors import CheckpointError
+from turngym.trainers.engine.ranks import Ranks
+from turngym.trainers.engine.sharing import own_tensors
 
 
-def write_pieces(folder: Path, part: str, tensors: Mapping[str, Tensor]) -> None:
-    """Write one part of a checkpoint and flush it to disk; every rank calls it.
+def divided_tensors(module: nn.Module, *, trained_only: bool) -> dict[str, Tensor]:
+    """Return the tensors of a sharded network by name, tied ones once.
 
     Args:
-        folder: The checkpoint.
-        part: Name of the part.
-        tensors: Of distributed tensors each rank writes its own piece; others are equal on all ranks and written once.
+        module: The network.
+        trained_only: Leave out what is frozen, since it is that of another model.
+    """
+    if trained_only:
+        return {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
+    names = {name for name, _ in module.named_parameters(remove_duplicate=False)}
+    buffers = {name: tensor for name, tensor in own_tensors(module).items() if name not in names}
+    return {name: parameter.detach() for name, parameter in module.named_parameters()} | buffers
+
+
+def write_pieces(ranks: Ranks, folder: Path, parts: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Write parts of a checkpoint into a new folder and flush them to disk; every rank calls it.
+
+    Args:
+        ranks: The ranks.
+        folder: The folder, which all ranks see.
+        parts: Name of a part -> its tensors. Of divided tensors each rank writes its own piece; others are equal on
+            all ranks and written once.
 
     Raises:
         Exception: What failed on this or another rank.
     """
+
+    def begin() -> None:
+        for left_over in folder.parent.glob(".*.tmp"):
+            shutil.rmtree(left_over)
+        folder.mkdir(parents=True)
+
+    ranks.on_first(begin)
     try:
-        save(dict(tensors), storage_writer=HuggingFaceStorageWriter(str(folder / part), save_distributed=True))
+        for name, tensors in parts.items():
+            save(dict(tensors), storage_writer=HuggingFaceStorageWriter(str(folder / name), save_distributed=True))
     except CheckpointException as error:  # is no Exception
+        ranks.on_first(lambda: shutil.rmtree(folder, ignore_errors=True))
         raise first_failure(error) from None
+
+
+def require_seen(ranks: Ranks, folder: Path) -> None:
+    """Raise unless every rank sees a folder of the first one.
+
+    Raises:
+        CheckpointError: One does not.
+    """
+    if not all(ranks.gathered(folder.is_dir())):
+        raise CheckpointError(
+            f"all ranks write their pieces of a checkpoint to {folder}, and not all of them see it: put the run folder "
+            "on storage that all machines share, or pass --update.sharding none."
+        )
+
+
+@torch.no_grad()
+def read_divided(folder: Path, part: str, targets: Mapping[str, Tensor]) -> None:
+    """Fill tensors, each rank its own piece, from a part that one process or any number of ranks wrote.
+
+    Args:
+        folder: The checkpoint.
+        part: The part.
+        targets: What is filled.
+
+    Raises:
+        CheckpointError: It has other tensors.
+    """
+    shapes = stored_shapes(folder, part)
+    if {name: tuple(tensor.shape) for name, tensor in targets.items()} != shapes:
+        raise CheckpointError(f"{folder / part} belongs to another model: resume with the settings of that run.")
+    read_into(folder, part, targets)

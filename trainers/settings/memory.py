@@ -10,7 +10,7 @@ from turngym.trainers.core.update_config import default_micro_batch_tokens
 from turngym.trainers.settings.config import TrainConfig
 
 MAY_CHANGE: Mapping[str, tuple[str, ...]] = {
-    "update": ("max_micro_batch_tokens", "gradient_checkpointing"),
+    "update": ("max_micro_batch_tokens", "gradient_checkpointing", "sharding"),
     "rollout": ("num_envs",),
 }
 """Part of the settings -> what bounds memory in it and changes results by rounding alone."""

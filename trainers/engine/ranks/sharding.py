@@ -109,6 +109,11 @@ def is_sharded(network: nn.Module) -> bool:
     return isinstance(network, FSDPModule)
 
 
+def is_part(tensor: Tensor) -> bool:
+    """Return whether each rank holds a part of a tensor."""
+    return isinstance(tensor, DTensor)
+
+
 def inside(network: ModuleT, function: Callable[Concatenate[ModuleT, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function with a network whose own weights are gathered meanwhile, and those of layers as they compute.
 

@@ -55,3 +55,36 @@ def test_16_bits_differ_by_rounding_alone(called: dict[str, Any]) -> None:
     for name in SHORT:
         found = called["ways"][name]
         assert found["gradients"] < 0.05 and found["published"] < 0.1, (name, found)
+
+
+def test_a_checkpoint_goes_from_two_ranks_to_one_and_back(called: dict[str, Any]) -> None:
+    """Weights and moments are equal to the bit; what follows differs between one and two ranks by rounding."""
+    for name, found in called["resumes"].items():
+        assert found["extra"] == [[1, {"turns_total": 3}]] * 2
+        assert found["loaded"] == [0.0, 0.0] and found["back"] == 0.0, name
+        on_two, on_one = found["went on"]
+        assert on_two == 0.0 and on_one < (0.05 if name.startswith("16 bits") else 1e-5), (name, found)
+
+
+def test_ranks_write_pieces_and_nothing_pickled(called: dict[str, Any]) -> None:
+    for name, found in called["resumes"].items():
+        files = [file for file in found["files"] if "/" in file or "." in file]
+        assert all(file.endswith((".safetensors", "state.json")) for file in files), files
+        assert sum(file.startswith("policy/") for file in files) == 2, (name, files)
+
+
+def test_what_goes_wrong_without_a_word_is_done_in_another_way(called: dict[str, Any]) -> None:
+    found = called["traps"]
+    assert found["autograd.grad returns None"] > 20 and found["gradients of a number are whole"]
+    assert found["earlier gradients are kept"]
+    assert found["backward pass of a loss that depends on nothing"]
+    assert found["addresses of all tensors"] == [0] and found["names in a checkpoint"]
+    assert "does not support deepcopy" in found["deepcopy"]
+    assert "mixed torch.Tensor and DTensor" in found["below the root"] and found["inside of the root"]
+    assert not found["layers that sample while others are checkpointed"]
+    assert found["moved"] and found["published"] == pytest.approx(0.0, abs=1e-5)
+    assert found["only parts are kept between passes"]
+
+
+def test_a_loss_that_is_not_finite_on_one_rank_ends_the_update_on_all(called: dict[str, Any]) -> None:
+    assert called["not finite"].startswith("DivergenceError: the loss is not finite")
