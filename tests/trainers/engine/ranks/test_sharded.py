@@ -22,7 +22,7 @@ SEVERAL = ("minibatches",)
 def called() -> dict[str, Any]:
     """What the ranks found, which is the same on both."""
     words = [str(Path(sharded_calls.__file__)), *sharded_calls.CALLS]
-    ended = rank_processes.run(words, TURNGYM_RANK_TIMEOUT="120")
+    ended = rank_processes.run(words, timeout=900, TURNGYM_RANK_TIMEOUT="300")
     assert [each.status for each in ended] == [0, 0], ended
     found: list[dict[str, Any]] = [json.loads(each.output.splitlines()[-1]) for each in ended]
     return found[0]
