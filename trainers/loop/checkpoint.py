@@ -171,7 +171,8 @@ def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
             _flush(file)
         temporary.replace(target)
     except (OSError, SafetensorError):
-        shutil.rmtree(temporary, ignore_errors=True)
+        if not divided:  # else the pieces of all ranks serve another attempt
+            shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 

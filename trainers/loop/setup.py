@@ -30,7 +30,8 @@ from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.layouts.pictures import layout_for
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.ranks import SINGLE, Ranks
-from turngym.trainers.engine.ranks.spread import Replicated
+from turngym.trainers.engine.ranks.sharded import Sharded
+from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.loop.shared_play import slots_of
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
@@ -157,6 +158,11 @@ def initial_model(config: TrainConfig, texts: Callable[[], Sequence[str]], warms
     return load_model(config.model, dtype, config.device, config.attention, quantize)
 
 
+def spread_over(ranks: Ranks, config: TrainConfig) -> Spread:
+    """Return how the settings spread a model over ranks; one rank holds all of it."""
+    return Sharded(ranks) if config.update.sharding == "full" and ranks.size > 1 else Replicated(ranks)
+
+
 def build_learner(
     config: TrainConfig, model: LanguageModel, algorithm: Algorithm[object], ranks: Ranks = SINGLE
 ) -> Learner:
@@ -170,7 +176,7 @@ def build_learner(
             config.rollout.temperature,
             config.seed,
             iterations=config.iterations,
-            spread=Replicated(ranks),
+            spread=spread_over(ranks, config),
         )
 
 

@@ -21,7 +21,14 @@ from turngym.trainers.core.context import exclusion_metrics, kept, require_turns
 from turngym.trainers.core.finite import check_weights, screen_rewards
 from turngym.trainers.core.signals import stop_signals
 from turngym.trainers.engine.learner import Learner
-from turngym.trainers.loop.checkpoint import all_checkpoints, keep_newest, load_checkpoint, save_checkpoint
+from turngym.trainers.engine.ranks.sharding import is_sharded
+from turngym.trainers.loop.checkpoint import (
+    all_checkpoints,
+    keep_newest,
+    load_checkpoint,
+    save_checkpoint,
+    write_divided,
+)
 from turngym.trainers.loop.samplers import RolloutSampler
 from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.records.metric_log import MetricLog
@@ -95,6 +102,7 @@ class Trainer:
         if found:
             newest = self.folder.checkpoints / found[-1]
             self.iteration, extra = self.ranks.agree(lambda: load_checkpoint(newest, self.learner))
+            self.learner.publish()
             self.turns_total, self.seconds_total = int(extra["turns_total"]), float(extra["seconds_total"])
             self._last_record = dict(extra.get("last_record", {}))
             self._settled = self.learner.updates
@@ -122,7 +130,19 @@ class Trainer:
             DivergenceError: The weights are not finite.
         """
         check_weights(self.learner.trained_modules)
+        self._write_divided()
         self.ranks.on_first(self._save_with_room)
+
+    def _write_divided(self) -> None:
+        """Let every rank write what it holds a part of; errors are the same on all ranks."""
+        folder = self.folder.checkpoints
+        try:
+            write_divided(folder, self.learner, self.iteration)
+        except OSError as error:
+            if kind_of(error) != DISK or self.ranks.from_first(len(all_checkpoints(folder))) < 2:
+                raise
+            self.ranks.on_first(lambda: keep_newest(folder, 1))
+            write_divided(folder, self.learner, self.iteration)
 
     def _save_with_room(self) -> None:
         try:
@@ -212,7 +232,8 @@ class Trainer:
         if is_out_of_memory(error):
             traceback.clear_frames(error.__traceback__)  # they hold the tensors of the update
             self.learner.optimizer.zero_grad(set_to_none=True)
-        if self.learner.updates == self._settled and self.iteration and self.ranks.is_first:
+        alone = self.ranks.is_first and not is_sharded(self.learner.network)  # other ranks may have gone
+        if self.learner.updates == self._settled and self.iteration and alone:
             try:
                 check_weights(self.learner.trained_modules)
                 self._save_with_room()
