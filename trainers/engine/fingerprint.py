@@ -1,0 +1,333 @@
+"""Whether a sampler computes with the weights that it was given: both sides score the same probe after each hand-over.
+
+The probe is a few sequences of tokens, the same for all versions of the weights. A sampler returns the log-probability
+of each of their tokens, computed anew, and that of tokens which it samples behind them, with the keys and values that
+it has kept from the version before. The trainer computes the same. Three questions are asked:
+
+1. Are the two sides as close as rounding explains? The bound begins with what the formats of the weights allow, and
+   follows the gaps of earlier sound hand-overs from then on.
+2. If the trainer's log-probabilities have moved since an earlier version: do the sampler's still equal those that it
+   had then, bit for bit? This finds stale weights however small the update was.
+3. Have the sampler's log-probabilities moved along with the trainer's? Their change is projected on the trainer's: 1 is
+   sound, 0 is stale, and between lies an update that arrived in part. Rounding of 16-bit weights hides the gap of a
+   small update, but is nearly the same before and after it.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import statistics
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from turngym.agents.models.completion import Completion, Generate
+from turngym.agents.models.loading import LanguageModel, set_format
+from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.models.weights import evaluating
+from turngym.trainers.engine.adapters import without_adapters
+
+Score = Callable[[Sequence[Sequence[int]]], Sequence[Sequence[float]]]
+"""Log-probability of each token but the first of each sequence, at temperature 1, computed without kept keys."""
+
+_LENGTH = 160
+"""More than a block of 128 tokens, whose keys and values servers keep from one prompt to the next."""
+_LEAST, _MOST = 4, 8
+_DRAWS = 4
+_REMEMBERED = 8
+_MOVED_SHARE = 0.25
+
+
+def probe_sequences(vocabulary: int, longest: int = 0, avoid: Collection[int] = ()) -> list[list[int]]:
+    """Return the sequences of a probe: the vocabulary in a fixed random order, as often as it fits.
+
+    A vocabulary of up to 1,280 tokens is covered, a larger one in part.
+
+    Args:
+        vocabulary: Number of tokens.
+        longest: Longest prompt with its completion that the sampler takes; 0 for any.
+        avoid: Tokens that stand for something else, such as those of pictures.
+
+    >>> found = probe_sequences(512)
+    >>> len(found), {len(each) for each in found}, set(range(512)) <= {token for each in found for token in each}
+    (4, {160}, True)
+    """
+    length = min(_LENGTH, longest - 2) if longest else _LENGTH
+    count = min(max(_LEAST, math.ceil(vocabulary / length)), _MOST)
+    random = torch.Generator().manual_seed(2026)
+    usable = torch.tensor([token for token in range(vocabulary) if token not in set(avoid)])
+    rounds = math.ceil(count * length / len(usable))
+    order = torch.cat([usable[torch.randperm(len(usable), generator=random)] for _ in range(rounds)])
+    return [row.tolist() for row in order[: count * length].view(count, length)]
+
+
+def handed_over(model: LanguageModel, format: str = "auto") -> PreTrainedModel:
+    """Return the network that a sampler is given: adapters merged, and rounded if its format is another one.
+
+    Args:
+        model: The policy.
+        format: Format of the sampler's weights; ``auto`` for the trainer's.
+    """
+    network = without_adapters(model).network
+    if format == "auto" or getattr(torch, format) == network.dtype:
+        return network
+    rounded = copy.deepcopy(network)
+    set_format(rounded, getattr(torch, format))
+    return rounded
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a sampler computes for a probe.
+
+    Args:
+        scores: Log-probability of each token of the sequences but their first ones, one sequence after the other.
+        completions: What it samples behind the sequences, one token each, some for each sequence.
+    """
+
+    scores: Tensor
+    completions: Sequence[Completion]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the trainer computes for a probe.
+
+    Args:
+        number: Which hand-over it is for.
+        scores: As in :class:`Reading`.
+        following: Log-probability of each token of the vocabulary behind each sequence, at the sampler's temperature.
+    """
+
+    number: int
+    scores: Tensor
+    following: Tensor
+
+
+class Gaps(NamedTuple):
+    """Differences between the log-probabilities of a sampler and the trainer.
+
+    Args:
+        rms: Root mean square over the probe's tokens.
+        largest: The largest one.
+        sampled: Root mean square over the tokens sampled behind the probe, with kept keys and the run's temperature.
+    """
+
+    rms: float
+    largest: float
+    sampled: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far sound samplers may be from the trainer.
+
+    Args:
+        most: The gaps that the format allows.
+        margins: How many times the usual gaps of the same sampler are allowed, once they are known.
+        least: No limit is below these.
+    """
+
+    most: Gaps
+    margins: Gaps
+    least: Gaps
+
+    @classmethod
+    def of(cls, format: str) -> Limits:
+        """Return the limits for a format of weights.
+
+        >>> Limits.of("float32").most.largest
+        0.002
+        """
+        return _LIMITS.get(format, _LIMITS["bfloat16"])
+
+    def bounds(self, usual: Gaps | None) -> Gaps:
+        """Return the limits for a sampler.
+
+        Args:
+            usual: Its usual gaps; None if they are not known yet.
+        """
+        if usual is None:
+            return self.most
+        followed = map(lambda margin, value, least: max(margin * value, least), self.margins, usual, self.least)
+        return Gaps(*map(min, self.most, followed))
+
+
+_LIMITS = {
+    "float32": Limits(Gaps(2e-4, 2e-3, 1e-3), Gaps(5.0, 5.0, 8.0), Gaps(1e-6, 5e-6, 3e-6)),
+    "float16": Limits(Gaps(0.05, 0.5, 0.2), Gaps(2.5, 5.0, 5.0), Gaps(4e-4, 0.01, 1e-3)),
+    "bfloat16": Limits(Gaps(0.3, 2.0, 0.8), Gaps(2.5, 5.0, 5.0), Gaps(2.5e-3, 0.05, 5e-3)),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a sampler compares with the trainer.
+
+    Args:
+        faults: What is wrong with it, in words; empty for a sound one.
+        gaps: The differences of log-probabilities.
+        moved: Root mean square of the trainer's change since the version that the sampler was last seen with.
+        share: How much of that change the sampler has made; None where rounding hides it, or nothing is known.
+    """
+
+    faults: tuple[str, ...]
+    gaps: Gaps
+    moved: float = 0.0
+    share: float | None = None
+
+    @property
+    def text(self) -> str:
+        """What is wrong, in words."""
+        return f"it computes with other weights than it was given, as a probe shows: {'; '.join(self.faults)}"
+
+
+def _unusable(fault: str) -> Verdict:
+    return Verdict((fault,), Gaps(math.inf, math.inf, math.inf))
+
+
+class Fingerprints:
+    """Compares samplers with the trainer after each hand-over; safe to use from several threads.
+
+    Args:
+        sequences: The probe.
+        temperature: The sampler's temperature.
+        limits: How far sound samplers may be from the trainer.
+    """
+
+    def __init__(self, sequences: Sequence[Sequence[int]], temperature: float, limits: Limits) -> None:
+        self.sequences = [list(each) for each in sequences]
+        self.temperature = temperature
+        self.limits = limits
+        self._lock = threading.Lock()
+        self._expected: deque[Expected] = deque(maxlen=_REMEMBERED)
+        self._seen: dict[str, deque[tuple[int, Tensor]]] = {}
+        self._gaps: dict[str, deque[Gaps]] = {}
+
+    @torch.no_grad()
+    def expect(self, network: PreTrainedModel) -> Expected:
+        """Compute what the weights give that are handed over now.
+
+        Args:
+            network: The trainer's network with the weights as they are handed over, see :func:`handed_over`.
+        """
+        scores, following = [], []
+        with evaluating(network):
+            for ids in self.sequences:
+                logits = network(torch.tensor([ids], device=network.device), use_cache=False).logits[0].float()
+                logprobs = logits[:-1].log_softmax(-1)
+                scores.append(logprobs.gather(-1, torch.tensor(ids[1:], device=logits.device)[:, None])[:, 0])
+                following.append((logits[-1] / self.temperature).log_softmax(-1))
+        with self._lock:
+            number = self._expected[-1].number + 1 if self._expected else 0
+            found = Expected(number, torch.cat(scores).double().cpu(), torch.stack(following).double().cpu())
+            self._expected.append(found)
+        return found
+
+    def read(self, generate: Generate, score: Score | None) -> Reading:
+        """Ask a sampler.
+
+        Args:
+            generate: Its core call.
+            score: How it scores sequences; None if it cannot, which leaves the sampled tokens alone.
+        """
+        rows = [] if score is None else score(self.sequences)
+        prompts = [ids for ids in self.sequences for _ in range(_DRAWS)]
+        uniforms = [turn_uniforms(0, 0, number, 0, 1, "probe") for number in range(len(prompts))]
+        found = generate(prompts, uniforms, Sampling(self.temperature, max_new_tokens=1))
+        return Reading(torch.tensor([value for row in rows for value in row], dtype=torch.float64), found)
+
+    def compare(self, sampler: str, expected: Expected, reading: Reading) -> Verdict:
+        """Return how a sampler compares with the trainer, and remember it.
+
+        Args:
+            sampler: Its name, one for each network or server.
+            expected: What the trainer computed when the weights were handed over.
+            reading: What the sampler computes now.
+        """
+        sampled = self._sampled_gaps(expected, reading)
+        gaps = reading.scores - expected.scores if len(reading.scores) == len(expected.scores) else sampled[:0]
+        if len(reading.scores) and not len(gaps):
+            return _unusable("it scores other sequences than it was given")
+        every = torch.cat([gaps, sampled])
+        if not bool(every.isfinite().all()):
+            return _unusable("some log-probabilities are not finite, or of tokens that do not exist")
+        with self._lock:
+            found = Gaps(_rms(gaps), float(every.abs().max()), _rms(sampled))
+            return self._judge(sampler, expected, reading.scores, found)
+
+    def _sampled_gaps(self, expected: Expected, reading: Reading) -> Tensor:
+        """Return the gap at each token that was sampled behind the sequences."""
+        found = []
+        for number, completion in enumerate(reading.completions):
+            row = expected.following[number // _DRAWS]
+            token = completion.ids[0] if completion.ids else -1
+            found.append(completion.logprobs[0] - float(row[token]) if 0 <= token < len(row) else math.nan)
+        return torch.tensor(found, dtype=torch.float64)
+
+    def _judge(self, sampler: str, expected: Expected, scores: Tensor, gaps: Gaps) -> Verdict:
+        usual = self._usual(sampler)
+        faults = self._of_equality(sampler, expected, scores)
+        bounds = self.limits.bounds(usual)
+        if any(gap > bound for gap, bound in zip(gaps, bounds, strict=True)):
+            words = ", ".join(f"{gap:.2g} (at most {bound:.2g})" for gap, bound in zip(gaps, bounds, strict=True))
+            faults.append(f"its gaps to the trainer are {words}: root mean square, largest, of sampled tokens")
+        moved, share, slack = self._share(sampler, expected, scores, (usual or gaps).rms)
+        if share is not None and abs(share - 1) > slack:
+            faults.append(f"its log-probabilities have made {share:.0%} of the trainer's change")
+        if not faults:
+            self._gaps.setdefault(sampler, deque(maxlen=2 * _REMEMBERED)).append(gaps)
+            self._seen.setdefault(sampler, deque(maxlen=_REMEMBERED)).append((expected.number, scores))
+        return Verdict(tuple(faults), gaps, moved, share)
+
+    def _usual(self, sampler: str) -> Gaps | None:
+        """Return the medians of a sampler's gaps; None before there are any."""
+        known = self._gaps.get(sampler)
+        return Gaps(*map(statistics.median, zip(*known, strict=True))) if known else None
+
+    def _of_equality(self, sampler: str, expected: Expected, scores: Tensor) -> list[str]:
+        """Return whether the sampler's log-probabilities are those of an earlier version."""
+        before = {each.number: each.scores for each in self._expected}
+        for number, seen in reversed(self._seen.get(sampler, ())):
+            if number >= expected.number or number not in before or not torch.equal(seen, scores):
+                continue
+            change = expected.scores - before[number]
+            if float((change != 0).double().mean()) >= _MOVED_SHARE:
+                return [f"its log-probabilities are those of {expected.number - number} hand-overs ago"]
+        return []
+
+    def _share(
+        self, sampler: str, expected: Expected, scores: Tensor, noise: float
+    ) -> tuple[float, float | None, float]:
+        """Return the trainer's change, the share of it that the sampler has made, and how far that may be from 1.
+
+        Rounding on both sides adds noise to the share, and, on the trainer's side, makes it smaller.
+        """
+        before = {each.number: each.scores for each in self._expected if each.number < expected.number}
+        known = [(number, seen) for number, seen in self._seen.get(sampler, ()) if number in before]
+        if not known or not len(scores):
+            return 0.0, None, 0.0
+        number, seen = known[-1]
+        wanted, made = expected.scores - before[number], scores - seen
+        moved = _rms(wanted)
+        if not moved:
+            return 0.0, None, 0.0
+        ratio = math.sqrt(2) * noise / moved
+        slack = max(0.1, _SIGMAS * ratio / math.sqrt(len(scores) / _CORRELATED) + ratio**2)
+        return moved, float(made @ wanted) / float(wanted @ wanted) if slack <= _MOST_SLACK else None, slack
+
+
+_SIGMAS = 5.0
+_CORRELATED = 10.0
+_MOST_SLACK = 0.6
+
+
+def _rms(values: Tensor) -> float:
+    return float(values.square().mean().sqrt()) if len(values) else 0.0
