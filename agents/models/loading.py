@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,6 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
-from huggingface_hub import HfApi, constants, try_to_load_from_cache
-from huggingface_hub.errors import HfHubHTTPError
 from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
@@ -29,11 +26,10 @@ from turngym.agents.models.attention import require_attention, set_attention
 from turngym.agents.models.checkpoint_tensors import POLICY, is_checkpoint, read_tensors
 from turngym.agents.models.generate import Generate
 from turngym.agents.models.quantized import quantized_arguments, require_quantizer
-from turngym.agents.models.settings import run_of
+from turngym.agents.models.sources import base_of_checkpoint, require_model, unloadable
 from turngym.agents.models.vision.pictures import PictureInputs, picture_inputs
-from turngym.errors import ConfigError, MissingExtra, ModelError, error_text
+from turngym.errors import ConfigError, MissingExtra, ModelError
 
-_HUB_SECONDS = 10.0
 transformers_logging.disable_progress_bar()  # no progress bars for loading and saving
 
 
@@ -179,7 +175,7 @@ def load_model(
     elif path.suffix == ".gguf":
         network, tokenizer = _load_gguf(path)
     elif is_checkpoint(path):
-        base = _base_of_checkpoint(path)
+        base = base_of_checkpoint(path)
         network, tokenizer = _load_checkpoint(path, base)
     else:
         network, tokenizer = _load(source, {})
@@ -208,22 +204,6 @@ def set_format(network: torch.nn.Module, dtype: torch.dtype) -> None:
     for tensor in network.state_dict(keep_vars=True).values():
         if tensor.is_floating_point():
             tensor.data = tensor.data.to(dtype)
-
-
-def _require_hub(source: str) -> None:
-    """Fail at once if the hub cannot be reached; otherwise it is retried for a minute."""
-    if Path(source).exists() or constants.HF_HUB_OFFLINE:
-        return
-    try:
-        if try_to_load_from_cache(source, "config.json") is None:
-            HfApi().model_info(source, timeout=_HUB_SECONDS)
-    except (HfHubHTTPError, ValueError):
-        return  # the hub has answered, or it is no name: loading reports what is wrong
-    except Exception as error:
-        raise ModelError(
-            f"there is no folder {source}, and the hub cannot be reached ({error_text(error)}): pass the folder of a "
-            "model, or check the network."
-        ) from error
 
 
 def load_vocabulary(source: str) -> TokenizerOnly:
@@ -266,35 +246,6 @@ def _require_usable(tokenizer: PreTrainedTokenizerBase, source: str) -> None:
         raise ModelError(f"the tokenizer of {source} has no end token: set eos_token and save the folder again.")
 
 
-def require_model(source: str) -> None:
-    """Raise if there can be no model at a source, without loading anything.
-
-    Raises:
-        ModelError: It is a path without a folder, or a hub name while the hub cannot be reached.
-    """
-    _require_folder(source)
-    _require_hub(source)
-
-
-def _require_folder(source: str) -> None:
-    """Raise if a path names no folder; hub names do not look like paths."""
-    if Path(source).exists() and not Path(source).is_dir():
-        raise ModelError(f"{source} is a file, expected a model folder, a hub name or a .gguf file.")
-    if source.startswith((".", "/", "~")) and not Path(source).exists():
-        raise ModelError(f"there is no model at {source}: pass an existing folder, a hub name or a .gguf file.")
-    if Path(source, "metrics.jsonl").exists() and Path(source, "model").is_dir():
-        raise ModelError(f"{source} is the folder of a training run: its model is hf:{Path(source, 'model')}.")
-
-
-def unloadable(source: str, error: Exception) -> ModelError:
-    """Return the error of a model that transformers cannot load."""
-    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return ModelError(
-        f"{source} could not be loaded as a causal language model ({first}). Pass a folder with config.json, weights "
-        "and tokenizer, a hub name, or a .gguf file."
-    )
-
-
 def _load_quantized(
     path: Path, source: str, quantize: str, dtype: str, device: torch.device
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -322,15 +273,6 @@ def _sees(source: str, extra: Mapping[str, Any]) -> bool:
     return not extra and hasattr(AutoConfig.from_pretrained(source), "vision_config")
 
 
-def _base_of_checkpoint(path: Path) -> str:
-    """Return the model that the run of a checkpoint began with."""
-    run = run_of(path)
-    base = None if run is None else _first_model(run)
-    if base is None:
-        raise ModelError(f"{path} is a checkpoint outside of its run: pass the one in the run's folder, or a model.")
-    return base
-
-
 def _load_checkpoint(path: Path, base: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the policy of a checkpoint: its weights in the model that its run began with."""
     network, tokenizer = _load(base, {})
@@ -345,17 +287,6 @@ def _load_checkpoint(path: Path, base: str) -> tuple[PreTrainedModel, PreTrained
         )
     network.load_state_dict(weights, strict=False)  # tied weights are stored once
     return network, tokenizer
-
-
-def _first_model(run: Path) -> str | None:
-    """Return the model that a run began with; None if its folder does not say."""
-    if (run / "warmup" / "config.json").is_file():
-        return str(run / "warmup")
-    try:
-        name = json.loads((run / "config.json").read_text("utf8"))["model"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return name if isinstance(name, str) and not name.endswith(".gguf") else None
 
 
 def _load_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

@@ -13,7 +13,7 @@ from huggingface_hub import try_to_load_from_cache
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from turngym.agents.models.checkpoint_tensors import POLICY, files_of, is_checkpoint
-from turngym.agents.models.loading import require_model, unloadable
+from turngym.agents.models.sources import require_model, unloadable
 from turngym.errors import MissingExtra, ModelError
 
 _LARGEST_HEADER = 100_000_000

@@ -1,0 +1,79 @@
+"""Where models are: folders, names on the hub, checkpoints of runs, and what is wrong where there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from huggingface_hub import HfApi, constants, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError
+
+from turngym.agents.models.settings import run_of
+from turngym.errors import ModelError, error_text
+
+_HUB_SECONDS = 10.0
+
+
+def require_model(source: str) -> None:
+    """Raise if there can be no model at a source, without loading anything.
+
+    Raises:
+        ModelError: It is a path without a folder, or a hub name while the hub cannot be reached.
+    """
+    _require_folder(source)
+    _require_hub(source)
+
+
+def _require_folder(source: str) -> None:
+    """Raise if a path names no folder; hub names do not look like paths."""
+    if Path(source).exists() and not Path(source).is_dir():
+        raise ModelError(f"{source} is a file, expected a model folder, a hub name or a .gguf file.")
+    if source.startswith((".", "/", "~")) and not Path(source).exists():
+        raise ModelError(f"there is no model at {source}: pass an existing folder, a hub name or a .gguf file.")
+    if Path(source, "metrics.jsonl").exists() and Path(source, "model").is_dir():
+        raise ModelError(f"{source} is the folder of a training run: its model is hf:{Path(source, 'model')}.")
+
+
+def unloadable(source: str, error: Exception) -> ModelError:
+    """Return the error of a model that transformers cannot load."""
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return ModelError(
+        f"{source} could not be loaded as a causal language model ({first}). Pass a folder with config.json, weights "
+        "and tokenizer, a hub name, or a .gguf file."
+    )
+
+
+def _require_hub(source: str) -> None:
+    """Fail at once if the hub cannot be reached; otherwise it is retried for a minute."""
+    if Path(source).exists() or constants.HF_HUB_OFFLINE:
+        return
+    try:
+        if try_to_load_from_cache(source, "config.json") is None:
+            HfApi().model_info(source, timeout=_HUB_SECONDS)
+    except (HfHubHTTPError, ValueError):
+        return  # the hub has answered, or it is no name: loading reports what is wrong
+    except Exception as error:
+        raise ModelError(
+            f"there is no folder {source}, and the hub cannot be reached ({error_text(error)}): pass the folder of a "
+            "model, or check the network."
+        ) from error
+
+
+def base_of_checkpoint(path: Path) -> str:
+    """Return the model that the run of a checkpoint began with."""
+    run = run_of(path)
+    base = None if run is None else _first_model(run)
+    if base is None:
+        raise ModelError(f"{path} is a checkpoint outside of its run: pass the one in the run's folder, or a model.")
+    return base
+
+
+def _first_model(run: Path) -> str | None:
+    """Return the model that a run began with; None if its folder does not say."""
+    if (run / "warmup" / "config.json").is_file():
+        return str(run / "warmup")
+    try:
+        name = json.loads((run / "config.json").read_text("utf8"))["model"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) and not name.endswith(".gguf") else None
