@@ -5,7 +5,6 @@ import json
 import math
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -40,7 +39,7 @@ class ScriptedServer(ThreadingHTTPServer):
         self.poison: list[int] = []
         self.paused = False
         self.prompts: list[tuple[int, ...]] = []
-        self.calls: Counter[str] = Counter()
+        self.calls: list[tuple[str, dict[str, Any]]] = []
         self.running = self.most_running = 0
         self.sampled_while_paused = 0
         self.lock = threading.Lock()
@@ -95,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, body: dict[str, Any]) -> None:
         server, path = self.server, urlsplit(self.path).path
-        server.calls[path] += 1
+        server.calls.append((self.path, body))
         if server.mode == "silent":
             time.sleep(30)
         if server.mode == "garbage" and path.startswith("/inference"):

@@ -12,7 +12,7 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.served.client import PolicyClient
 from turngym.agents.models.served.keeper import WRONG_WEIGHTS
-from turngym.agents.models.served.pool import STALE
+from turngym.agents.models.served.members import STALE
 from turngym.agents.models.weights import evaluating
 from turngym.agents.servers.exchange import CallFailed
 

@@ -22,10 +22,13 @@ from turngym.agents.models.served.pool import ServerPool
 from turngym.agents.models.served.sync.adapter import AdapterSync
 from turngym.agents.models.served.sync.core import Weights, WeightSync
 from turngym.agents.models.served.sync.folder import FolderSync
+from turngym.agents.models.served.sync.gpu import GpuSync
+from turngym.agents.models.served.sync.native import NativeSync
+from turngym.agents.models.served.vllm_plugin import FILE
 from turngym.agents.models.vllm_weights import with_head
 from turngym.agents.servers.config import read_address, read_key
 from turngym.agents.servers.exchange import CallFailed
-from turngym.errors import ModelError
+from turngym.errors import ConfigError, ModelError
 from turngym.trainers.engine.adapters import (
     ALL_LINEAR,
     adapted_layers,
@@ -123,6 +126,7 @@ class ServedRollouts:
         self.pool.hand_over(
             Handed(label, self.version(), self.sync, wanted, self.pool.stop_ids, self.max_gap, self._is_asleep)
         )
+        self.sync.settle()
         self._is_asleep = False
         if self._count == 1 and not self.pool.has_any:
             raise ModelError(self.pool.why_none())  # it is the settings, not an accident
@@ -151,14 +155,23 @@ def _longest(pool: ServerPool) -> int:
 
 @contextmanager
 def served_rollouts(setup: SamplerSetup) -> Iterator[ServedRollouts]:
-    """Let servers generate for a policy, until the context is left."""
+    """Let servers generate for a policy, until the context is left.
+
+    Raises:
+        ConfigError: Weights are to go from GPU to GPU, and the policy is on none.
+    """
     settings, model = setup.config.rollout, setup.model
+    if settings.served.sync in ("nccl", "ipc") and model.network.device.type != "cuda":
+        raise ConfigError(
+            f"--rollout.served.sync {settings.served.sync} sends from a GPU, and the model is on "
+            f"{model.network.device.type}: pass folder or native."
+        )
     served = settings.served
     own = _own_servers(setup)
     clients = [server.start() for server in own] if own else _given(settings)
     pool = ServerPool(clients, model.stop_ids, served)
     keeper = Keeper(pool, own)
-    sync, weights_of = _way(setup)
+    sync, weights_of = _way(setup, pool)
     try:
         keeper.open()
         most = served.max_gap or allowed_gap(setup.dtype, settings.vllm.dtype)
@@ -192,13 +205,18 @@ def _hands_adapters(config: TrainConfig) -> bool:
     return config.lora_rank > 0 and config.rollout.start_servers > 0 and is_plain
 
 
-def _way(setup: SamplerSetup) -> tuple[WeightSync, Callable[[LanguageModel], Weights]]:
+def _way(setup: SamplerSetup, pool: ServerPool) -> tuple[WeightSync, Callable[[LanguageModel], Weights]]:
     """Return how weights are handed over, and which."""
     config = setup.config
     served = config.rollout.served
     folder = Path(served.folder) if served.folder else setup.folder / "weights"
     if not _hands_adapters(config):
-        return FolderSync(folder, served.sync_timeout), whole_weights
+        if served.sync == "native":
+            return NativeSync(folder, served.sync_timeout), whole_weights
+        files = FolderSync(folder, served.sync_timeout)
+        if served.sync in ("nccl", "ipc"):
+            return GpuSync(served.sync, files, lambda: pool.misses_any), whole_weights
+        return files, whole_weights
     targets = sorted({name.rpartition(".")[2] for name in adapted_layers(setup.model.network)})
     settings: Any = lora_config(config.lora_rank, config.lora_alpha, targets, config.lora_rslora)
     plain = {name: sorted(value) if isinstance(value, set) else value for name, value in settings.to_dict().items()}
@@ -211,7 +229,10 @@ def _own_servers(setup: SamplerSetup) -> list[OwnServer]:
     served, each = settings.served, settings.vllm.tensor_parallel_size
     on_cpu = setup.model.network.device.type == "cpu"
     rank = setup.config.lora_rank if _hands_adapters(setup.config) else 0
-    command = ServerCommand(setup.source, setup.vllm, on_cpu=on_cpu, lora_rank=rank, sleeps=bool(served.sleep))
+    transfer = {"native": FILE, "nccl": "nccl", "ipc": "ipc"}.get(served.sync, "")
+    command = ServerCommand(
+        setup.source, setup.vllm, on_cpu=on_cpu, lora_rank=rank, transfer=transfer, sleeps=bool(served.sleep)
+    )
     if served.python:
         command = replace(command, python=served.python)
     return [

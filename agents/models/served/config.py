@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 from turngym.agents.servers.config import read_address
 from turngym.errors import ConfigError
 
-SyncName: TypeAlias = Literal["auto", "folder", "adapter"]
+SyncName: TypeAlias = Literal["auto", "folder", "adapter", "native", "nccl", "ipc"]
 _MOST_SERVERS = 1024
 
 
@@ -20,6 +20,8 @@ class ServedConfig:
     Args:
         sync: How they get new weights. ``folder``: files in a folder that they see under the same path, which always
             works. ``adapter``: files of the low-rank adapters alone, for servers that have the model below them.
+            ``native``: files as in ``folder``, loaded by vLLM's own protocol for weights.
+            ``nccl``: from GPU to GPU by that protocol. ``ipc``: the same on one GPU.
             ``auto``: ``adapter`` where we start the servers and train such adapters, else ``folder``.
         folder: Where the files are written; empty for ``weights`` in the run's folder.
         key_variable: Environment variable that holds the key of the given servers; ``TURNGYM_API_KEY`` unless given.

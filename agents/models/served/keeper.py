@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from turngym.agents.models.served.launcher import OwnServer
-from turngym.agents.models.served.pool import STALE, Member, ServerPool, State
+from turngym.agents.models.served.members import STALE, Member, State
+from turngym.agents.models.served.pool import ServerPool
 from turngym.agents.servers.exchange import CallFailed
 from turngym.errors import ModelError
 

@@ -83,6 +83,8 @@ class ServerCommand:
         own = {"VLLM_API_KEY": key, "VLLM_SERVER_DEV_MODE": "1"}
         if self.lora_rank:
             own["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
+        if self.transfer == "ipc":
+            own["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"  # handles of the GPU's memory are pickled
         if self.devices:
             own["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, self.devices))
         return {**_QUIET, **os.environ, **own}

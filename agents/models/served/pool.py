@@ -7,9 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from enum import Enum, auto
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,86 +16,12 @@ from turngym.agents.models.sampling import Sampling, seed_of
 from turngym.agents.models.served.affinity import Affinity
 from turngym.agents.models.served.client import Answer, PolicyClient
 from turngym.agents.models.served.config import ServedConfig
+from turngym.agents.models.served.members import STALE, Handover, Member, ServerCounts, State
 from turngym.agents.servers.exchange import CallFailed
 from turngym.errors import ModelError
 
 _IMBALANCE = 1.25
 """Most load of a server that knows a prompt's beginning, as a multiple of the mean."""
-STALE = "stale"
-"""Kind of the failure of a server that samples with weights of another name."""
-
-
-class State(Enum):
-    """What a server is used for."""
-
-    IN_USE = auto()
-    UPDATING = auto()
-    LOST = auto()
-    GIVEN_UP = auto()
-
-
-@dataclass
-class Member:
-    """A server of the pool.
-
-    Args:
-        server: Its client.
-        label: Name of the weights that it was given last.
-        version: Their number.
-    """
-
-    server: PolicyClient
-    state: State = State.LOST
-    label: str = ""
-    version: int = -1
-    in_flight: int = 0
-    reason: str = "it has not answered yet"
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    """Held while weights are handed over."""
-
-
-@dataclass
-class ServerCounts:
-    """What happened to servers and requests so far."""
-
-    faults: int = 0
-    retries: int = 0
-    stale: int = 0
-    returns: int = 0
-    restarts: int = 0
-    syncs: int = 0
-    sync_seconds: float = 0.0
-    gap: float = 0.0
-
-
-class Handover(Protocol):
-    """Weights, and how a server gets them."""
-
-    @property
-    def label(self) -> str:
-        """Name of the weights, different from that of all others."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """Their number, which completions carry."""
-        ...
-
-    def deliver(self, server: PolicyClient) -> None:
-        """Give them to a server that is not sampling.
-
-        Raises:
-            CallFailed: It does not take them.
-        """
-        ...
-
-    def check(self, server: PolicyClient) -> float:
-        """Return how far the server's log-probabilities are from the trainer's.
-
-        Raises:
-            CallFailed: It computes with other weights, or does not answer.
-        """
-        ...
 
 
 class ServerPool:
@@ -230,6 +153,11 @@ class ServerPool:
     def has_any(self) -> bool:
         """Whether any server is in use."""
         return any(member.state is State.IN_USE for member in self.members)
+
+    @property
+    def misses_any(self) -> bool:
+        """Whether any server that may return is not in use."""
+        return any(member.state is State.LOST for member in self.members)
 
     def why_none(self) -> str:
         """Return why no server can be used."""

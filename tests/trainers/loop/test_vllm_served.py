@@ -13,7 +13,7 @@ from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.served.config import ServedConfig
 from turngym.agents.models.served.launcher import OwnServer
-from turngym.agents.models.served.pool import State
+from turngym.agents.models.served.members import State
 from turngym.agents.models.vllm_config import VllmConfig
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.job import train

@@ -52,5 +52,8 @@ class WeightSync(ABC):
         server.set_version(label, self.timeout)
         server.resume(self.timeout)
 
+    def settle(self) -> None:  # noqa: B027
+        """Called when every server in use has been given the weights, before they may change."""
+
     def close(self) -> None:  # noqa: B027
         """Remove what was published."""
