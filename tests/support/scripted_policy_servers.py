@@ -108,6 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(500, b'{"error": "scripted"}')
         if server.key and path.startswith("/inference") and self.headers["Authorization"] != f"Bearer {server.key}":
             return self._send(401, b'{"error": "Unauthorized"}')
+        if path == "/v1/load_lora_adapter":
+            return self._send(200, b"Success: LoRA adapter added")  # as vLLM does
         return self._send(200, json.dumps(self._content(path, body)).encode())
 
     def _content(self, path: str, body: dict[str, Any]) -> dict[str, Any]:

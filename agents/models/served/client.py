@@ -176,9 +176,12 @@ class PolicyClient:
         Raises:
             CallFailed: There was no usable answer.
         """
+        return _read_object(self.tell(path, body, timeout, **query))
+
+    def tell(self, path: str, body: Mapping[str, Any] | None, timeout: float, **query: str) -> bytes:
+        """Send a POST request whose answer need not be JSON; see :meth:`post`."""
         where = f"{self._root}{path}?{urlencode(query)}" if query else self._root + path
-        content = None if body is None else json.dumps(body).encode()
-        return _read_object(self._exchange.send("POST", where, content, timeout))
+        return self._exchange.send("POST", where, None if body is None else json.dumps(body).encode(), timeout)
 
     def cut(self) -> None:
         """Close every connection, so that whoever waits for an answer goes on with a failure."""

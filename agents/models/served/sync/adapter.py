@@ -35,4 +35,4 @@ class AdapterSync(FolderSync):
     def load(self, server: PolicyClient, label: str) -> None:
         """Let a server load the adapter under the name that it samples with."""
         body = {"lora_name": server.model, "lora_path": str(self.folder / label), "load_inplace": True}
-        server.post("/v1/load_lora_adapter", body, self.timeout)
+        server.tell("/v1/load_lora_adapter", body, self.timeout)
