@@ -254,6 +254,7 @@ integration-peers: $(PEERS_DONE)
 
 integration-plugins: $(PLUGINS_DONE)
 	$(call ISOLATED,.venvs/plugins) tests/trainers/integrations/test_plugin_trl.py tests/trainers/integrations/test_plugin_trl_rollout.py \
+		tests/trainers/integrations/test_plugin_trl_templates.py \
 		tests/trainers/integrations/test_plugin_skyrl.py tests/trainers/integrations/test_plugin_openrlhf.py
 
 integration-verl: $(VERL_DONE)
