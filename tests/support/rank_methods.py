@@ -55,6 +55,7 @@ OPTIONS: dict[str, dict[str, dict[str, object]]] = {
 }
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 ONE_GROUP, ALL_FAULTY, RESUMED = "one group", "all faulty", "resumed"
+JOURNALED, REWARDED = "journaled", "rewarded"
 METHODS = sorted(ALGORITHMS)
 
 
@@ -87,6 +88,14 @@ def paid_for_odd_tokens(found: list[Trajectory]) -> None:
             turn.action_is_valid = turn.completion_ids[0] % 5 > 0
             turn.action = " ".join("odd" if token % 2 else "even" for token in turn.completion_ids)
             turn.reward = sum(token % 2 + token / 400 for token in turn.completion_ids)
+            turn.logprobs = tuple(round(each, 5) for each in turn.logprobs)
+
+
+def rounded(found: list[Trajectory]) -> None:
+    """Make equal batches equal to the bit, and give the model something to fit."""
+    for trajectory in found:
+        trajectory.success = int(trajectory.spec.episode % 3 == 0)
+        for turn in trajectory.turns:
             turn.logprobs = tuple(round(each, 5) for each in turn.logprobs)
 
 
@@ -165,6 +174,10 @@ def train_all(ranks: Ranks, folder: Path) -> None:
     one = replace(CONFIG, rollout=replace(CONFIG.rollout, groups=1), update=replace(CONFIG.update, minibatches=1))
     _kept(ranks, folder, ONE_GROUP, replace(one, algorithm="ppo"), torch.float64)
     _kept(ranks, folder, ALL_FAULTY, replace(CONFIG, algorithm="ppo"), torch.float64, faulty)
+    played_by_first = replace(CONFIG, algorithm="grpo", rollout=replace(CONFIG.rollout, journal=True))
+    _kept(ranks, folder, JOURNALED, played_by_first, torch.float64)
+    rewarded = replace(CONFIG, algorithm="ppo", reward_model="progrm")
+    _kept(ranks, folder, REWARDED, rewarded, torch.float64, rounded)
 
 
 def _kept(

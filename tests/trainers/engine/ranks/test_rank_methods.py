@@ -78,11 +78,13 @@ def test_gradients_and_metrics_are_those_of_one_process(method: str, dtype: str,
         _assert_same_metrics(one / f"{method}-{dtype}", two / f"{method}-{dtype}", 1e-7)
 
 
-@pytest.mark.parametrize("case", [rank_methods.ONE_GROUP, rank_methods.ALL_FAULTY])
-def test_a_rank_without_a_sequence(case: str, folders: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize(
+    "case", [rank_methods.ONE_GROUP, rank_methods.ALL_FAULTY, rank_methods.JOURNALED, rank_methods.REWARDED]
+)
+def test_awkward_shares_and_other_ways_to_play(case: str, folders: tuple[Path, Path]) -> None:
     one, two = folders
     expected, found = (load_file(folder / f"{case}.safetensors") for folder in folders)
-    assert bool(expected) == (case == rank_methods.ONE_GROUP)
+    assert bool(expected) == (case != rank_methods.ALL_FAULTY)
     assert expected.keys() == found.keys()
     for name, gradient in expected.items():
         torch.testing.assert_close(found[name], gradient, atol=1e-9, rtol=0)
