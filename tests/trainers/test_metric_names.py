@@ -26,6 +26,8 @@ from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, Se
 TRAINERS = Path(__file__).parents[2] / "trainers"
 ROW = re.compile(r"^\| `([\w/]+)` \| (.*?) \| (.*?)\|$", re.MULTILINE)
 DOCUMENTED = {name: formula for name, formula, _ in ROW.findall((TRAINERS / "METRICS.md").read_text("utf8"))}
+OF_PROGRAMS = {name for name in DOCUMENTED if name.startswith("rollout/gateway_")}
+"""Logged where agent programs play: tests/trainers/integrations/gateway/test_gateway_programs.py."""
 OF_WORKERS = {"rollout/workers_lost", "time/hand_over_seconds"}
 """Logged where Ray is: tests/trainers/loop/test_rollout_workers.py."""
 TINY = TrainConfig(
@@ -107,7 +109,7 @@ def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) ->
     logged = names(record for number, run in enumerate(runs) for record in records(run, tmp_path / str(number)))
     logged |= names(records(replace(TINY, algorithm="grpo"), tmp_path / "float16", torch.float16))
     logged |= ServerPool([PolicyClient("http://127.0.0.1:1")], frozenset(), ServedConfig()).metrics().keys()
-    assert DOCUMENTED.keys() - logged == OF_WORKERS
+    assert DOCUMENTED.keys() - logged == OF_WORKERS | OF_PROGRAMS
 
 
 def test_every_name_has_a_formula() -> None:

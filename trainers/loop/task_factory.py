@@ -60,6 +60,10 @@ def _played(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks)
 
 
 def _plain_task(needs: frozenset[Need], ranks: Ranks, config: TrainConfig) -> TaskSource:
+    if config.agent.command:
+        from turngym.trainers.loop.agent_task import AgentTask  # imported only for agent programs
+
+        return AgentTask(config, needs, ranks)
     if is_game(config.env):
         if config.rollout.is_journaled:
             raise ConfigError(

@@ -17,6 +17,7 @@ from turngym.agents.players import AgentSettings
 from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError
 from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.settings.agent_program import ProgramConfig
 from turngym.trainers.settings.guards import GuardConfig
 from turngym.trainers.settings.precision import Precision, require_known
 from turngym.trainers.settings.presets import PresetName, require_preset
@@ -143,6 +144,7 @@ class TrainConfig:
         update: How weights are updated.
         evaluation: How the policy is evaluated.
         self_play: Who plays with the learner in games between seats.
+        agent: A program that plays instead of the built-in agent, and asks the model over HTTP.
         guards: When the run warns and when it stops.
         track: A service that metrics go to besides the run folder: ``wandb`` or ``trackio``.
     """
@@ -177,6 +179,7 @@ class TrainConfig:
     update: UpdateConfig = field(default_factory=lambda: UpdateConfig(minibatches=4))
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
+    agent: ProgramConfig = field(default_factory=ProgramConfig)
     guards: GuardConfig = field(default_factory=GuardConfig)
     track: Literal["none", "wandb", "trackio"] = "none"
 
@@ -268,6 +271,7 @@ def config_from_json(content: Mapping[str, Any]) -> TrainConfig:
         rollout["served"] = ServedConfig(**{**served, "devices": tuple(served["devices"])})
     rollout["servers"] = tuple(rollout.get("servers", ()))
     values["rollout"] = RolloutConfig(**rollout)
+    values["agent"] = ProgramConfig(**values.get("agent", {}))
     values["guards"] = GuardConfig(**values.get("guards", {}))
     values["wrappers"] = tuple(values.get("wrappers", ()))
     values["lora_targets"] = tuple(values.get("lora_targets", ("all-linear",)))

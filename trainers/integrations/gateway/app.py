@@ -107,6 +107,8 @@ class GatewayApp:
             return {"status": "healthy"}
         if place.is_api:
             return await self._api(scope, headers, place, key, receive, send)
+        if place.action == "env" and place.episode:
+            return await self._environment(scope, self.gateway.episodes.admitted(place.episode, key), receive)
         if not self.gateway.episodes.is_operator(key):
             raise Refusal(401, "only the operator's key opens, rewards and ends episodes.")
         body = await self._body(receive) if scope["method"] == "POST" else {}
@@ -135,6 +137,18 @@ class GatewayApp:
         request = replace(request, retry=int(count[:9]) if count.isdecimal() and count.isascii() else 0)
         await self._answering.answer(episode, place.agent, protocol, request, receive, send)
         return None
+
+    async def _environment(self, scope: Scope, episode: GatewayEpisode, receive: Receive) -> Body:
+        if episode.world is None:
+            raise Refusal(404, f"episode {episode.id} has no environment.")
+        if scope["method"] == "GET":
+            return episode.world.look()
+        if scope["method"] != "POST":
+            raise Refusal(405, "an environment takes GET to look and POST to act.")
+        action = (await self._body(receive)).get("action")
+        if not isinstance(action, str):
+            raise Refusal(400, 'an action is {"action": TEXT}.')
+        return await episode.world.act(action)
 
     def _operate(self, scope: Scope, headers: dict[str, str], place: Place, body: Body) -> Body:
         method, gateway = scope["method"], self.gateway

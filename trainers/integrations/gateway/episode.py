@@ -18,6 +18,7 @@ from turngym.trainers.integrations.gateway.calls import SampledCall
 from turngym.trainers.integrations.gateway.limits import GatewayLimits
 from turngym.trainers.integrations.gateway.messages import ChatMessage
 from turngym.trainers.integrations.gateway.refusal import Refusal, wrong
+from turngym.trainers.integrations.gateway.world import World
 
 Status: TypeAlias = Literal["open", "terminated", "truncated", "fault"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -74,6 +75,8 @@ class GatewayEpisode:
     conversations: dict[str, tuple[ChatMessage, ...]] = field(default_factory=dict)
     """Id of an answer -> the conversation up to and with it."""
     requests: int = 0
+    world: World | None = None
+    """The environment that the agent plays, if it is one of ours."""
     asked: Counter[str] = field(default_factory=Counter)
     """Hash of a prompt -> how often it was sampled."""
     reward_ids: set[str] = field(default_factory=set)

@@ -242,7 +242,7 @@ class Gateway:
         said = ChatMessage("assistant", found.prefill + call.message.text, call.message.calls)
         if not call.prompt_text:
             episode.heads[said.chained(found.before)] = call
-            episode.conversations.setdefault(call.id, (*request.messages, said))
+            episode.conversations.setdefault(call.id, (*request.messages[_told(request) :], said))
         episode.calls.append(call)
         if self.records is not None:
             self.records.write(episode, call)
@@ -286,10 +286,13 @@ def _with_previous(episode: GatewayEpisode, request: CallRequest) -> CallRequest
     before = episode.conversations.get(request.previous)
     if before is None:
         raise Refusal(404, f"episode {episode.id} has no response {request.previous[:100]!r}.")
-    told = 1 if "instructions" in request.extra else 0
-    skipped = 1 if before[0].role == "system" else 0
-    messages = (*request.messages[:told], *before[skipped:], *request.messages[told:])
-    return replace(request, messages=messages)
+    told = _told(request)
+    return replace(request, messages=(*request.messages[:told], *before, *request.messages[told:]))
+
+
+def _told(request: CallRequest) -> int:
+    """Return how many of the messages are instructions of this request alone."""
+    return 1 if request.extra.get("instructions") else 0
 
 
 def _columns(request: CallRequest, answer: Answer, text: str) -> dict[str, float | str]:

@@ -1,0 +1,116 @@
+"""Agent programs: started for each episode, played in environments of ours, trained and evaluated."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateway_clients import LIMITS
+from small import small_model
+
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.vector import make_vec
+from turngym.errors import ConfigError
+from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.integrations.gateway.policy import gateway_for
+from turngym.trainers.integrations.gateway.programs import ProgramAgent, playing, with_tokens
+from turngym.trainers.loop.job import train
+from turngym.trainers.settings.agent_program import ProgramConfig
+from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
+from turngym.trainers.settings.supervised import SupervisedConfig
+
+PROGRAM = Path(__file__).parents[3] / "support" / "program_agent.py"
+GAME = "turngym/NumberLine-v0"
+OPTIONS: dict[str, Any] = {"max_turns": 3, "highest": 3}
+
+
+def command(way: str = "") -> str:
+    return f"{sys.executable} {PROGRAM} {way}"
+
+
+@contextmanager
+def programs(way: str = "", seconds: float = 60.0) -> Iterator[ProgramAgent]:
+    with playing(gateway_for(small_model(), limits=LIMITS), ProgramConfig(command(way), seconds)) as agent:
+        yield agent
+
+
+def play(agent: ProgramAgent, count: int = 2) -> list[Trajectory]:
+    vector = make_vec(GAME, count, autoreset_mode="disabled", **OPTIONS)
+    try:
+        return rollout(vector, agent, [EpisodeSpec(k, 5, 0) for k in range(count)], final_prompts=False)
+    finally:
+        vector.close()
+
+
+def test_a_program_plays_and_its_calls_are_the_turns() -> None:
+    with programs() as agent:
+        played = play(agent)
+        agent.settle()
+        found = [with_tokens(each, agent.played[each.spec.episode]) for each in played]
+        for native, trajectory in zip(played, found, strict=True):
+            calls = agent.played[native.spec.episode].episode.calls
+            assert len(native.turns) == len(trajectory.turns) == 3 and trajectory.truncated
+            assert [turn.completion_ids for turn in trajectory.turns] == [call.completion_ids for call in calls]
+            assert [turn.reward for turn in trajectory.turns] == [turn.reward for turn in native.turns]
+            assert [call.link for call in calls] == ["root", "extended", "extended"]
+            assert all(turn.usage is not None and turn.usage.calls == 1 for turn in native.turns)
+        assert all(each.program.status == 0 for each in agent.played.values())
+
+
+def test_a_program_that_ends_early_says_nothing_for_the_rest() -> None:
+    with programs("crash") as agent:
+        played = play(agent)
+        agent.settle()
+        assert [[turn.action for turn in each.turns] for each in played] == [["", "", ""]] * 2
+        assert [len(with_tokens(each, agent.played[k]).turns) for k, each in enumerate(played)] == [1, 1]
+        assert all("ended with 3" in each.episode.detail for each in agent.played.values())
+
+
+def test_a_program_that_hangs_is_ended() -> None:
+    with programs("hang", seconds=3.0) as agent:
+        (played,) = play(agent, 1)
+        agent.settle()
+        assert played.truncated and agent.played[0].program.status is not None
+
+
+def test_a_program_that_cannot_work_is_told_in_a_sentence() -> None:
+    for words, message in (
+        ("no-such-program", "cannot be started"),
+        (f"{sys.executable} -c 'import sys; sys.exit(\"bad key\")'", "status 1 before it did anything: bad key"),
+    ):
+        with (
+            playing(gateway_for(small_model(), limits=LIMITS), ProgramConfig(words)) as agent,
+            pytest.raises(ConfigError, match=re.escape(message)),
+        ):
+            play(agent, 1)
+    for wrong in ("agent --url {bse_url}", "agent 'open", "agent {"):
+        with pytest.raises(ConfigError, match="agent command"):
+            ProgramConfig(wrong)
+
+
+def test_a_run_trains_a_program(tmp_path: Path) -> None:
+    config = TrainConfig(
+        env=GAME,
+        env_options=OPTIONS,
+        iterations=1,
+        max_seconds=0,
+        control=False,
+        warmup=SupervisedConfig(demonstrations=0),
+        rollout=RolloutConfig(groups=1, group_size=2, max_new_tokens=4),
+        update=UpdateConfig(minibatches=1, old_logprobs="trainer"),
+        evaluation=EvaluationConfig(0, 0, 1),
+        agent=ProgramConfig(command()),
+    )
+    result = train(config, tmp_path / "run")
+    assert result.finished
+    record = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[0])
+    assert record["rollout/faults"] == 0 and record["rollout/turns"] == 3 and record["rollout/tokens"] > 0
+    assert record["rollout/gateway_share_kept"] > 0 and record["rollout/gateway_share_reencoded"] == 0
+    assert record["train/rows"] == 2 and abs(record["train/logprob_gap"]) < 1e-4

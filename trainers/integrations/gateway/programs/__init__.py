@@ -1,0 +1,9 @@
+"""Agent programs: started for each episode, with a gateway as their model and an environment of ours to play."""
+
+from __future__ import annotations
+
+from turngym.trainers.integrations.gateway.programs.agent import ProgramAgent, playing
+from turngym.trainers.integrations.gateway.programs.tokens import with_tokens
+from turngym.trainers.settings.agent_program import ProgramConfig
+
+__all__ = ["ProgramAgent", "ProgramConfig", "playing", "with_tokens"]

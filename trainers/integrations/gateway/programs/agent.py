@@ -1,0 +1,218 @@
+"""Agent programs as an agent: they play environments of ours wherever an agent does."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from turngym.agents.core import Decision, EagerAgent, Request
+from turngym.agents.usage import Usage
+from turngym.errors import ConfigError
+from turngym.trainers.integrations.gateway.episode import GatewayEpisode
+from turngym.trainers.integrations.gateway.programs.process import Program
+from turngym.trainers.integrations.gateway.server import serving
+from turngym.trainers.integrations.gateway.service import Gateway
+from turngym.trainers.integrations.gateway.world import World
+from turngym.trainers.settings.agent_program import ProgramConfig
+
+_LOOK_SECONDS = 0.05
+
+
+@dataclass
+class Play:
+    """One episode of an agent program.
+
+    Args:
+        episode: Its calls.
+        world: Its environment.
+        program: The process.
+        marks: For each action, how many answers there were before it.
+    """
+
+    episode: GatewayEpisode
+    world: World
+    program: Program
+    marks: list[int] = field(default_factory=list)
+    request: Request | None = None
+
+
+class ProgramAgent(EagerAgent):
+    """Starts a program for each episode and passes observations and actions on.
+
+    A program that ends, or has no time left, before its episode has ended says nothing for the rest of it.
+
+    Args:
+        gateway: The model of the programs; it is being served.
+        url: Where.
+        config: How programs are started.
+    """
+
+    def __init__(self, gateway: Gateway, url: str, config: ProgramConfig) -> None:
+        self.gateway = gateway
+        self.url = url
+        self.config = config
+        self.played: dict[int, Play] = {}
+        """Number of an episode -> what its program did; kept until :meth:`clear`."""
+        self._acted: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
+        self._running: dict[int, Play] = {}
+        self._has_worked = False
+
+    def begin(self, requests: Sequence[Request]) -> None:
+        """Show what there is to see; a new episode gets a program of its own."""
+        for request in requests:
+            play = self._running.get(request.episode)
+            if play is None:
+                play = self._start(request)
+                play.request = request
+            else:
+                play.request = request
+                play.world.show(request.observation)
+
+    def _start(self, request: Request) -> Play:
+        number = request.episode
+        episode = self.gateway.open(number=number)
+        acted = partial(self._on_action, number)
+        world = World(request.instructions, request.observation, acted)
+        episode.world = world
+        root = f"{self.url}/episode/{episode.id}"
+        task = f"{request.instructions}\n\n{request.observation}".strip()
+        values = {
+            "base_url": f"{root}/v1",
+            "root_url": root,
+            "env_url": f"{root}/env",
+            "key": episode.key,
+            "task": task,
+            "seed": str(number),
+            "model": self.gateway.name,
+        }
+        variables = {
+            "OPENAI_BASE_URL": values["base_url"],
+            "OPENAI_API_KEY": episode.key,
+            "ANTHROPIC_BASE_URL": root,
+            "ANTHROPIC_API_KEY": episode.key,
+            "TURNGYM_ENV_URL": values["env_url"],
+        }
+        play = Play(episode, world, Program(self.config.words(values), variables, self.config))
+        self._running[number] = self.played[number] = play
+        return play
+
+    def _on_action(self, number: int, action: str) -> None:
+        self._acted.put((number, action))
+
+    def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
+        """Return the actions that programs have taken since, and empty ones for programs that have ended."""
+        while True:
+            found = self._actions()
+            found += [(request, self._silent(play)) for play, request in self._ended()]
+            if found or not wait or not any(play.request for play in self._running.values()):
+                return found
+            with contextlib.suppress(queue.Empty):
+                number, action = self._acted.get(timeout=_LOOK_SECONDS)
+                self._acted.put((number, action))
+
+    def _actions(self) -> list[tuple[Request, Decision]]:
+        found = []
+        while not self._acted.empty():
+            number, action = self._acted.get()
+            play = self._running.get(number)
+            if play is not None and play.request is not None:
+                self._has_worked = True
+                request, play.request = play.request, None
+                found.append((request, self._decision(play, action)))
+        return found
+
+    def _decision(self, play: Play, action: str) -> Decision:
+        """Return an action, with what the calls since the one before cost."""
+        before = play.marks[-1] if play.marks else 0
+        calls = play.episode.calls[before:]
+        play.marks.append(before + len(calls))
+        read = sum(len(call.prompt_ids) for call in calls)
+        written = sum(len(call.completion_ids) for call in calls)
+        seconds = sum(call.seconds for call in calls)
+        said = calls[-1].message.text if calls else action
+        return Decision(action, said, usage=Usage(read, written, calls=len(calls), latency=seconds))
+
+    def _ended(self) -> Iterator[tuple[Play, Request]]:
+        """Yield the episodes that wait for a program which has ended, or must end now."""
+        for play in list(self._running.values()):
+            has_ended = play.program.is_late or play.program.status is not None
+            if play.request is not None and has_ended and self._acted.empty():
+                request, play.request = play.request, None
+                yield play, request
+
+    def _silent(self, play: Play) -> Decision:
+        """Return the answer of a program that gives none.
+
+        Raises:
+            ConfigError: It failed before it did anything, as every program so far.
+        """
+        status, tail = play.program.status, play.program.tail()
+        if status is None:
+            play.program.end()
+        play.episode.detail = "the agent program was out of time" if status is None else f"it ended with {status}"
+        if status and not play.episode.calls and not play.marks:
+            last = tail.splitlines()[-1][:500] if tail else "it printed nothing"
+            if not self._has_worked:
+                raise ConfigError(f"the agent program ended with status {status} before it did anything: {last}")
+            return Decision("", fault=f"the agent program ended with status {status}: {last}")
+        return self._decision(play, "")
+
+    def forget(self, episode: int) -> None:
+        """Tell a program that its episode has ended; it gets a moment to end by itself."""
+        play = self._running.pop(episode, None)
+        if play is not None:
+            play.world.show("", is_done=True)
+            play.program.shorten()
+
+    def abandon(self) -> None:
+        """End all programs."""
+        for play in [*self.played.values()]:
+            play.world.show("", is_done=True)
+            play.program.end()
+        self._running = {}
+
+    def settle(self) -> None:
+        """Wait until the programs of all episodes have ended by themselves or were ended, and close the episodes."""
+        for play in self.played.values():
+            while play.program.status is None and not play.program.is_late:
+                time.sleep(_LOOK_SECONDS)
+            play.program.end()
+            if play.episode.status == "open":
+                play.episode.status = "terminated"
+
+    def clear(self) -> None:
+        """Forget all episodes."""
+        for play in self.played.values():
+            self.gateway.episodes.remove(play.episode)
+        self.played = {}
+
+    def details(self) -> dict[str, Any]:
+        """Return the command."""
+        return {"agent_command": self.config.command}
+
+
+@contextlib.contextmanager
+def playing(gateway: Gateway, config: ProgramConfig) -> Iterator[ProgramAgent]:
+    """Serve a gateway and yield the agent whose programs use it; in the end all programs are ended.
+
+    Args:
+        gateway: The model of the programs.
+        config: How they are started.
+
+    Raises:
+        ConfigError: There is no command.
+    """
+    if not config.command:
+        raise ConfigError("agent programs need a command: pass --agent-command or agent.command.")
+    with serving(gateway) as url:
+        agent = ProgramAgent(gateway, url, config)
+        try:
+            yield agent
+        finally:
+            agent.abandon()
+            agent.clear()

@@ -1,0 +1,124 @@
+"""Training agent programs of any kind on an environment of ours, through a gateway."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from turngym.agents.core import Agent
+from turngym.agents.episodes.evaluate import EvaluationResult, open_vector, summarise
+from turngym.agents.episodes.rollout import rollout
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.loading import LanguageModel
+from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.envs.multiagent.registration import is_game
+from turngym.envs.vector import TextVectorEnv
+from turngym.errors import ConfigError
+from turngym.trainers.core.algorithm import Need
+from turngym.trainers.engine.ranks import SINGLE, Ranks
+from turngym.trainers.integrations.gateway.limits import GatewayLimits, GatewayRules
+from turngym.trainers.integrations.gateway.policy import gateway_for
+from turngym.trainers.integrations.gateway.programs import ProgramAgent, playing, with_tokens
+from turngym.trainers.loop.task import EVALUATION_SLOTS, EnvTask
+from turngym.trainers.settings.agent_program import FIELDS
+from turngym.trainers.settings.config import TrainConfig
+
+_SHOWN = ("share/kept", "share/appended", "share/reencoded", "calls/forked", "tokens/abandoned")
+
+
+class AgentTask(EnvTask):
+    """An environment with one agent that agent programs play: turns are their calls of the model.
+
+    Args:
+        config: Settings of the run; ``agent`` says how programs are started.
+        needs: Needs of the method.
+        ranks: The ranks that play the episodes of an iteration together.
+
+    Raises:
+        ConfigError: A setting does not go together with agent programs.
+    """
+
+    def __init__(self, config: TrainConfig, needs: frozenset[Need] = frozenset(), ranks: Ranks = SINGLE) -> None:
+        _require_sound(config, needs)
+        super().__init__(config, ranks=ranks)
+        self._report: dict[str, float] = {}
+
+    def play(
+        self, agent: Agent, specs: Sequence[EpisodeSpec], on_episode: Callable[[Trajectory], None] | None = None
+    ) -> list[Trajectory]:
+        """Play episodes for training with a program for each.
+
+        Args:
+            agent: The model of the programs, and how it samples.
+            specs: The episodes.
+            on_episode: Called with each when all have ended.
+        """
+        assert isinstance(agent, ModelAgent)
+        with self._programs(agent) as programs:
+            played = self._played(self.vector, programs, specs)
+        if on_episode is not None:
+            for trajectory in played:
+                on_episode(trajectory)
+        return played
+
+    def _evaluate(self, agent: ModelAgent, split: str, seeds: list[int]) -> tuple[EvaluationResult, list[Trajectory]]:
+        specs = [EpisodeSpec(number, seed, number) for number, seed in enumerate(seeds)]
+        settings = self.config.rollout
+        slots = min(settings.num_envs or min(EVALUATION_SLOTS, settings.groups * settings.group_size), len(specs))
+        options = self._options(split)
+        with (
+            open_vector(self.config.env, options, max(slots, 1), settings.backend, self.config.wrappers) as vector,
+            self._programs(agent) as programs,
+        ):
+            trajectories = self._played(vector, programs, specs)
+        return summarise(self.config.env, trajectories), trajectories
+
+    def _programs(self, agent: ModelAgent) -> AbstractContextManager[ProgramAgent]:
+        """Return programs whose model is that of an agent, with its settings."""
+        model = agent.model
+        assert isinstance(model, LanguageModel)
+        gateway = gateway_for(
+            model,
+            limits=GatewayLimits(max_new_tokens=agent.sampling.max_new_tokens),
+            rules=GatewayRules(temperature=agent.sampling.temperature, top_p=agent.sampling.top_p),
+            prompt=agent.prompt,
+            seed=self.config.seed,
+        )
+        gateway.iteration = agent.iteration
+        return playing(gateway, self.config.agent)
+
+    def _played(self, vector: TextVectorEnv, programs: ProgramAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+        """Play episodes, and return them with the calls of their programs as turns."""
+        played = rollout(vector, programs, specs, schedule=self.config.rollout.order, final_prompts=False)
+        programs.settle()
+        self._report = programs.gateway.report()
+        return [with_tokens(each, programs.played[each.spec.episode]) for each in played]
+
+    def metrics(self) -> dict[str, float]:
+        """Return what became of the tokens of the latest episodes."""
+        shown = {f"rollout/gateway_{name.replace('/', '_')}": self._report.get(name, 0.0) for name in _SHOWN}
+        return {**super().metrics(), **shown}
+
+
+def _require_sound(config: TrainConfig, needs: frozenset[Need]) -> None:
+    """Raise for settings that do not go together with agent programs.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    if is_game(config.env):
+        raise ConfigError(f"agent programs play environments with one agent, and {config.env} is a game between seats.")
+    if config.rollout.ray.workers or config.rollout.is_journaled:
+        raise ConfigError(
+            "agent programs are started in the learner's process: leave out --rollout.ray.workers, --rollout.journal "
+            "and --rollout.schedule async."
+        )
+    program = config.agent.words(dict.fromkeys(FIELDS, "-"))[0]
+    if shutil.which(program) is None:
+        raise ConfigError(f"there is no program {program!r} to start as an agent: pass its path, or one on PATH.")
+    if needs & {Need.SNAPSHOTS, Need.SAMPLED_ENTROPIES}:
+        raise ConfigError(
+            f"{config.algorithm} needs snapshots or entropies, which agent programs do not have: take a method "
+            "without, such as ppo, grpo or gigpo."
+        )
