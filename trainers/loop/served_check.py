@@ -1,117 +1,101 @@
-"""Whether a server computes with the weights that it was given: it and the trainer score the same probes."""
+"""Whether servers compute with the weights that they were given: they and the trainer score the same probe."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
+from turngym.agents.models.completion import Completion
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling
-from turngym.agents.models.served.client import PolicyClient
+from turngym.agents.models.sampling import Sampling, seed_of
+from turngym.agents.models.served.client import Answer, PolicyClient
 from turngym.agents.models.served.keeper import WRONG_WEIGHTS
 from turngym.agents.models.served.members import STALE
-from turngym.agents.models.weights import evaluating
 from turngym.agents.servers.exchange import CallFailed
+from turngym.trainers.engine.fingerprint import Expected, Fingerprints, Gaps, Limits, handed_over, probe_sequences
 
-_LENGTHS = (40, 150, 280)
-"""Two are longer than a block of 128 tokens, whose keys and values servers keep from one prompt to the next."""
-_MAX_GAP = {"float32": 2e-3, "bfloat16": 1.0, "float16": 0.3}
-"""Largest gap at a token that rounding in these formats explains."""
+_AT_ONCE = 16
 
 
-def probes(vocabulary: int, longest: int) -> list[list[int]]:
-    """Return sequences of random tokens, the same for all weights, so that servers have seen them before.
+class WeightCheck:
+    """Compares servers with the policy after each hand-over; safe to use from several threads.
 
     Args:
-        vocabulary: Number of tokens of the model.
-        longest: Longest sequence that servers take; 0 for any.
-    """
-    random = torch.Generator().manual_seed(2026)
-    lengths = sorted({min(length, longest - 2) if longest else length for length in _LENGTHS})
-    return [torch.randint(vocabulary, (length,), generator=random).tolist() for length in lengths]
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What the trainer computes for a probe.
-
-    Args:
-        ids: The probe.
-        of_prompt: Log-probability of each of its tokens but the first.
-        of_next: Log-probability of each token of the vocabulary behind it.
-    """
-
-    ids: list[int]
-    of_prompt: Tensor
-    of_next: Tensor
-
-
-@torch.no_grad()
-def expected(model: LanguageModel, sequences: Sequence[list[int]]) -> list[Expected]:
-    """Return what a model computes for probes."""
-    found = []
-    with evaluating(model.network):
-        for ids in sequences:
-            batch = torch.tensor([ids], device=model.network.device)
-            logits = model.network(batch, use_cache=False).logits[0].float()
-            rows = logits.log_softmax(-1).cpu()
-            of_prompt = rows[:-1].gather(-1, torch.tensor(ids[1:])[:, None]).squeeze(-1)
-            found.append(Expected(ids, of_prompt, rows[-1].clone()))
-    return found
-
-
-def require_weights(
-    server: PolicyClient, wanted: Sequence[Expected], stop_ids: Sequence[int], label: str, most: float, timeout: float
-) -> float:
-    """Return how far a server's log-probabilities are from the trainer's at most.
-
-    Each probe is asked for twice: the log-probabilities of its tokens are computed anew, and the token behind it with
-    the keys and values that the server has kept.
-
-    Args:
-        server: The server.
-        wanted: What the trainer computes.
-        stop_ids: Tokens that end a completion.
-        label: Name of the weights.
-        most: Largest gap.
+        model: The policy.
+        format: Format of the servers' weights.
+        temperature: Their temperature.
+        longest: Longest sequence that they take; 0 for any.
+        max_gap: Largest difference of log-probabilities; 0 for what rounding explains.
         timeout: Seconds for each request.
-
-    Raises:
-        CallFailed: The gap is larger, or the weights have another name, or there is no answer.
     """
-    largest = 0.0
-    one = Sampling(max_new_tokens=1)
-    for probe in wanted:
-        for with_prompt in (True, False):
-            answer = server.generate(probe.ids, 1, one, stop_ids, timeout, prompt_logprobs=with_prompt)
-            if answer.versions != (label,):
-                raise CallFailed(STALE, f"it samples with the weights {answer.versions}, expected {label}")
-            token = answer.ids[0]
-            computed = float(probe.of_next[token]) if token < len(probe.of_next) else torch.inf
-            gaps = [abs(computed - answer.logprobs[0])]
-            if with_prompt:
-                gaps.append(float((probe.of_prompt - torch.tensor(answer.prompt_logprobs)).abs().max()))
-            largest = max(largest, *gaps)
-    if not largest <= most:
-        raise CallFailed(
-            WRONG_WEIGHTS,
-            f"it computes with other weights than it was given: on a probe its log-probabilities differ from the "
-            f"trainer's by {largest:.3g}, and rounding explains at most {most:g}",
-        )
-    return largest
+
+    def __init__(
+        self, model: LanguageModel, format: str, temperature: float, longest: int, max_gap: float, timeout: float
+    ) -> None:
+        self.model = model
+        self.format = format
+        self.timeout = timeout
+        vocabulary = int(model.network.config.get_text_config().vocab_size)
+        limits = Limits.of(format)
+        if max_gap:
+            limits = replace(limits, most=Gaps(max_gap, max_gap, max_gap), least=Gaps(max_gap, max_gap, max_gap))
+        self._stop_ids = sorted(model.stop_ids)
+        self._prints = Fingerprints(probe_sequences(vocabulary, longest), temperature, limits)
+
+    def expect(self) -> Expected:
+        """Compute what the weights give that are handed over now."""
+        return self._prints.expect(handed_over(self.model, self.format))
+
+    def require(self, server: PolicyClient, label: str, wanted: Expected) -> float:
+        """Return how far a server's log-probabilities are from the trainer's at most.
+
+        Args:
+            server: The server.
+            label: Name of the weights.
+            wanted: What the trainer computed when they were handed over.
+
+        Raises:
+            CallFailed: It computes with other weights, or names others, or does not answer.
+        """
+        probe = _Probe(server, label, self._stop_ids, self.timeout)
+        verdict = self._prints.compare(server.url, wanted, self._prints.read(probe.generate, probe.score))
+        if verdict.faults:
+            raise CallFailed(WRONG_WEIGHTS, verdict.text)
+        return verdict.gaps.largest
 
 
-def allowed_gap(trainer: str, server: str) -> float:
-    """Return the largest gap that rounding explains.
+class _Probe:
+    """A server as fingerprints ask it."""
 
-    Args:
-        trainer: Format of the trainer's weights.
-        server: Format of the servers'; ``auto`` for the same.
+    def __init__(self, server: PolicyClient, label: str, stop_ids: Sequence[int], timeout: float) -> None:
+        self.server = server
+        self.label = label
+        self.stop_ids = stop_ids
+        self.timeout = timeout
 
-    >>> allowed_gap("float32", "auto"), allowed_gap("float32", "bfloat16")
-    (0.002, 1.0)
-    """
-    return max(_MAX_GAP.get(name, _MAX_GAP["bfloat16"]) for name in (trainer, trainer if server == "auto" else server))
+    def generate(
+        self, prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
+    ) -> list[Completion]:
+        """Sample one completion for each prompt."""
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="probe") as threads:
+            found = threads.map(
+                lambda prompt, draws: self._ask(prompt, seed_of(draws), sampling, False), prompts, uniforms
+            )
+            return [Completion(answer.ids, answer.logprobs) for answer in found]
+
+    def score(self, sequences: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
+        """Return the log-probabilities of the tokens of sequences, computed anew."""
+        one = Sampling(max_new_tokens=1)
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="probe") as threads:
+            found = threads.map(lambda ids: self._ask(ids, 0, one, True), sequences)
+            return [answer.prompt_logprobs for answer in found]
+
+    def _ask(self, prompt: Sequence[int], seed: int, sampling: Sampling, with_prompt: bool) -> Answer:
+        answer = self.server.generate(prompt, seed, sampling, self.stop_ids, self.timeout, prompt_logprobs=with_prompt)
+        if answer.versions != (self.label,):
+            raise CallFailed(STALE, f"it samples with the weights {answer.versions}, expected {self.label}")
+        return answer

@@ -36,8 +36,9 @@ from turngym.trainers.engine.adapters import (
     lora_config,
     without_adapters,
 )
+from turngym.trainers.engine.fingerprint import Expected
 from turngym.trainers.loop.samplers import SamplerSetup
-from turngym.trainers.loop.served_check import Expected, allowed_gap, expected, probes, require_weights
+from turngym.trainers.loop.served_check import WeightCheck
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.rollout import RolloutConfig
 
@@ -49,9 +50,8 @@ class Handed:
     label: str
     version: int
     sync: WeightSync
-    wanted: Sequence[Expected]
-    stop_ids: Sequence[int]
-    max_gap: float
+    weights_check: WeightCheck
+    wanted: Expected
     wakes: bool = False
 
     def deliver(self, server: PolicyClient) -> None:
@@ -64,7 +64,7 @@ class Handed:
 
     def check(self, server: PolicyClient) -> float:
         """Return how far the server's log-probabilities are from the trainer's."""
-        return require_weights(server, self.wanted, self.stop_ids, self.label, self.max_gap, self.sync.timeout)
+        return self.weights_check.require(server, self.label, self.wanted)
 
 
 class ServedRollouts:
@@ -75,8 +75,8 @@ class ServedRollouts:
         pool: The servers.
         sync: How they get weights.
         weights_of: Returns what is handed over of a model.
+        weights_check: Compares servers with the policy.
         version: Returns the number of the policy.
-        max_gap: Largest difference between the log-probabilities of server and trainer.
         sleep: Level at which servers sleep while nothing is sampled; 0 leaves them awake.
     """
 
@@ -86,23 +86,21 @@ class ServedRollouts:
         pool: ServerPool,
         sync: WeightSync,
         weights_of: Callable[[LanguageModel], Weights],
-        version: Callable[[], int],
-        max_gap: float,
+        weights_check: WeightCheck,
+        version: Callable[[], int] = lambda: -1,
         sleep: int = 0,
     ) -> None:
         self.model = model
         self.pool = pool
         self.sync = sync
         self.weights_of = weights_of
+        self.weights_check = weights_check
         self.version = version
-        self.max_gap = max_gap
         self.sleep = sleep
         self._run = secrets.token_hex(4)
         self._count = 0
         self._state: tuple[object, ...] = ()
         self._is_asleep = False
-        longest = _longest(pool)
-        self._probes = probes(int(model.network.config.get_text_config().vocab_size), longest)
 
     def generate(
         self, prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
@@ -122,10 +120,9 @@ class ServedRollouts:
         self._count += 1
         label = f"{self._run}-{self._count}"  # another run that uses the same servers has other names
         self.sync.publish(label, self.weights_of(self.model))
-        wanted = expected(self.model, self._probes)
-        self.pool.hand_over(
-            Handed(label, self.version(), self.sync, wanted, self.pool.stop_ids, self.max_gap, self._is_asleep)
-        )
+        wanted = self.weights_check.expect()
+        handed = Handed(label, self.version(), self.sync, self.weights_check, wanted, self._is_asleep)
+        self.pool.hand_over(handed)
         self.sync.settle()
         self._is_asleep = False
         if self._count == 1 and not self.pool.has_any:
@@ -174,9 +171,10 @@ def served_rollouts(setup: SamplerSetup) -> Iterator[ServedRollouts]:
     sync, weights_of = _way(setup, pool)
     try:
         keeper.open()
-        most = served.max_gap or allowed_gap(setup.dtype, settings.vllm.dtype)
-        rollouts = ServedRollouts(model, pool, sync, weights_of, setup.version, most, served.sleep)
-        model.generate, model.longest = rollouts.generate, _longest(pool)
+        longest = _longest(pool)
+        check = WeightCheck(model, setup.vllm.dtype, settings.temperature, longest, served.max_gap, served.sync_timeout)
+        rollouts = ServedRollouts(model, pool, sync, weights_of, check, setup.version, served.sleep)
+        model.generate, model.longest = rollouts.generate, longest
         yield rollouts
     finally:
         model.generate, model.longest = None, 0
