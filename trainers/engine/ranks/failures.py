@@ -64,4 +64,6 @@ def _made(content: Mapping[str, Any]) -> Exception:
         return kind(message)
     if name == RankLost.__name__:
         return RankLost(message)
+    if name == "MemoryError":
+        return MemoryError(f"rank {content['rank']}: {message}")
     return RankFailed(f"rank {content['rank']} stopped: {name}: {message}")
