@@ -6,6 +6,7 @@ tensors its pieces belong, as ``HuggingFaceStorageWriter`` of torch writes it.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,6 +72,7 @@ def read_into(folder: Path, part: str, targets: Mapping[str, Tensor]) -> None:
         targets: What is filled.
     """
     if is_in_pieces(folder, part):
+        _entries(folder / part)
         _read_pieces(folder / part, targets)
         return
     from torch.distributed.tensor import DTensor, distribute_tensor
@@ -108,8 +110,15 @@ def _file(folder: Path, part: str) -> Path:
 
 
 def _entries(folder: Path) -> Mapping[str, Any]:
-    """Return shape and type of the whole tensors of a folder by name."""
+    """Return shape and type of the whole tensors of a folder by name.
+
+    Raises:
+        ValueError: A piece is missing, which torch would leave as it is.
+    """
     entries: Mapping[str, Any] = _reader(folder).read_metadata().state_dict_metadata
+    for name, entry in entries.items():
+        if sum(math.prod(chunk.sizes) for chunk in entry.chunks) != math.prod(entry.size):
+            raise ValueError(f"{folder} lacks pieces of {name}")
     return entries
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import resource
 import shutil
 import sys
 import tempfile
@@ -177,8 +178,31 @@ def resumed(ranks: Ranks, model: LanguageModel, variant: str, episodes: list[Tra
     load_checkpoint(back / "000002", third)
     returned = gap(state(third), state(alone))
     ranks.barrier()
+    ranks.on_first((saved / files[-2]).unlink)
+    damaged = _said(lambda: ranks.agree(lambda: load_checkpoint(saved, again)))
     ranks.on_first(lambda: shutil.rmtree(folder))
-    return {"files": files, "extra": extra, "loaded": loaded, "went on": went_on, "back": returned}
+    return {"files": files, "extra": extra, "loaded": loaded, "went on": went_on, "back": returned, "damaged": damaged}
+
+
+def no_room(ranks: Ranks) -> dict[str, Any]:
+    """One rank cannot write its piece: no rank goes on as if there were a checkpoint."""
+    model, episodes = model_and_episodes()
+    learner = learner_of(model, made("grpo"), ranks)
+    learner.update(episodes, 0)
+    folder = Path(ranks.from_first(tempfile.mkdtemp() if ranks.is_first else ""))
+    save(ranks, folder, learner, 1)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if ranks.rank == 1:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    said = _said(lambda: write_divided(folder, learner, 2))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    left = ranks.on_first(lambda: sorted(file.name for file in folder.iterdir()))
+    save(ranks, folder, learner, 2)
+    ranks.barrier()
+    found = sorted(file.name for file in folder.iterdir())
+    ranks.barrier()
+    ranks.on_first(lambda: shutil.rmtree(folder))
+    return {"said": said, "left": left, "afterwards": found}
 
 
 def save(ranks: Ranks, folder: Path, learner: Learner, iteration: int) -> Path:
@@ -260,6 +284,19 @@ def not_finite(ranks: Ranks) -> str:
     return _said(lambda: learner.update(episodes, 0))
 
 
+def nodes(ranks: Ranks) -> dict[str, Any]:
+    """Two nodes of two ranks: the nodes are copies of each other."""
+    model, episodes = model_and_episodes()
+    learner = learner_of(model, made("ppo"), ranks)
+    weight = next(iter(learner.network.parameters()))
+    return {
+        "placements": str(weight.placements),  # type: ignore[attr-defined]
+        "update": compared(model, episodes, "ppo", ranks, updates=2),
+        "probes": compared(with_adapters(model), episodes, "st_ppo", ranks),
+        "resumed": resumed(ranks, model, "ppo", episodes),
+    }
+
+
 def _runs(call: Callable[[], object]) -> bool:
     call()
     return True
@@ -278,9 +315,13 @@ CALLS: dict[str, Callable[[Ranks], Any]] = {
     "float32": lambda ranks: methods(ranks, torch.float32),
     "ways": ways,
     "resumes": resumes,
+    "no room": no_room,
     "traps": traps,
     "not finite": not_finite,
 }
+
+
+ON_NODES = {"nodes": nodes}
 
 
 def main(names: Sequence[str]) -> None:
@@ -290,7 +331,7 @@ def main(names: Sequence[str]) -> None:
         found = {}
         for name in names:
             start = time.process_time()
-            found[name] = CALLS[name](ranks)
+            found[name] = {**CALLS, **ON_NODES}[name](ranks)
             found[f"seconds {name}"] = time.process_time() - start
         print(json.dumps(found))
 

@@ -166,7 +166,8 @@ def _write(target: Path, learner: Learner, state: Mapping[str, Any]) -> None:
             save_file(exact, temporary / f"{name}.safetensors")
         if not divided:
             save_file(_optimizer_tensors(learner.optimizer), temporary / "optimizer.safetensors")
-        write_json(temporary / "state.json", state)
+        pieces = sorted(file.relative_to(temporary).as_posix() for file in temporary.glob("*/*"))
+        write_json(temporary / "state.json", {**state, "pieces": pieces} if divided else state)
         for file in temporary.iterdir():
             _flush(file)
         temporary.replace(target)
@@ -228,6 +229,13 @@ def _load_module(module: nn.Module, own: Collection[str], folder: Path, part: st
     return found
 
 
+def _require_pieces(path: Path, state: Mapping[str, Any]) -> None:
+    """Raise if a file is missing that a rank wrote."""
+    missing = [name for name in state.get("pieces", []) if not (path / name).is_file()]
+    if missing:
+        raise OSError(f"{', '.join(missing)} is missing")
+
+
 def _require_same_model(path: Path, state: Mapping[str, Any], model: LanguageModel) -> None:
     """Raise if adapters were trained on a base model with other weights than this one."""
     if state.get("frozen", "") not in ("", _fingerprint(frozen_parameters(model.network))):
@@ -258,7 +266,9 @@ def load_policy(path: Path, model: LanguageModel) -> None:
         CheckpointError: It is empty, damaged, or belongs to another model.
     """
     with _readable(path):
-        _require_same_model(path, json.loads((path / "state.json").read_text("utf8")), model)
+        state = json.loads((path / "state.json").read_text("utf8"))
+        _require_pieces(path, state)
+        _require_same_model(path, state, model)
         own = distinct_tensors([("policy", model.network)], frozen_parameters(model.network))["policy"]
         _load_module(model.network, own.keys(), path, POLICY)
 
@@ -275,6 +285,7 @@ def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
     with _readable(path):
         state = json.loads((path / "state.json").read_text("utf8"))
         _require_same_model(path, state, learner.model)
+        _require_pieces(path, state)
         modules = _modules(learner)
         for name, own in _own_tensors(learner).items():
             saved = _load_module(modules[name], own.keys(), path, name)

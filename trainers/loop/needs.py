@@ -44,10 +44,10 @@ def require_packages(config: TrainConfig) -> None:
         eight_bit_adamw()
     if config.update.offload and chosen_device(config.device).type == "cpu":
         raise ConfigError("the model is on the CPU, so nothing can be offloaded to it: leave out --update.offload.")
-    require_quantizer(config.quantize)
     if config.quantize != "none" and config.update.sharding == "full":
         raise ConfigError(
             f"weights in {config.quantize} cannot be divided over ranks: leave out --update.sharding full."
         )
+    require_quantizer(config.quantize)
     if config.lora_rank and importlib.util.find_spec("peft") is None:
         raise missing_extra("low-rank adapters", "peft", "train")

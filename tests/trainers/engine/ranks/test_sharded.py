@@ -62,6 +62,7 @@ def test_a_checkpoint_goes_from_two_ranks_to_one_and_back(called: dict[str, Any]
     for name, found in called["resumes"].items():
         assert found["extra"] == [[1, {"turns_total": 3}]] * 2
         assert found["loaded"] == [0.0, 0.0] and found["back"] == 0.0, name
+        assert found["damaged"].startswith("CheckpointError: the checkpoint"), found["damaged"]
         on_two, on_one = found["went on"]
         assert on_two == 0.0 and on_one < (0.05 if name.startswith("16 bits") else 1e-5), (name, found)
 
@@ -88,3 +89,21 @@ def test_what_goes_wrong_without_a_word_is_done_in_another_way(called: dict[str,
 
 def test_a_loss_that_is_not_finite_on_one_rank_ends_the_update_on_all(called: dict[str, Any]) -> None:
     assert called["not finite"].startswith("DivergenceError: the loss is not finite")
+
+
+def test_a_rank_that_cannot_write_leaves_no_half_checkpoint(called: dict[str, Any]) -> None:
+    found = called["no room"]
+    assert found["said"].startswith("OSError: [Errno 27]"), found["said"]
+    assert found["left"] == ["000001"] and found["afterwards"] == ["000001", "000002"]
+
+
+def test_two_nodes_of_two_ranks() -> None:
+    """The weights are divided within a node, and the nodes are copies of each other."""
+    words = [str(Path(sharded_calls.__file__)), *sharded_calls.ON_NODES]
+    ended = rank_processes.run(words, size=4, timeout=900, TURNGYM_RANK_TIMEOUT="300", LOCAL_WORLD_SIZE="2")
+    assert [each.status for each in ended] == [0] * 4, ended
+    found = json.loads(ended[0].output.splitlines()[-1])["nodes"]
+    assert found["placements"] == "(Replicate(), Shard(dim=0))"
+    assert found["update"]["gradients"] < 1e-5 and found["update"]["weights"] < 1e-3
+    assert found["probes"]["gradients"] < 1e-5
+    assert found["resumed"]["loaded"] == [0.0, 0.0] and found["resumed"]["back"] == 0.0
