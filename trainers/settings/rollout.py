@@ -113,6 +113,8 @@ class RolloutConfig:
     def _check_schedule(self) -> None:
         if self.schedule not in ("lockstep", "continuous", "async"):
             raise ConfigError(f"schedule must be 'lockstep', 'continuous' or 'async', got {self.schedule!r}.")
+        if self.schedule == "async" and self.served.sleep:
+            raise ConfigError("servers that sleep while the learner learns cannot sample then: leave out served.sleep.")
         if self.on_stale not in ("wait", "drop"):
             raise ConfigError(f"on_stale must be 'wait' or 'drop', got {self.on_stale!r}.")
         if self.max_staleness < 0:

@@ -19,6 +19,7 @@ from turngym.agents.servers.exchange import CallFailed
 from turngym.benchmarks.cli.train import parse_train
 from turngym.errors import ConfigError
 from turngym.trainers.settings.config import RolloutConfig, TrainConfig, config_from_json
+from turngym.trainers.settings.ray import RayConfig
 
 URL = "http://127.0.0.1:8000"
 
@@ -34,6 +35,11 @@ URL = "http://127.0.0.1:8000"
         ({"sampler": "vllm-server", "servers": ("127.0.0.1:8000",)}, "must be like http://"),
         ({"sampler": "vllm-server", "start_servers": -1}, "from 0 to 1024, got -1"),
         ({"sampler": "vllm-server", "servers": (URL,), "refresh_every": 2}, "the weights of now"),
+        (
+            {"sampler": "vllm-server", "servers": (URL,), "schedule": "async", "served": ServedConfig(sleep=1)},
+            "cannot sample then",
+        ),
+        ({"sampler": "vllm-server", "servers": (URL,), "ray": RayConfig(workers=1)}, "models of their own"),
         (
             {"sampler": "vllm-server", "start_servers": 2, "served": ServedConfig(devices=(1,))},
             "2 servers of 1 GPUs each need 2 devices, got 1",

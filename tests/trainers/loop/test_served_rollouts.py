@@ -68,6 +68,15 @@ def test_servers_follow_the_policy(base: Path, tmp_path: Path, rank: int, sync: 
     assert all(record["policy/staleness_max"] == 0 for record in records)
 
 
+def test_servers_play_while_the_learner_learns(base: Path, tmp_path: Path) -> None:
+    """Each completion is of one version of the weights, and no group is older than it may be."""
+    rollout = replace(RUN.rollout, schedule="async", max_staleness=1)
+    records = run_with_servers(base, tmp_path, replace(RUN, iterations=4, rollout=rollout))
+    assert len(records) == 4 and sum(record["rollout/weight_syncs"] for record in records) >= 2
+    assert all(record["policy/staleness_max"] <= 1 for record in records)
+    assert all(record["rollout/server_stale"] == record["rollout/server_faults"] == 0 for record in records)
+
+
 def test_the_run_stops_where_no_server_takes_the_weights(base: Path, tmp_path: Path) -> None:
     """The folder is not the one that the servers may read."""
     (tmp_path / "other").mkdir()
