@@ -96,6 +96,25 @@ class VllmSampler:
         outputs = self._run(requests, params)
         return [_completion(output.outputs[0]) for output in outputs]
 
+    def score(self, sequences: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
+        """Return the log-probability of each token but the first of some sequences, at temperature 1.
+
+        They are computed anew, without prefixes that are kept.
+
+        Raises:
+            ModelError: A sequence is too long, or vLLM fails.
+        """
+        from vllm import SamplingParams
+
+        self._require_room(sequences, 1)
+        requests = [{"prompt_token_ids": list(each)} for each in sequences]
+        params = SamplingParams(max_tokens=1, prompt_logprobs=0, detokenize=False)
+        outputs = self._run(requests, [params] * len(requests))
+        return [
+            tuple(float(row[token].logprob) for token, row in zip(each[1:], output.prompt_logprobs[1:], strict=True))
+            for each, output in zip(sequences, outputs, strict=True)
+        ]
+
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Replace the weights, forget what was computed with the old ones, and check that the new ones are in use.
 

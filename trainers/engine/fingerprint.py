@@ -21,7 +21,7 @@ import statistics
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -43,6 +43,11 @@ _LEAST, _MOST = 4, 8
 _DRAWS = 4
 _REMEMBERED = 8
 _MOVED_SHARE = 0.25
+"""Share of the trainer's log-probabilities that must have changed before equal ones of a sampler are a fault."""
+_SIGMAS = 5.0
+_CORRELATED = 10.0
+"""Neighbouring tokens have much of their noise in common: so many count as one."""
+_MOST_SLACK = 0.6
 
 
 def probe_sequences(vocabulary: int, longest: int = 0, avoid: Collection[int] = ()) -> list[list[int]]:
@@ -148,6 +153,10 @@ class Limits:
         """
         return _LIMITS.get(format, _LIMITS["bfloat16"])
 
+    def within(self, largest: float) -> Limits:
+        """Return these limits with another one for the largest gap; 0 for the same."""
+        return replace(self, most=self.most._replace(largest=largest)) if largest else self
+
     def bounds(self, usual: Gaps | None) -> Gaps:
         """Return the limits for a sampler.
 
@@ -211,6 +220,26 @@ class Fingerprints:
         self._seen: dict[str, deque[tuple[int, Tensor]]] = {}
         self._gaps: dict[str, deque[Gaps]] = {}
 
+    @classmethod
+    def of(
+        cls, model: LanguageModel, temperature: float, format: str = "auto", longest: int = 0, largest: float = 0.0
+    ) -> Fingerprints:
+        """Return those for the samplers of a policy.
+
+        Args:
+            model: The policy.
+            temperature: The sampler's temperature.
+            format: Format of the sampler's weights; ``auto`` for the trainer's.
+            longest: Longest prompt with its completion that the sampler takes; 0 for any.
+            largest: The largest gap that is allowed; 0 for what the format allows.
+        """
+        config = model.network.config.get_text_config()
+        format = str(model.network.dtype).removeprefix("torch.") if format == "auto" else format
+        words = min(int(config.vocab_size), len(model.tokenizer))
+        avoid = () if model.pictures is None else (model.pictures.placeholder,)
+        sequences = probe_sequences(words, min(filter(None, (longest, model.context)), default=0), avoid)
+        return cls(sequences, temperature, Limits.of(format).within(largest))
+
     @torch.no_grad()
     def expect(self, network: PreTrainedModel) -> Expected:
         """Compute what the weights give that are handed over now.
@@ -238,10 +267,10 @@ class Fingerprints:
             generate: Its core call.
             score: How it scores sequences; None if it cannot, which leaves the sampled tokens alone.
         """
-        rows = [] if score is None else score(self.sequences)
         prompts = [ids for ids in self.sequences for _ in range(_DRAWS)]
         uniforms = [turn_uniforms(0, 0, number, 0, 1, "probe") for number in range(len(prompts))]
         found = generate(prompts, uniforms, Sampling(self.temperature, max_new_tokens=1))
+        rows = [] if score is None else score(self.sequences)  # after the others, which need the keys that are kept
         return Reading(torch.tensor([value for row in rows for value in row], dtype=torch.float64), found)
 
     def compare(self, sampler: str, expected: Expected, reading: Reading) -> Verdict:
@@ -322,11 +351,6 @@ class Fingerprints:
         ratio = math.sqrt(2) * noise / moved
         slack = max(0.1, _SIGMAS * ratio / math.sqrt(len(scores) / _CORRELATED) + ratio**2)
         return moved, float(made @ wanted) / float(wanted @ wanted) if slack <= _MOST_SLACK else None, slack
-
-
-_SIGMAS = 5.0
-_CORRELATED = 10.0
-_MOST_SLACK = 0.6
 
 
 def _rms(values: Tensor) -> float:

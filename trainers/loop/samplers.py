@@ -80,7 +80,7 @@ def own_network(setup: SamplerSetup | None = None) -> Iterator[RolloutSampler]:
 def _vllm(setup: SamplerSetup) -> AbstractContextManager[RolloutSampler]:
     from turngym.trainers.loop.vllm_rollouts import vllm_rollouts
 
-    return vllm_rollouts(setup.model, setup.source, setup.vllm)
+    return vllm_rollouts(setup.model, setup.source, setup.vllm, setup.config.rollout.temperature)
 
 
 def _servers(setup: SamplerSetup) -> AbstractContextManager[RolloutSampler]:

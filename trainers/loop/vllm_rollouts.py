@@ -13,7 +13,9 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.vllm_config import VllmConfig
 from turngym.agents.models.vllm_sampler import VllmSampler
+from turngym.errors import ModelError
 from turngym.trainers.engine.adapters import without_adapters
+from turngym.trainers.engine.fingerprint import Fingerprints, handed_over
 
 
 class Follower:
@@ -22,14 +24,18 @@ class Follower:
     Args:
         sampler: vLLM with a model of the policy's shape.
         model: The policy; low-rank adapters are merged before.
+        temperature: Temperature of the rollouts, at which what vLLM computes is compared with the policy.
     """
 
-    def __init__(self, sampler: VllmSampler, model: LanguageModel) -> None:
+    def __init__(self, sampler: VllmSampler, model: LanguageModel, temperature: float = 1.0) -> None:
         self.sampler = sampler
         self.model = model
         self.loads = 0
         """How often weights were passed on."""
         self._state: tuple[object, ...] = ()
+        format = sampler.config.dtype
+        self._format = format if format in ("float32", "bfloat16", "float16") else "auto"
+        self._prints = Fingerprints.of(model, temperature, self._format, sampler.max_model_len)
 
     def generate(
         self, prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
@@ -46,25 +52,40 @@ class Follower:
         """Free nothing: vLLM keeps its memory."""
 
     def follow(self) -> None:
-        """Pass the policy's weights to vLLM, if they have changed."""
+        """Pass the policy's weights to vLLM, if they have changed, and check that it computes with them.
+
+        Raises:
+            ModelError: It does not.
+        """
         state = tuple((id(p), p._version) for p in self.model.network.parameters())
         if state != self._state:
             self.sampler.load_weights(without_adapters(self.model).network.state_dict())
+            self._check()
             self._state = state
             self.loads += 1
 
+    def _check(self) -> None:
+        expected = self._prints.expect(handed_over(self.model, self._format))
+        reading = self._prints.read(self.sampler.generate, self.sampler.score)
+        verdict = self._prints.compare("vllm", expected, reading)
+        if verdict.faults:
+            raise ModelError(f"vLLM was given new weights, and {verdict.text}: generate with the backend transformers.")
+
 
 @contextmanager
-def vllm_rollouts(model: LanguageModel, source: str, config: VllmConfig) -> Iterator[Follower]:
+def vllm_rollouts(
+    model: LanguageModel, source: str, config: VllmConfig, temperature: float = 1.0
+) -> Iterator[Follower]:
     """Let vLLM generate for a model, until the context is left.
 
     Args:
         model: The policy.
         source: A folder or hub name with a model of its shape.
         config: How vLLM is started.
+        temperature: Temperature of the rollouts.
     """
     sampler = VllmSampler(source, config, model.stop_ids)
-    follower = Follower(sampler, model)
+    follower = Follower(sampler, model, temperature)
     model.generate, model.longest = follower.generate, sampler.max_model_len
     try:
         yield follower
