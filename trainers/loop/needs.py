@@ -21,10 +21,10 @@ def require_own_sampler(config: TrainConfig, ranks: Ranks) -> None:
     Raises:
         ConfigError: There are several, and each is to run vLLM inside of its own process.
     """
-    if ranks.size > 1 and config.rollout.sampler == "vllm":
+    if ranks.size > 1 and config.rollout.sampler == "vllm" and not config.rollout.ray.workers:
         raise ConfigError(
             f"{ranks.size} ranks cannot each run vLLM inside of their process, where it makes ranks of its own: pass "
-            "--rollout.sampler transformers, or train in one process."
+            "--rollout.sampler transformers, let --rollout.ray.workers sample, or train in one process."
         )
 
 
