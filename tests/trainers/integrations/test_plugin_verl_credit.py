@@ -287,3 +287,12 @@ def test_the_loop_writes_the_reward_of_each_turn_at_its_end() -> None:
     assert found["rm_scores"].tolist() == [0, 0.5, 0, 0, 1.0]
     broken = TurnOutput(**given, reward_score=0.0, metrics=AgentLoopMetrics(), extra_fields={"turn_scores": [0.5]})
     assert broken.as_dict()["rm_scores"].tolist() == [0] * 5  # a fault: nothing counts
+
+
+def test_verl_takes_every_machine_for_one_with_a_gpu() -> None:
+    """Why no whole step of its trainer is run here: its engines move all they have to this device."""
+    from verl.utils.device import get_device_name
+
+    assert not torch.cuda.is_available() and get_device_name() == "cuda"
+    with pytest.raises((AssertionError, RuntimeError), match="(?i)cuda"):
+        torch.zeros(1).to(get_device_name())
