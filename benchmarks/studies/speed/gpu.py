@@ -1,4 +1,4 @@
-"""Training speed and memory on one GPU: Qwen3-shaped models with random weights, updated by the trainer's own engine.
+"""Training speed and memory on a GPU: Qwen3-shaped models with random weights, updates alone and whole runs.
 
     python benchmarks/studies/speed/gpu.py            # on a GPU, within 20 minutes
     python benchmarks/studies/speed/gpu.py --shapes tiny --device cpu --rows 4 --length 32
@@ -8,6 +8,10 @@ read and half of them sampled. ``benchmarks/results/gpu.json`` has, of the updat
 the share of the device's peak in bfloat16 (``--peak``), and the largest memory that was allocated. Floating-point
 operations are 6 for each weight and token, plus those of attention and head; operations that checkpointing repeats do
 not count. Without a GPU the table says "not run".
+
+Behind these are whole runs on Sokoban with the first shape (``--turns``, ``--groups``, ``--group-size``). The policy's
+own network samples, or vLLM in the learner's process, or a server that shares the GPU and sleeps while the learner
+learns, or a server beside it (on the second GPU where there is one), that one also asynchronously.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from gpu_runs import RUNS, Run, measure_run
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from turngym.agents.models.embedded import build_tokenizer
@@ -55,7 +60,7 @@ class Shape:
 
 
 SHAPES = {
-    "tiny": Shape(64, 192, 4, 4, 2, 16, 512),
+    "tiny": Shape(64, 192, 4, 4, 2, 32, 512),
     "0.6B": Shape(1024, 3072, 28, 16, 8, 128, 151_936),
     "4B": Shape(2560, 9728, 36, 32, 8, 128, 151_936),
 }
@@ -178,33 +183,60 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--micro-batch", type=int, default=16_384)
     made.add_argument("--updates", type=int, default=3)
     made.add_argument("--peak", type=float, default=PEAK)
+    made.add_argument("--runs", nargs="*", choices=list(RUNS), default=list(RUNS), help="whole runs")
+    made.add_argument("--turns", type=int, default=40)
+    made.add_argument("--groups", type=int, default=16)
+    made.add_argument("--group-size", type=int, default=8)
+    made.add_argument("--new-tokens", type=int, default=32)
     made.add_argument("--out", type=Path, default=TARGET)
     made.add_argument("--arm", help=argparse.SUPPRESS)
+    made.add_argument("--run", help=argparse.SUPPRESS)
     return made
 
 
+def apart(words: list[str], why_not: str) -> dict[str, Any]:
+    """Return what this script measures in a process of its own, or why it does not."""
+    if why_not:
+        return {"status": f"not run: {why_not}"}
+    done = subprocess.run(
+        [sys.executable, __file__, *sys.argv[1:], *words], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        return {"status": f"failed: {' '.join(done.stderr.strip().splitlines()[-3:])}"}
+    return {"status": "run", **json.loads(done.stdout.strip().splitlines()[-1])}
+
+
+def why_not(run: Run, can_run: bool) -> str:
+    """Return why a run is not made here; empty if it is."""
+    if not can_run:
+        return "there is no GPU here"
+    return f"{run.lacks} is not installed" if run.lacks else ""
+
+
 def main() -> None:
-    """Measure every arm in a process of its own, and write the table."""
+    """Measure every arm and every run in a process of its own, and write the table."""
     options = parser().parse_args()
     if options.arm is not None:
         print(json.dumps(measure(Arm(**json.loads(options.arm)), options)))
         return
+    if options.run is not None:
+        model = build_model(SHAPES[options.shapes[0]], options.device)
+        print(json.dumps(measure_run(RUNS[options.run], model, options)))
+        return
     can_run = options.device == "cpu" or torch.cuda.is_available()
-    rows = []
+    rows, runs = [], []
     for arm in arms(options.shapes):
-        words = [sys.executable, __file__, *sys.argv[1:], "--arm", json.dumps(asdict(arm))]
-        done = subprocess.run(words, capture_output=True, text=True, check=False) if can_run else None
-        if done is None:
-            found: dict[str, Any] = {"status": "not run: there is no GPU here"}
-        elif done.returncode:
-            found = {"status": f"failed: {' '.join(done.stderr.strip().splitlines()[-1:])}"}
-        else:
-            found = {"status": "run", **json.loads(done.stdout.strip().splitlines()[-1])}
+        found = apart(["--arm", json.dumps(asdict(arm))], "" if can_run else "there is no GPU here")
         rows.append({**asdict(arm), **found})
         print(json.dumps(rows[-1]), flush=True)
+    for run in (RUNS[name] for name in options.runs):
+        runs.append({**asdict(run), **apart(["--run", run.name], why_not(run, can_run))})
+        print(json.dumps(runs[-1]), flush=True)
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
-    settings = {name: getattr(options, name) for name in ("rows", "length", "micro_batch", "updates", "peak")}
-    write_json(options.out, {"machine": {**machine("torch", "transformers"), "gpu": device}, **settings, "arms": rows})
+    names = ("rows", "length", "micro_batch", "updates", "peak", "turns", "groups", "group_size", "new_tokens")
+    given = {name: getattr(options, name) for name in names}
+    tools = {**machine("torch", "transformers"), "gpu": device}
+    write_json(options.out, {"machine": tools, **given, "arms": rows, "runs": runs})
 
 
 if __name__ == "__main__":
