@@ -294,5 +294,5 @@ def test_verl_takes_every_machine_for_one_with_a_gpu() -> None:
     from verl.utils.device import get_device_name
 
     assert not torch.cuda.is_available() and get_device_name() == "cuda"
-    with pytest.raises((AssertionError, RuntimeError), match="(?i)cuda"):
+    with pytest.raises((AssertionError, RuntimeError), match=r"(?i)cuda"):
         torch.zeros(1).to(get_device_name())
