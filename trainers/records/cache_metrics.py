@@ -22,7 +22,11 @@ class CacheMeter:
         if isinstance(sampler, Sampler):
             before = self._last[1] if self._last[0] is sampler else CacheCounts()
             self._last = sampler, replace(sampler.counts)
-            self._counts += self._last[1] - before
+            self.add(self._last[1] - before)
+
+    def add(self, counts: CacheCounts) -> None:
+        """Add what was counted elsewhere."""
+        self._counts += counts
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics since the last call."""

@@ -45,12 +45,14 @@ class GroupHistory:
         version: Version of the weights that it began with.
         specs: Its episodes.
         episodes: Number of an episode -> what is known of it.
+        costs: What the sampler computed for the batch that begins with the group, where batches are played whole.
     """
 
     number: int
     version: int
     specs: Sequence[EpisodeSpec]
     episodes: dict[int, EpisodeHistory]
+    costs: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_finished(self) -> bool:
@@ -141,6 +143,9 @@ class History:
             _earn(turns[-1], record["last"])
         episode.whole = trajectory_from_json({**record["trajectory"], "turns": []})
         episode.whole.turns = turns
+
+    def _played(self, record: Mapping[str, Any]) -> None:
+        self.groups[record["group"]].costs = record["costs"]
 
     def _dropped(self, record: Mapping[str, Any]) -> None:
         self.groups.pop(record["group"], None)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from turngym.agents.trajectory import Trajectory
 from turngym.envs.vector.book import fault_kind
-from turngym.trainers.loop.asynchronous.agent import VersionedAgent
 from turngym.trainers.loop.asynchronous.gate import Gate
 from turngym.trainers.loop.asynchronous.history import History
 from turngym.trainers.loop.asynchronous.pool import Pool
@@ -77,8 +76,8 @@ class Player(ABC):
         """Note that the learner waits for a batch; called from its thread."""
 
     @abstractmethod
-    def agents(self) -> Sequence[VersionedAgent]:
-        """Return the agents that have played."""
+    def note_costs(self) -> None:
+        """Note what the sampler's cache has computed, for the task's metrics; called from the learner's thread."""
 
     def start(self) -> None:
         """Begin to play; does nothing if it has begun."""

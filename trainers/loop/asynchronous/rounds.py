@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from turngym.agents.core import Decision, Request
+from turngym.agents.models.sampler import Sampler
+from turngym.agents.models.sessions import CacheCounts
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.trainers.loop.asynchronous.agent import VersionedAgent
 from turngym.trainers.loop.asynchronous.history import begun_record, planned_record, whole_records
@@ -38,7 +41,6 @@ class RoundPlayer(Player):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self._requests: queue.SimpleQueue[tuple[int, int] | None] = queue.SimpleQueue()
-        self._agents: list[VersionedAgent] = []
         known = sorted(set(stage.history.groups) - stage.history.to_train())
         self.next_number = known[0] if known else self.next_number
 
@@ -52,10 +54,8 @@ class RoundPlayer(Player):
         self._requests.put(None)
         super().stop()
 
-    def agents(self) -> Sequence[VersionedAgent]:
-        """Return the agents that have played since the last call."""
-        found, self._agents = self._agents, []
-        return found
+    def note_costs(self) -> None:
+        """Do nothing: what a batch cost was noted when it was played."""
 
     def play(self) -> None:
         """Play what is requested until the gate is closed."""
@@ -91,9 +91,14 @@ class RoundPlayer(Player):
         """Return the episodes of a batch that the journal has as a whole; nothing if one is missing."""
         known = [self.stage.history.groups.pop(number, None) for number in numbers]
         found = [one for one in known if one is not None and one.is_finished]
-        if len(found) < len(groups) or any(one.specs != own for one, own in zip(found, groups, strict=True)):
+        if (
+            len(found) < len(groups)
+            or not found[0].costs
+            or any(one.specs != own for one, own in zip(found, groups, strict=True))
+        ):
             return []
         self.restored += sum(len(one.episodes) for one in found)
+        self.stage.task.cache.add(CacheCounts(**found[0].costs))
         return [episode for one in found for episode in one.whole()]
 
     def _played(self, iteration: int, specs: Sequence[EpisodeSpec], first: int) -> list[Trajectory]:
@@ -101,11 +106,10 @@ class RoundPlayer(Player):
         task, size = self.stage.task, self.stage.task.config.rollout.group_size
         place = {spec.episode: number for number, spec in enumerate(specs)}
         found: dict[int, Trajectory] = {}
-        wanted = list(specs)
+        wanted, costs = list(specs), CacheCounts()
         for attempt in range(RETRIES + 1):
             agent = _Stoppable(task.agent(self.stage.weights.model, iteration), self.stage.weights.refresh)
             agent.stage = self.stage
-            self._agents.append(agent)
             is_last = attempt == RETRIES
 
             def ended(trajectory: Trajectory, is_last: bool = is_last) -> None:
@@ -115,8 +119,12 @@ class RoundPlayer(Player):
                     self.stage.journal.append(whole_records(number, trajectory))
 
             task.play(agent, wanted, ended)
+            if isinstance(agent.agent.generate, Sampler):
+                costs += agent.agent.generate.counts
             wanted = [spec for spec in wanted if spec.episode not in found]
             if not wanted:
                 break
             self.replayed += len(wanted)
+        self.stage.journal.append([{"is": "played", "group": first, "costs": asdict(costs)}])
+        task.cache.add(costs)
         return [found[spec.episode] for spec in specs]

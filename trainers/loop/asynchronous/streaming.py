@@ -42,9 +42,9 @@ class StreamPlayer(Player, Feed):
         self._of_iteration: tuple[int, Sequence[EpisodeSpec]] = -1, ()
         self._take_up()
 
-    def agents(self) -> Sequence[VersionedAgent]:
-        """Return the agent."""
-        return [self.agent]
+    def note_costs(self) -> None:
+        """Note what the agent has cost since the last call."""
+        self.stage.task.cache.note(self.agent.agent)
 
     def request(self, iteration: int, attempt: int) -> None:
         """Do nothing: groups are played before they are asked for."""

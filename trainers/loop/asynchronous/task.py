@@ -166,8 +166,7 @@ class AsyncTask(TaskSource):
         """Return metrics of the rollouts of an iteration; those that were trained before are as they were then."""
         if self._stored is not None:
             return self._stored.metrics
-        for agent in self.player.agents():
-            self.task.cache.note(agent.agent)
+        self.player.note_costs()
         self._metrics = {**self.task.metrics(), **self._meter.metrics()}
         return self._metrics
 
