@@ -112,7 +112,12 @@ class Slow(TextEnv[str]):
         self.length, self.count = state["length"], state["count"]
 
 
-gymnasium.register("study/Slow-v0", entry_point=Slow, disable_env_checker=True)
+def slow(**options: Any) -> Slow:
+    """Make the environment."""
+    return Slow(**options)
+
+
+gymnasium.register("study/Slow-v0", entry_point=slow, disable_env_checker=True)
 
 
 def sleeping(
