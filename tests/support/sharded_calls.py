@@ -297,6 +297,19 @@ def nodes(ranks: Ranks) -> dict[str, Any]:
     }
 
 
+def failing(ranks: Ranks) -> None:
+    """One rank stops in the middle of an update."""
+    model, episodes = model_and_episodes()
+    learner = learner_of(model, made("reinforce"), ranks)
+    if ranks.rank == 1:
+        learner.algorithm.loss = _out_of_memory  # type: ignore[method-assign]
+    learner.update(episodes, 0)
+
+
+def _out_of_memory(inputs: LossInputs) -> LossOutput:
+    raise MemoryError("no memory is left on this rank")
+
+
 def _runs(call: Callable[[], object]) -> bool:
     call()
     return True
@@ -322,6 +335,7 @@ CALLS: dict[str, Callable[[Ranks], Any]] = {
 
 
 ON_NODES = {"nodes": nodes}
+FAILING = {"failing": failing}
 
 
 def main(names: Sequence[str]) -> None:
@@ -331,7 +345,7 @@ def main(names: Sequence[str]) -> None:
         found = {}
         for name in names:
             start = time.process_time()
-            found[name] = {**CALLS, **ON_NODES}[name](ranks)
+            found[name] = {**CALLS, **ON_NODES, **FAILING}[name](ranks)
             found[f"seconds {name}"] = time.process_time() - start
         print(json.dumps(found))
 

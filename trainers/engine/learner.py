@@ -217,7 +217,7 @@ class Learner:
                 raise errors[0]
 
         with checkpointing(self._checkpointed):
-            self.ranks.agree(accumulate)
+            self.spread.together(accumulate)
         metrics = self._sum_over_ranks(metrics, probes)
         self._apply(probes, metrics)
         self._statistics.end_update()

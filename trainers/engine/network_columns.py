@@ -85,7 +85,7 @@ def _map_reads(
         for _ in range(total - len(parts)):
             read([batch.sequences[int(s)] for s in shortest(batch).sequences], layout)
 
-    spread.ranks.agree(read_own)
+    spread.together(read_own)
     columns = batch.episode >= 0
     flat = found[columns]
     spread.ranks.sum([flat])

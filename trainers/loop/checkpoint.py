@@ -83,7 +83,7 @@ def _modules(learner: Learner) -> dict[str, nn.Module]:
 def _own_tensors(learner: Learner) -> dict[str, dict[str, Tensor]]:
     """Return the tensors of each module that a checkpoint holds, those of sharded ones left out."""
     whole = [(name, module) for name, module in _modules(learner).items() if not is_sharded(module)]
-    return distinct_tensors(whole, frozen_parameters(learner.network))
+    return distinct_tensors(whole, frozen_parameters(learner.model.network))
 
 
 def _divided_tensors(learner: Learner) -> dict[str, dict[str, Tensor]]:

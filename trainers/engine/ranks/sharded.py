@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
+from turngym.errors import DivergenceError
 from turngym.trainers.core.algorithm import LossInputs
 from turngym.trainers.engine.ranks.base import Ranks
 from turngym.trainers.engine.ranks.sharding import (
@@ -36,6 +37,23 @@ class Sharded(Replicated):
     def passes(self, own: int) -> int:
         """Return the largest number of any rank."""
         return int(self.ranks.maximum(own))
+
+    def together(self, work: Callable[[], None]) -> None:
+        """Do the work; only a number that is not finite, which ends no pass, can be told to the other ranks.
+
+        After any other error they wait in a pass for this rank, whose end makes the launcher end them.
+        """
+        failure: list[DivergenceError] = []
+        try:
+            work()
+        except DivergenceError as error:
+            failure.append(error)
+
+        def outcome() -> None:
+            if failure:
+                raise failure[0]
+
+        self.ranks.exchange(outcome)
 
     def placed(self, network: ModuleT, whole: Sequence[str] = ()) -> ModuleT:
         """Return a copy of a network of which this rank holds a part."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from turngym.lazy import Tensor, nn, torch
@@ -47,6 +47,14 @@ class Spread(ABC):
     @abstractmethod
     def sum_probe(self, gradients: Sequence[Tensor]) -> None:
         """Replace gradients, one of each parameter, by their sums over ranks."""
+
+    def together(self, work: Callable[[], None]) -> None:
+        """Do work that makes passes through networks on every rank.
+
+        Raises:
+            Exception: What it raised here, or first on another rank.
+        """
+        self.ranks.agree(work)
 
     def placed(self, network: ModuleT, whole: Sequence[str] = ()) -> ModuleT:
         """Return the network that is trained instead of one that is equal on all ranks: itself if each holds it.

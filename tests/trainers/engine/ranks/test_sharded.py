@@ -107,3 +107,11 @@ def test_two_nodes_of_two_ranks() -> None:
     assert found["update"]["gradients"] < 1e-5 and found["update"]["weights"] < 1e-3
     assert found["probes"]["gradients"] < 1e-5
     assert found["resumed"]["loaded"] == [0.0, 0.0] and found["resumed"]["back"] == 0.0
+
+
+def test_an_error_in_a_pass_ends_its_rank_at_once_and_so_the_others() -> None:
+    words = [str(Path(sharded_calls.__file__)), *sharded_calls.FAILING]
+    ended = rank_processes.run(words, timeout=300, TURNGYM_RANK_TIMEOUT="280")
+    assert all(each.status for each in ended)
+    assert "MemoryError: no memory is left on this rank" in ended[1].errors
+    assert "RankLost" not in ended[1].errors
