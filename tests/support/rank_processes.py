@@ -58,6 +58,14 @@ def wait(processes: Sequence[subprocess.Popen[str]], timeout: float = 240.0) -> 
     return found
 
 
+def torchrun(words: Sequence[str], size: int = 2, timeout: float = 240.0, **variables: str) -> Ended:
+    """Run ``torchrun WORDS``, which ends all ranks when one has died, and wait for it."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size), *words]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
 def run(words: Sequence[str], size: int = 2, timeout: float = 240.0, **variables: str) -> list[Ended]:
     """Run ``python WORDS`` once for each rank and wait for all of them."""
     return wait(start(words, size, **variables), timeout)

@@ -174,25 +174,29 @@ class Trainer:
         Raises:
             RunStopped: Something else stopped it; the run folder has a diagnosis and the last good checkpoint.
         """
-        try:
-            self.folder.reserve()
-            playing = self.task.playing(self.folder, self.model, self.iteration)
-            with MetricLog(self.folder, self.config, on_warning) as log, stop_signals(self._request_stop), playing:
-                while not self._is_over():
-                    record = self._one_iteration()
-                    self.phase = "files"
-                    log.write(record)
-                    on_iteration(record)
-                    if self.iteration % self.config.checkpoint_every == 0:
-                        self.save()
-                    for warning in self.watchdog.look(record):
-                        on_warning(warning)
-                self.save()
-                self.folder.release()
-                if self.stop_requested:
-                    self.folder.write_diagnosis(self._diagnosis(KeyboardInterrupt()).as_json())
-        except Exception as error:
-            raise self._stopped(error) from error
+        with stop_signals(self._request_stop):
+            try:
+                self._run(on_iteration, on_warning)
+            except Exception as error:  # a launcher that misses another rank sends a signal while this is written down
+                raise self._stopped(error) from error
+
+    def _run(self, on_iteration: Callable[[Mapping[str, Any]], None], on_warning: Callable[[str], None]) -> None:
+        self.folder.reserve()
+        playing = self.task.playing(self.folder, self.model, self.iteration)
+        with MetricLog(self.folder, self.config, on_warning) as log, playing:
+            while not self._is_over():
+                record = self._one_iteration()
+                self.phase = "files"
+                log.write(record)
+                on_iteration(record)
+                if self.iteration % self.config.checkpoint_every == 0:
+                    self.save()
+                for warning in self.watchdog.look(record):
+                    on_warning(warning)
+            self.save()
+            self.folder.release()
+            if self.stop_requested:
+                self.folder.write_diagnosis(self._diagnosis(KeyboardInterrupt()).as_json())
 
     def _is_over(self) -> bool:
         """Return whether no further iteration begins; a signal to one rank stops all of them."""

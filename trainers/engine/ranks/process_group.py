@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -48,10 +49,9 @@ class ProcessGroup(Ranks):
         try:
             yield
         except (RuntimeError, ValueError) as error:
-            reason = str(error).strip().splitlines()[-1:]
             raise RankLost(
                 f"rank {self.rank} of {self.size} lost the others: one of them has ended, see its message, or did not "
-                f"answer within {self._timeout.total_seconds():.0f} s ({' '.join(reason)[:200]})."
+                f"answer within {self._timeout.total_seconds():.0f} s ({_first_sentence(error)})."
             ) from error
         finally:
             self.seconds += time.perf_counter() - start
@@ -156,6 +156,11 @@ class ProcessGroup(Ranks):
         with self._talking():
             dist.all_gather(received, padded)
         return torch.cat([each[:length] for each, length in zip(received, lengths, strict=True)])
+
+
+def _first_sentence(error: Exception) -> str:
+    """Return what a backend says, without the place in its code and advice."""
+    return re.sub(r"^\[[^\]]*\]\s*", "", str(error).strip()).splitlines()[0].split(". ")[0][:200]
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
