@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -45,8 +45,8 @@ from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 
 ROOT = Path(__file__).parents[3]
-GROUPS, SIZE, ITERATIONS = 3, 3, 14
-LONGEST_LIFE = 250
+GROUPS, SIZE, ITERATIONS = 3, 3, 10
+LONGEST_LIFE = 120
 """Resets and steps."""
 ROLLOUT = RolloutConfig(
     groups=GROUPS, group_size=SIZE, num_envs=12, max_new_tokens=4, format="plain", schedule="async", backend="thread"
@@ -65,8 +65,8 @@ BASE = TrainConfig(
 )
 KINDS: Mapping[str, RolloutConfig] = {
     "async, K = 2": replace(ROLLOUT, max_staleness=2),
-    "async, K = 0": replace(ROLLOUT, max_staleness=0),
     "async, K = 1, worker processes": replace(ROLLOUT, max_staleness=1, backend="process", num_workers=3),
+    "async, K = 0": replace(ROLLOUT, max_staleness=0),
 }
 
 
@@ -77,16 +77,20 @@ class Run:
     Args:
         folder: Where it lies; its run folder, what its environments wrote, and what it trained on.
         config: Its settings.
+        longest_life: Most resets and steps before a kill.
         seen: Episodes that had finished at a kill -> their tokens.
         learner_kills: Kills of the learner.
         worker_kills: Kills of worker processes.
+        is_over: Whether its process ended by itself.
     """
 
     folder: Path
     config: TrainConfig
+    longest_life: int = LONGEST_LIFE
     seen: dict[int, str] = field(default_factory=dict)
     learner_kills: int = 0
     worker_kills: int = 0
+    is_over: bool = False
 
     @property
     def run(self) -> Path:
@@ -130,6 +134,8 @@ def start(run: Run) -> int:
         return found
     try:
         os.setsid()
+        errors = os.open(run.folder / "errors", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.dup2(errors, 2)  # servers that fork workers complain when their process has gone
         child(run)
     except BaseException as error:
         (run.folder / "error").write_text(f"{type(error).__name__}: {error}")
@@ -153,25 +159,34 @@ def lines_of(run: Run) -> int:
     return (run.folder / "log").read_bytes().count(b"\n")
 
 
+def wait(run: Run, process: int, condition: Callable[[], bool]) -> bool:
+    """Wait until a condition holds or the process has ended; returns whether it is still alive."""
+    while not run.is_over and not condition():
+        run.is_over = bool(os.waitpid(process, os.WNOHANG)[0])
+        time.sleep(0.005)
+    return not run.is_over
+
+
 def live(run: Run, draw: random.Random) -> None:
-    """Let a run live for a while, and kill its learner, or workers and then its learner, unless it ends before.
+    """Let a run live for a while, and kill its learner, or a worker and then its learner, unless it ends before.
 
     How long that is depends on what the environments have written, and not on how busy the machine is; one life in
-    eight ends before anything is played.
+    eight ends at a time of the clock, mostly before anything is played.
     """
-    process, before = start(run), lines_of(run)
-    ends = before + draw.randrange(1, LONGEST_LIFE) if draw.random() < 7 / 8 else before
-    next_worker = before + draw.randrange(1, LONGEST_LIFE // 2)
-    deadline = time.monotonic() + draw.uniform(0.0, 4.0)
-    while (lines := lines_of(run)) < ends or (ends == before and time.monotonic() < deadline):
-        if os.waitpid(process, os.WNOHANG)[0]:
-            return
-        if run.config.rollout.backend == "process" and lines > next_worker:
-            next_worker = lines + draw.randrange(LONGEST_LIFE // 2)
+    process, began = start(run), time.monotonic()
+    if draw.random() < 1 / 8:
+        wait(run, process, lambda: time.monotonic() > began + draw.uniform(0.0, 4.0))
+    elif wait(run, process, lambda: (run.run / "warmup" / "done").exists()):
+        before = lines_of(run)
+        ends = before + draw.randrange(1, run.longest_life)
+        if run.config.rollout.backend == "process":
+            wait(run, process, lambda: lines_of(run) > draw.randrange(before, ends))
             if workers := workers_of(process):
                 os.kill(draw.choice(workers), signal.SIGKILL)
                 run.worker_kills += 1
-        time.sleep(0.005)
+        wait(run, process, lambda: lines_of(run) >= ends)
+    if run.is_over:
+        return
     time.sleep(draw.uniform(0.0, 0.2))
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
@@ -274,13 +289,13 @@ def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in without_counts(record).items() if not name.startswith("time/")}
 
 
-def run_of(scratch: Path, kind: str, number: int) -> Run:
+def run_of(scratch: Path, kind: str, number: int, longest_life: int) -> Run:
     """Return a new run."""
     folder = scratch / f"{number:03d}"
     folder.mkdir()
     (folder / "log").touch()
     options = {"log": str(folder / "log"), "seconds": 0.005, "longest": 10}
-    return Run(folder, replace(BASE, seed=number, env_options=options, rollout=KINDS[kind]))
+    return Run(folder, replace(BASE, seed=number, env_options=options, rollout=KINDS[kind]), longest_life)
 
 
 def one_piece(run: Run, folder: Path) -> Path:
@@ -305,31 +320,8 @@ def is_good(found: Mapping[str, Any]) -> bool:
     return not any(found[name] for name in never) and found.get("equals_the_run_in_one_piece", True)
 
 
-def main() -> int:
-    """Kill, resume and judge."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "kills.json")
-    options = parser.parse_args()
-    sys.path.insert(0, str(ROOT / "tests" / "support"))
-    import watched_env  # noqa: F401 - registers the environment
-
-    draw, runs = random.Random(options.seed), list[dict[str, Any]]()
-    with tempfile.TemporaryDirectory() as scratch:
-        while sum(run["learner_kills"] + run["worker_kills"] for run in runs) < options.kills:
-            kind = list(KINDS)[len(runs) % len(KINDS)]
-            run = run_of(Path(scratch), kind, len(runs))
-            while not run.is_done:
-                live(run, draw)
-                if (run.folder / "error").exists():
-                    raise SystemExit(f"{kind}: {(run.folder / 'error').read_text()}")
-            whole = (
-                one_piece(run, Path(scratch, f"whole-{len(runs)}")) if not run.config.rollout.max_staleness else run.run
-            )
-            runs.append({"kind": kind, **judged(run, whole)})
-            runs[-1]["is_good"] = is_good(runs[-1])
-            print(json.dumps(runs[-1]), flush=True)
+def write(output: Path, runs: Sequence[Mapping[str, Any]]) -> None:
+    """Write the runs so far."""
     totals = {
         name: sum(run[name] for run in runs)
         for name, value in runs[0].items()
@@ -348,8 +340,37 @@ def main() -> int:
         "is_good": all(run["is_good"] for run in runs),
         "runs": runs,
     }
-    write_json(options.output, content)
-    return 0 if content["is_good"] else 1
+    write_json(output, content)
+
+
+def main() -> int:
+    """Kill, resume and judge."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--longest-life", type=int, default=LONGEST_LIFE, help="most resets and steps before a kill")
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "kills.json")
+    options = parser.parse_args()
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
+    import watched_env  # noqa: F401 - registers the environment
+
+    draw, runs = random.Random(options.seed), list[dict[str, Any]]()
+    with tempfile.TemporaryDirectory() as scratch:
+        while sum(run["learner_kills"] + run["worker_kills"] for run in runs) < options.kills:
+            kind = list(KINDS)[len(runs) % len(KINDS)]
+            run = run_of(Path(scratch), kind, len(runs), options.longest_life)
+            while not run.is_done:
+                live(run, draw)
+                if (run.folder / "error").exists():
+                    raise SystemExit(f"{kind}: {(run.folder / 'error').read_text()}")
+            whole = (
+                one_piece(run, Path(scratch, f"whole-{len(runs)}")) if not run.config.rollout.max_staleness else run.run
+            )
+            runs.append({"kind": kind, **judged(run, whole)})
+            runs[-1]["is_good"] = is_good(runs[-1])
+            print(json.dumps(runs[-1]), flush=True)
+            write(options.output, runs)
+    return 0 if all(run["is_good"] for run in runs) else 1
 
 
 if __name__ == "__main__":
