@@ -1,6 +1,8 @@
 """The embedded model learns a grid world from its pictures alone: success on test instances before and after training.
 
-    python benchmarks/studies/learning/pictures.py [SEEDS]
+    python benchmarks/studies/learning/pictures.py              # three seeds
+    python benchmarks/studies/learning/pictures.py 0            # these
+    python benchmarks/studies/learning/pictures.py --finished   # starts nothing, reports on finished runs
 
 Two arms, one run at a time on one thread: FrozenLake on firm ice as pictures without text, and the same with every
 picture blanked, which shows what can be learnt without seeing. Each is warmed up on 600 demonstrations and trained with
@@ -14,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from run_queue import RESULTS, mean_and_range, run_all, summary, write_results
+from run_queue import RESULTS, RUNS, is_finished, mean_and_range, run_all, summary, write_results
 from verdicts import CHANGE, SEEDS, difference, in_points
 
 from turngym.trainers.report.curve import write_curves
@@ -47,33 +49,41 @@ def runs(seeds: Sequence[int]) -> dict[str, Sequence[str]]:
     }
 
 
-def successes(found: Mapping[str, Any], arm: str, seeds: Sequence[int], evaluation: str) -> list[float]:
-    """Return the success rate of an evaluation for each seed."""
-    return [float(found[run_name(arm, seed)]["evaluations"][evaluation]["success"]["value"]) for seed in seeds]
+def successes(found: Mapping[str, Any], arm: str, evaluation: str) -> list[float]:
+    """Return the success rate of an evaluation in each run of an arm."""
+    names = [run_name(arm, seed) for seed in SEEDS]
+    return [float(found[name]["evaluations"][evaluation]["success"]["value"]) for name in names if name in found]
+
+
+def verdicts_of(values: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, Any]:
+    """Return what training changes, and what seeing changes, where all seeds have been run."""
+    seeing, blind = (values[arm] for arm in ARMS)
+    if not len(seeing["final-sampled"]) == len(blind["final-sampled"]) == len(SEEDS):
+        return {}
+    return {
+        "training": difference(seeing["final-sampled"], seeing["warmup-sampled"], CHANGE),
+        "seeing": difference(seeing["final-sampled"], blind["final-sampled"]),
+    }
 
 
 def main(words: Sequence[str]) -> int:
     """Run what is missing, print the table, write ``benchmarks/results/pictures.json`` and the picture."""
-    seeds = tuple(map(int, words)) or SEEDS
-    arms = runs(seeds)
-    folders = run_all(arms, at_once=1)
+    if list(words) == ["--finished"]:
+        arms = {name: options for name, options in runs(SEEDS).items() if is_finished(RUNS / name)}
+        folders = {name: RUNS / name for name in arms}
+    else:
+        arms = runs(tuple(map(int, words)) or SEEDS)
+        folders = run_all(arms, at_once=1)
     found = {name: summary(folder) for name, folder in folders.items()}
-    values = {
-        arm: {way: successes(found, arm, seeds, way) for way in ("warmup-sampled", "final-sampled", "final-greedy")}
-        for arm in ARMS
-    }
-    verdicts = {}
-    if len(seeds) == len(SEEDS):
-        seeing, blind = (values[arm] for arm in ARMS)
-        verdicts = {
-            "training": difference(seeing["final-sampled"], seeing["warmup-sampled"], CHANGE),
-            "seeing": difference(seeing["final-sampled"], blind["final-sampled"]),
-        }
+    ways = ("warmup-sampled", "final-sampled", "warmup-greedy", "final-greedy")
+    values = {arm: {way: successes(found, arm, way) for way in ways} for arm in ARMS}
+    verdicts = verdicts_of(values)
     write_results("pictures", {"arms": arms, "runs": found, "success": values, "verdicts": verdicts})
-    named = {arm: [folders[run_name(arm, seed)] for seed in seeds] for arm in ARMS}
-    write_curves(named, RESULTS / "pictures.png", "FrozenLake from pictures alone")
+    named = {arm: [folders[run_name(arm, seed)] for seed in SEEDS if run_name(arm, seed) in folders] for arm in ARMS}
+    curves = {arm: some for arm, some in named.items() if some}
+    write_curves(curves, RESULTS / "pictures.png", "FrozenLake from pictures alone")
     for arm, rates in values.items():
-        print(arm, *(f"{way} {mean_and_range(rate)}" for way, rate in rates.items()), sep=" | ")
+        print(arm, *(f"{way} {mean_and_range(rate)}" for way, rate in rates.items() if rate), sep=" | ")
     for name, verdict in verdicts.items():
         print(name, in_points(verdict), verdict["verdict"])
     return 0
