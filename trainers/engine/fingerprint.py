@@ -21,7 +21,7 @@ import statistics
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -153,10 +153,6 @@ class Limits:
         """
         return _LIMITS.get(format, _LIMITS["bfloat16"])
 
-    def within(self, largest: float) -> Limits:
-        """Return these limits with another one for the largest gap; 0 for the same."""
-        return replace(self, most=self.most._replace(largest=largest)) if largest else self
-
     def bounds(self, usual: Gaps | None) -> Gaps:
         """Return the limits for a sampler.
 
@@ -221,9 +217,7 @@ class Fingerprints:
         self._gaps: dict[str, deque[Gaps]] = {}
 
     @classmethod
-    def of(
-        cls, model: LanguageModel, temperature: float, format: str = "auto", longest: int = 0, largest: float = 0.0
-    ) -> Fingerprints:
+    def of(cls, model: LanguageModel, temperature: float, format: str = "auto", longest: int = 0) -> Fingerprints:
         """Return those for the samplers of a policy.
 
         Args:
@@ -231,14 +225,13 @@ class Fingerprints:
             temperature: The sampler's temperature.
             format: Format of the sampler's weights; ``auto`` for the trainer's.
             longest: Longest prompt with its completion that the sampler takes; 0 for any.
-            largest: The largest gap that is allowed; 0 for what the format allows.
         """
         config = model.network.config.get_text_config()
         format = str(model.network.dtype).removeprefix("torch.") if format == "auto" else format
         words = min(int(config.vocab_size), len(model.tokenizer))
         avoid = () if model.pictures is None else (model.pictures.placeholder,)
         sequences = probe_sequences(words, min(filter(None, (longest, model.context)), default=0), avoid)
-        return cls(sequences, temperature, Limits.of(format).within(largest))
+        return cls(sequences, temperature, Limits.of(format))
 
     @torch.no_grad()
     def expect(self, network: PreTrainedModel) -> Expected:

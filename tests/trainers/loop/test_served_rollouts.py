@@ -1,6 +1,11 @@
 """Training with a policy server of ours: it follows the weights, or the run stops and says why."""
 
 import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +18,7 @@ from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.loading import load_model
 from turngym.agents.models.served.client import PolicyClient
 from turngym.agents.models.served.config import ServedConfig
+from turngym.agents.servers.exchange import CallFailed
 from turngym.errors import RunStopped, TurngymError
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.job import train
@@ -96,3 +102,47 @@ def test_a_server_of_another_model_is_found_on_the_probe(
     with pytest.raises((RunStopped, TurngymError), match="it computes with other weights than it was given"):
         run_with_servers(base, tmp_path, replace(RUN, seed=1))
     assert json.loads((tmp_path / "run" / "config.json").read_text())["seed"] == 1
+
+
+def serve_process(base: Path, exchange: Path, port: int) -> "subprocess.Popen[bytes]":
+    """``turngym serve-model`` in a process of its own."""
+    words = ["serve-model", str(base), "--port", str(port), "--weights-folder", str(exchange)]
+    return subprocess.Popen([sys.executable, "-m", "turngym", *words], stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.integration
+def test_a_run_outlives_its_only_server_in_another_process(base: Path, tmp_path: Path) -> None:
+    """The server is killed after the first iteration, and started again at the same address with the first weights."""
+    exchange = tmp_path / "exchange"
+    exchange.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    processes = [serve_process(base, exchange, port)]
+
+    def kill(model: object, record: Mapping[str, Any]) -> None:
+        if record["iteration"] == 0:
+            processes[0].kill()
+            processes[0].wait()
+            processes.append(serve_process(base, exchange, port))
+
+    settings = ServedConfig(poll=0.2, folder=str(exchange))
+    url = f"http://127.0.0.1:{port}"
+    rollout = replace(RUN.rollout, sampler="vllm-server", servers=(url,), served=settings)
+    try:
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            try:
+                PolicyClient(url).check_health(1.0)
+                break
+            except CallFailed:
+                time.sleep(0.1)
+        assert train(replace(RUN, model=str(base), rollout=rollout), tmp_path / "run", watch=kill).finished
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    records = RunFolder(tmp_path / "run").metrics()
+    assert len(records) == 3 and all(record["train/logprob_gap"] < 1e-4 for record in records)
+    assert sum(record["rollout/server_faults"] for record in records) >= 1
+    assert sum(record["rollout/server_returns"] for record in records) >= 1
+    assert all(record["rollout/faults"] == 0 for record in records)
