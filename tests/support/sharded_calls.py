@@ -48,6 +48,8 @@ def learner_of(model: LanguageModel, method: Algorithm[Any], ranks: Ranks | None
     found = Learner(
         own, method, UpdateConfig(**{**CONFIG, **settings}), spread=None if ranks is None else Sharded(ranks)
     )
+    for group in found.optimizer.param_groups:
+        group["foreach"] = True  # the default on GPUs
     for module in method.modules().values():
         module.to(torch.promote_types(model.network.dtype, torch.float32))
     return found
@@ -126,6 +128,8 @@ def ways(ranks: Ranks) -> dict[str, Any]:
         "adapters": compared(adapted, episodes, "grpo nested, with divergence and entropy", ranks, updates=3),
         "adapters and critic": compared(adapted, episodes, "ppo", ranks, updates=2),
         "16 bits": compared(short, episodes, "reinforce", ranks, updates=3),
+        "float16 with critic": compared(model_and_episodes(torch.float16)[0], episodes, "ppo", ranks, updates=2),
+        "decay of matrices": compared(model, episodes, "ppo", ranks, updates=2, weight_decay=0.1),
         "adapters on 16 bits": compared(short_adapted, episodes, "reinforce", ranks, updates=3),
     }
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from turngym.errors import ConfigError, MissingExtra
-from turngym.lazy import Tensor, nn, torch
+from turngym.lazy import nn, torch
 from turngym.trainers.core.update_config import UpdateConfig
-from turngym.trainers.engine.ranks.sharding import gathered
+from turngym.trainers.engine.ranks.sharding import by_kind, gathered
 
 POLICY, OTHERS = "policy", "others"
 
@@ -34,7 +34,8 @@ def parameter_groups(
                 ([p for p in parameters if p.ndim >= 2], config.weight_decay),
                 ([p for p in parameters if p.ndim < 2], 0.0),
             ]
-        groups += [{"params": part, "lr": rate, "weight_decay": decay, "whose": whose} for part, decay in parts if part]
+        kinds = [(kind, decay) for part, decay in parts for kind in by_kind(part)]
+        groups += [{"params": kind, "lr": rate, "weight_decay": decay, "whose": whose} for kind, decay in kinds]
     return groups
 
 
@@ -56,17 +57,13 @@ def clip(parameters: Sequence[nn.Parameter], limit: float) -> float:
         parameters: Whose gradients.
         limit: The largest norm.
     """
-    groups: dict[type[Tensor], tuple[list[nn.Parameter], list[Tensor]]] = {}
-    for parameter in parameters:  # sharded ones and others do not mix
-        if parameter.grad is not None:
-            whose, gradients = groups.setdefault(type(parameter.grad), ([], []))
-            whose.append(parameter)
-            gradients.append(parameter.grad)
-    norms = [gathered(torch.nn.utils.get_total_norm(gradients)) for _, gradients in groups.values()]
+    groups = by_kind([parameter for parameter in parameters if parameter.grad is not None])
+    gradients = [[parameter.grad for parameter in group if parameter.grad is not None] for group in groups]
+    norms = [gathered(torch.nn.utils.get_total_norm(each)) for each in gradients]
     norm = norms[0] if len(norms) == 1 else torch.nn.utils.get_total_norm(norms)
     if bool(torch.isfinite(norm)):
-        for whose, _ in groups.values():
-            torch.nn.utils.clip_grads_with_norm_(whose, limit, norm)
+        for group in groups:
+            torch.nn.utils.clip_grads_with_norm_(group, limit, norm)
     return float(norm)
 
 

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from turngym.trainers.engine.ranks.sharding import by_kind
+
 _SHORT = (torch.bfloat16, torch.float16)
 
 
@@ -98,8 +100,8 @@ class LossScale:
     def unscale(self, parameters: Iterable[nn.Parameter]) -> None:
         """Divide gradients by it."""
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        if self.is_needed and gradients:
-            torch._foreach_mul_(gradients, 1.0 / self.value)
+        for kind in by_kind(gradients) if self.is_needed else []:
+            torch._foreach_mul_(kind, 1.0 / self.value)
 
     def skips(self, is_finite: bool) -> bool:
         """Adapt to an update; True if it overflowed and must be left out."""

@@ -27,6 +27,7 @@ from turngym.trainers.engine.head import same_head
 from turngym.trainers.engine.layouts.check import same_layouts
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
+TensorT = TypeVar("TensorT", bound=Tensor)
 P = ParamSpec("P")
 T = TypeVar("T")
 _SHORT = (torch.bfloat16, torch.float16)
@@ -112,6 +113,14 @@ def is_sharded(network: nn.Module) -> bool:
 def is_part(tensor: Tensor) -> bool:
     """Return whether each rank holds a part of a tensor."""
     return isinstance(tensor, DTensor)
+
+
+def by_kind(tensors: Sequence[TensorT]) -> list[list[TensorT]]:
+    """Return those that each rank holds a part of and the others apart, since no operation takes both."""
+    found: dict[bool, list[TensorT]] = {}
+    for tensor in tensors:
+        found.setdefault(is_part(tensor), []).append(tensor)
+    return list(found.values())
 
 
 def inside(network: ModuleT, function: Callable[Concatenate[ModuleT, P], T], *args: P.args, **kwargs: P.kwargs) -> T:

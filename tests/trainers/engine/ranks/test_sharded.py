@@ -14,7 +14,7 @@ from turngym.trainers.algorithms import ALGORITHMS
 
 pytestmark = pytest.mark.integration
 
-SHORT = ("16 bits", "adapters on 16 bits")
+SHORT = ("16 bits", "adapters on 16 bits", "float16 with critic")
 SEVERAL = ("minibatches",)
 
 
