@@ -316,6 +316,8 @@ class Fingerprints:
 
     def _of_equality(self, sampler: str, expected: Expected, scores: Tensor) -> list[str]:
         """Return whether the sampler's log-probabilities are those of an earlier version."""
+        if not len(scores):
+            return []
         before = {each.number: each.scores for each in self._expected}
         for number, seen in reversed(self._seen.get(sampler, ())):
             if number >= expected.number or number not in before or not torch.equal(seen, scores):

@@ -31,14 +31,24 @@ class WeightCheck:
         longest: Longest sequence that they take; 0 for any.
         max_gap: Largest difference of log-probabilities; 0 for what rounding explains.
         timeout: Seconds for each request.
+        scores: Whether they are asked for log-probabilities of prompts as well. vLLM 0.32 breaks down when it computes
+            them with an adapter.
     """
 
     def __init__(
-        self, model: LanguageModel, format: str, temperature: float, longest: int, max_gap: float, timeout: float
+        self,
+        model: LanguageModel,
+        format: str,
+        temperature: float,
+        longest: int,
+        max_gap: float,
+        timeout: float,
+        scores: bool = True,
     ) -> None:
         self.model = model
         self.format = format
         self.timeout = timeout
+        self.scores = scores
         vocabulary = int(model.network.config.get_text_config().vocab_size)
         limits = Limits.of(format)
         if max_gap:
@@ -62,7 +72,8 @@ class WeightCheck:
             CallFailed: It computes with other weights, or names others, or does not answer.
         """
         probe = _Probe(server, label, self._stop_ids, self.timeout)
-        verdict = self._prints.compare(server.url, wanted, self._prints.read(probe.generate, probe.score))
+        reading = self._prints.read(probe.generate, probe.score if self.scores else None)
+        verdict = self._prints.compare(server.url, wanted, reading)
         if verdict.faults:
             raise CallFailed(WRONG_WEIGHTS, verdict.text)
         return verdict.gaps.largest

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -164,23 +165,33 @@ def served_rollouts(setup: SamplerSetup) -> Iterator[ServedRollouts]:
             f"{model.network.device.type}: pass folder or native."
         )
     served = settings.served
-    own = _own_servers(setup)
-    clients = [server.start() for server in own] if own else _given(settings)
-    pool = ServerPool(clients, model.stop_ids, served)
-    keeper = Keeper(pool, own)
-    sync, weights_of = _way(setup, pool)
-    try:
+    with ExitStack() as stack:
+        own = _own_servers(setup)
+        for server in own:
+            stack.callback(server.stop)
+        pool = ServerPool([each.start() for each in own] or _given(settings), model.stop_ids, served)
+        sync, weights_of = _way(setup, pool)
+        stack.callback(sync.close)
+        keeper = Keeper(pool, own)
+        stack.callback(keeper.close)
+        stack.callback(pool.close)
         keeper.open()
         longest = _longest(pool)
-        check = WeightCheck(model, setup.vllm.dtype, settings.temperature, longest, served.max_gap, served.sync_timeout)
+        check = WeightCheck(
+            model,
+            setup.vllm.dtype,
+            settings.temperature,
+            longest,
+            served.max_gap,
+            served.sync_timeout,
+            scores=not _hands_adapters(setup.config),
+        )
         rollouts = ServedRollouts(model, pool, sync, weights_of, check, setup.version, served.sleep)
-        model.generate, model.longest = rollouts.generate, longest
-        yield rollouts
-    finally:
-        model.generate, model.longest = None, 0
-        pool.close()
-        keeper.close()
-        sync.close()
+        try:
+            model.generate, model.longest = rollouts.generate, longest
+            yield rollouts
+        finally:
+            model.generate, model.longest = None, 0
 
 
 def _given(settings: RolloutConfig) -> list[PolicyClient]:
@@ -208,6 +219,8 @@ def _way(setup: SamplerSetup, pool: ServerPool) -> tuple[WeightSync, Callable[[L
     config = setup.config
     served = config.rollout.served
     folder = Path(served.folder) if served.folder else setup.folder / "weights"
+    if not served.folder:
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
     if not _hands_adapters(config):
         if served.sync == "native":
             return NativeSync(folder, served.sync_timeout), whole_weights

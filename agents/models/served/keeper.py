@@ -46,7 +46,11 @@ class Keeper:
             ModelError: None answers, or one refuses to be used.
         """
         with ThreadPoolExecutor(len(self._charges), thread_name_prefix="served-open") as threads:
-            list(threads.map(lambda charge: charge.await_first_answer(), self._charges))
+            try:
+                list(threads.map(lambda charge: charge.await_first_answer(), self._charges))
+            except BaseException:
+                self._closing.set()  # an interrupt must not wait for servers to start
+                raise
         if not self.pool.has_any:
             raise ModelError(self.pool.why_none())
         for thread in self._threads:
