@@ -282,7 +282,8 @@ integration-browsergym: $(BROWSERGYM_DONE)
 	$(call ISOLATED,$(BROWSERGYM)) tests/envs/adapters/test_browsergym.py
 
 integration-verifiers: .venvs/verifiers
-	PYTHONPATH=$(CURDIR)/.venvs/verifiers $(PYTEST) -q -m integration tests/trainers/integrations/test_plugin_verifiers.py
+	PYTHONPATH=$(CURDIR)/.venvs/verifiers $(PYTEST) -q -m integration tests/trainers/integrations/test_plugin_verifiers.py \
+		tests/trainers/integrations/gateway/test_gateway_clients_live.py
 
 integration-inspect: $(INSPECT_DONE)
 	$(call ISOLATED,.venvs/inspect) tests/benchmarks/cli/test_inspect.py

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -72,6 +72,9 @@ class Arguments:
         backend: Backend of the vector: sync or process.
         schedule: lockstep repeats to the bit, continuous never waits for the slowest environment or answer; continuous
             for a server and lockstep for any other agent, unless given.
+        agent_command: A program that plays instead and asks the model of --agent over HTTP, such as
+            `python my_agent.py`; see docs/how-to/any-agent.md for what may stand in braces.
+        agent_seconds: Time of that program for one episode.
         baselines: Also play the random and the expert agent on the same tasks and show the normalised result.
         out: A new folder for metadata, configuration, results, episodes and transcripts.
         resume: Go on with the evaluation in that folder, if there is one, without playing finished episodes again.
@@ -99,6 +102,8 @@ class Arguments:
     num_envs: int = 32
     backend: str = "sync"
     schedule: Literal["lockstep", "continuous"] | None = None
+    agent_command: str = ""
+    agent_seconds: float = 300.0
     baselines: bool = False
     out: Path | None = None
     resume: bool = False
@@ -127,8 +132,8 @@ def main(argv: Sequence[str]) -> int:
     is_silent = arguments.agent.partition(":")[0] == "human"
     with LiveTable(console, totals, is_silent, arguments.time_budget) as table:
         try:
-            with resumable(arguments.out, "episodes"):
-                played = _evaluation(plan, agent, settings, arguments, table, verifier).run()
+            with resumable(arguments.out, "episodes"), _player(agent, arguments) as player:
+                played = _evaluation(plan, player, settings, arguments, table, verifier).run()
         except (KeyboardInterrupt, ServerDown):
             if arguments.out is not None:
                 print(f"{arguments.out} keeps the finished episodes: --resume goes on with them.", file=sys.stderr)
@@ -142,6 +147,16 @@ def main(argv: Sequence[str]) -> int:
     for line in remarks(played, arguments.out):
         console.print(line, markup=False)
     return 0
+
+
+def _player(agent: Agent, arguments: Arguments) -> AbstractContextManager[Agent]:
+    """Return who plays: the agent, or a program that asks its model."""
+    if not arguments.agent_command:
+        return nullcontext(agent)
+    from turngym.trainers.integrations.gateway.programs import programs_of
+    from turngym.trainers.settings.agent_program import ProgramConfig
+
+    return programs_of(agent, ProgramConfig(arguments.agent_command, arguments.agent_seconds))
 
 
 def chosen_plan(suite: Suite, arguments: Arguments) -> Plan:

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 
 from turngym.agents.core import Agent
 from turngym.agents.episodes.evaluate import EvaluationResult, open_vector, summarise
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
-from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.multiagent.registration import is_game
 from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError
 from turngym.trainers.core.algorithm import Need
 from turngym.trainers.engine.ranks import SINGLE, Ranks
-from turngym.trainers.integrations.gateway.limits import GatewayLimits, GatewayRules
-from turngym.trainers.integrations.gateway.policy import gateway_for
-from turngym.trainers.integrations.gateway.programs import ProgramAgent, playing, with_tokens
+from turngym.trainers.integrations.gateway.programs import ProgramAgent, programs_of, with_tokens
 from turngym.trainers.loop.task import EVALUATION_SLOTS, EnvTask
 from turngym.trainers.settings.agent_program import FIELDS
 from turngym.trainers.settings.config import TrainConfig
@@ -55,7 +51,7 @@ class AgentTask(EnvTask):
             on_episode: Called with each when all have ended.
         """
         assert isinstance(agent, ModelAgent)
-        with self._programs(agent) as programs:
+        with programs_of(agent, self.config.agent) as programs:
             played = self._played(self.vector, programs, specs)
         if on_episode is not None:
             for trajectory in played:
@@ -69,24 +65,10 @@ class AgentTask(EnvTask):
         options = self._options(split)
         with (
             open_vector(self.config.env, options, max(slots, 1), settings.backend, self.config.wrappers) as vector,
-            self._programs(agent) as programs,
+            programs_of(agent, self.config.agent) as programs,
         ):
             trajectories = self._played(vector, programs, specs)
         return summarise(self.config.env, trajectories), trajectories
-
-    def _programs(self, agent: ModelAgent) -> AbstractContextManager[ProgramAgent]:
-        """Return programs whose model is that of an agent, with its settings."""
-        model = agent.model
-        assert isinstance(model, LanguageModel)
-        gateway = gateway_for(
-            model,
-            limits=GatewayLimits(max_new_tokens=agent.sampling.max_new_tokens),
-            rules=GatewayRules(temperature=agent.sampling.temperature, top_p=agent.sampling.top_p),
-            prompt=agent.prompt,
-            seed=self.config.seed,
-        )
-        gateway.iteration = agent.iteration
-        return playing(gateway, self.config.agent)
 
     def _played(self, vector: TextVectorEnv, programs: ProgramAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
         """Play episodes, and return them with the calls of their programs as turns."""

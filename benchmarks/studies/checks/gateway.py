@@ -156,7 +156,7 @@ def check_training(model: LanguageModel, trajectories: Sequence[Trajectory], cou
     gaps = {}
     for method in METHODS:
         algorithm = build(method, {})
-        learner = Learner(model, algorithm, UpdateConfig(old_logprobs="trainer"))
+        learner = Learner(model, algorithm, UpdateConfig(old_logprobs="trainer", minibatches=2))
         batch = learner.prepare(trajectories)
         table = batch.table
         assert table.token_trainer_logprob is not None

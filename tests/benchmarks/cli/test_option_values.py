@@ -49,6 +49,7 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("gateway", "key"): ("any text", ANY),
     ("gateway", "records"): ("a folder is made", NEW_FOLDER),
     ("report", "out"): ("a page is written over", frozenset(["zzz", "empty", "text", "dangling"])),
+    ("eval", "agent-command"): ("the agent itself", frozenset([""])),
     ("train", "agent.command"): ("the built-in agent", frozenset([""])),
     ("train", "reward-model"): ("none", frozenset([""])),
     ("train", "rollout.prompt.system"): ("any text", ANY),

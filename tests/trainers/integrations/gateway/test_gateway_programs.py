@@ -14,6 +14,7 @@ import pytest
 from gateway_clients import LIMITS
 from small import small_model
 
+from turngym.__main__ import main
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.vector import make_vec
@@ -114,3 +115,17 @@ def test_a_run_trains_a_program(tmp_path: Path) -> None:
     assert record["rollout/faults"] == 0 and record["rollout/turns"] == 3 and record["rollout/tokens"] > 0
     assert record["rollout/gateway_share_kept"] > 0 and record["rollout/gateway_share_reencoded"] == 0
     assert record["train/rows"] == 2 and abs(record["train/logprob_gap"]) < 1e-4
+
+
+def test_an_evaluation_plays_with_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "model"
+    small_model().save(folder)
+    words = ["eval", GAME, "--agent", f"hf:{folder}", "--agent-command", command(), "--episodes", "2"]
+    words += ["--option", "max_turns=3", "--option", "highest=3", "--max-new-tokens", "4", "--num-envs", "2"]
+    words += ["--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    assert "6 calls" in capsys.readouterr().out  # one for each turn, counted at the gateway
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert config["agent_details"] == {"agent_command": command()}
+    assert main(["eval", GAME, "--agent", "random", "--agent-command", command(), "--episodes", "1"]) == 2
+    assert "asks a language model in this process" in " ".join(capsys.readouterr().err.split())

@@ -6,7 +6,7 @@ import contextlib
 import queue
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -75,6 +75,8 @@ class ProgramAgent(EagerAgent):
 
     def _start(self, request: Request) -> Play:
         number = request.episode
+        if number in self.played:  # of another environment
+            self._drop(self.played[number])
         episode = self.gateway.open(number=number)
         acted = partial(self._on_action, number)
         world = World(request.instructions, request.observation, acted)
@@ -107,6 +109,7 @@ class ProgramAgent(EagerAgent):
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
         """Return the actions that programs have taken since, and empty ones for programs that have ended."""
         while True:
+            self._end_late()
             found = self._actions()
             found += [(request, self._silent(play)) for play, request in self._ended()]
             if found or not wait or not any(play.request for play in self._running.values()):
@@ -114,6 +117,12 @@ class ProgramAgent(EagerAgent):
             with contextlib.suppress(queue.Empty):
                 number, action = self._acted.get(timeout=_LOOK_SECONDS)
                 self._acted.put((number, action))
+
+    def _end_late(self) -> None:
+        """End programs that did not end by themselves after their episode."""
+        for number, play in self.played.items():
+            if number not in self._running and play.program.is_late:
+                play.program.end()
 
     def _actions(self) -> list[tuple[Request, Decision]]:
         found = []
@@ -160,7 +169,7 @@ class ProgramAgent(EagerAgent):
             if not self._has_worked:
                 raise ConfigError(f"the agent program ended with status {status} before it did anything: {last}")
             return Decision("", fault=f"the agent program ended with status {status}: {last}")
-        return self._decision(play, "")
+        return replace(self._decision(play, ""), columns={"agent_program": play.episode.detail})
 
     def forget(self, episode: int) -> None:
         """Tell a program that its episode has ended; it gets a moment to end by itself."""
@@ -188,8 +197,12 @@ class ProgramAgent(EagerAgent):
     def clear(self) -> None:
         """Forget all episodes."""
         for play in self.played.values():
-            self.gateway.episodes.remove(play.episode)
+            self._drop(play)
         self.played = {}
+
+    def _drop(self, play: Play) -> None:
+        play.program.end()
+        self.gateway.episodes.remove(play.episode)
 
     def details(self) -> dict[str, Any]:
         """Return the command."""

@@ -73,6 +73,8 @@ class Program:
 
     def end(self) -> None:
         """End it with everything that it started; may be called twice."""
+        if self._output.closed:
+            return
         with contextlib.suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
