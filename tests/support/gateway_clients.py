@@ -41,7 +41,7 @@ class Client:
     ) -> tuple[int, bytes]:
         """Send a request, by default with the operator's key, and return status and content."""
         place = urlsplit(self.url)
-        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=120)
         try:
             raw = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
             known = {"Authorization": f"Bearer {key or self.gateway.episodes.operator_key}", **(headers or {})}
