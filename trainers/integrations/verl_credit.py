@@ -24,7 +24,7 @@ __all__ = ["PREFIX", "compute_advantage", "estimators", "policy_losses", "regist
 
 PREFIX = "turngym_"
 """What the names of estimators and losses begin with in verl."""
-_KNOWN = frozenset({Need.VALUES, Need.GROUPS, Need.ANCHORS, Need.ENTROPY, Need.REFERENCE_LOGPROBS})
+_KNOWN = frozenset({Need.VALUES, Need.GROUPS, Need.ANCHORS, Need.ENTROPY, Need.OLD_LOGPROBS, Need.REFERENCE_LOGPROBS})
 """Needs that a batch of verl can meet."""
 
 LOSSES: Mapping[str, tuple[type[ClippedMethod[Any]], str]] = {
