@@ -157,10 +157,13 @@ class RolloutWorker:
         config, source = setup.config, setup.source
         if config.threads:
             torch.set_num_threads(config.threads)
-        if setup.files:
-            source = self._stack.enter_context(TemporaryDirectory(prefix="turngym-worker-"))
-            unpack_files(setup.files, Path(source))
-        loaded = load_model(source, DTYPES[config.precision], config.device, config.attention, config.quantize)
+        with ExitStack() as while_loading:
+            if setup.files:
+                is_read_again = config.rollout.sampler != "transformers"  # by vLLM
+                keeps = self._stack if is_read_again else while_loading
+                source = keeps.enter_context(TemporaryDirectory(prefix="turngym-worker-"))
+                unpack_files(setup.files, Path(source))
+            loaded = load_model(source, DTYPES[config.precision], config.device, config.attention, config.quantize)
         model = with_adapters(config, loaded)
         model.network.get_input_embeddings().register_forward_hook(_count)
         self._stack.enter_context(rollouts_of(SamplerSetup(config, model, source, Path(source))))
