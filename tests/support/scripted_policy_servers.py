@@ -24,7 +24,8 @@ class ScriptedServer(ThreadingHTTPServer):
 
     Modes: ``error`` (status 500), ``garbage`` (no JSON), ``silent`` (no answer), ``stale`` (the name of other weights),
     ``mixed`` (weights changed in the middle), ``deaf`` (takes new weights and goes on with the old ones), ``moved``
-    (a redirect), ``long`` (more tokens than were asked for), ``keeps`` (does not drop prefixes).
+    (a redirect), ``long`` (more tokens than were asked for), ``keeps`` (does not drop prefixes). A server that is
+    ``stale`` or ``mixed`` recovers when it is given weights.
     """
 
     daemon_threads = True
@@ -130,6 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return {"success": server.mode != "keeps"}
             case "/update_weight_version":
                 server.label = body["new_version"]
+                server.mode = "" if server.mode in ("stale", "mixed") else server.mode
         return {}
 
     def _send(self, status: int, content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 
 import gymnasium
 
@@ -59,9 +60,10 @@ class Watched(TextEnv[str]):
         return f"turn {self.count} {time.perf_counter_ns() if self.noisy else ''}"
 
     def apply_action(self, action: str) -> Outcome[str]:
-        if self.deadly and os.path.exists(self.deadly):
-            os.unlink(self.deadly)
-            os.kill(os.getpid(), 9)
+        if self.deadly:
+            with suppress(FileNotFoundError):  # of several workers one takes the file
+                os.unlink(self.deadly)
+                os.kill(os.getpid(), 9)
         self._write(f"step {self.instance} {self.count}")
         if self.seconds:
             time.sleep(float(self.np_random.exponential(self.seconds)))

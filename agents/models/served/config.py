@@ -93,8 +93,10 @@ def require_servers(
         ConfigError: There is no server, or there are both kinds, or a setting is for the other kind.
     """
     if sampler != "vllm-server":
-        if servers or start:
-            raise ConfigError("servers are used with --rollout.sampler vllm-server alone: pass it as well.")
+        if servers or start or config != ServedConfig():
+            raise ConfigError(
+                "servers are used with --rollout.sampler vllm-server alone, and so are their settings: pass it as well."
+            )
         return
     if bool(servers) == bool(start):
         raise ConfigError(

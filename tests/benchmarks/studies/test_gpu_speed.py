@@ -25,6 +25,7 @@ def table(target: Path, *options: str) -> tuple[Rows, Rows]:
     return found["arms"], found["runs"]
 
 
+@pytest.mark.integration
 def test_a_tiny_model_is_measured_on_a_cpu(tmp_path: Path) -> None:
     sizes = ["--rows", "2", "--length", "16", "--updates", "1", "--turns", "2", "--new-tokens", "4"]
     sizes += ["--groups", "2", "--group-size", "2", "--runs", "own network, asynchronous"]

@@ -2,8 +2,7 @@
 
 import copy
 import random
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -14,6 +13,7 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.trainers.algorithms import build
 from turngym.trainers.core.algorithm import LossInputs
+from turngym.trainers.core.rows import MicroBatch
 from turngym.trainers.engine.learner import Learner, UpdateConfig
 from turngym.trainers.engine.prepared import PreparedBatch
 
@@ -118,14 +118,14 @@ def test_an_own_weight_for_each_micro_batch_would_be_noticed(
     """Negative oracle: averaging inside of each micro-batch, the common mistake, gives other gradients."""
     policy = perturbed(model)
     expected = gradients(policy, trajectories, "grpo")
-    original = PreparedBatch.micro_batches
+    original = PreparedBatch._inputs
 
-    def averaged(self: PreparedBatch, **how: Any) -> Iterator[LossInputs]:
-        for inputs in original(self, **how):
-            for weight in inputs.weights.values():
-                weight /= weight.sum()
-            yield inputs
+    def averaged(self: PreparedBatch, part: MicroBatch, scale: float) -> LossInputs:
+        inputs = original(self, part, scale)
+        for weight in inputs.weights.values():
+            weight /= weight.sum()
+        return inputs
 
-    monkeypatch.setattr(PreparedBatch, "micro_batches", averaged)
+    monkeypatch.setattr(PreparedBatch, "_inputs", averaged)
     wrong = gradients(policy, trajectories, "grpo", max_tokens=200)
     assert any(not torch.allclose(a, b, atol=1e-6, rtol=1e-3) for a, b in zip(wrong, expected, strict=True))

@@ -18,9 +18,7 @@ ToolFormat: TypeAlias = Literal["hermes", "xml", "mistral", "llama"]
 """``hermes``: JSON between ``<tool_call>`` marks, also Qwen's. ``xml``: functions and parameters between the same
 marks, as of Qwen's coding models. ``mistral``: behind ``[TOOL_CALLS]``. ``llama``: the whole answer is the JSON."""
 
-_MARKED = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 _FUNCTION = re.compile(r"\s*<function=([^>\n]+)>(.*?)</function>\s*", re.DOTALL)
-_PARAMETER = re.compile(r"\s*<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>\s*", re.DOTALL)
 _MISTRAL = "[TOOL_CALLS]"
 _MISTRAL_ARGS = "[ARGS]"
 _PYTHON_TAG = "<|python_tag|>"
@@ -94,20 +92,47 @@ def _looks_like_a_call(text: str, format: ToolFormat) -> bool:
     return marks[format] in text
 
 
+def _between(text: str, begin: str, end: str) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and content of each piece between two marks; an expression would be quadratic without an end."""
+    start = text.find(begin)
+    while start >= 0:
+        stop = text.find(end, start + len(begin))
+        if stop < 0:
+            return
+        yield start, stop + len(end), text[start + len(begin) : stop]
+        start = text.find(begin, stop + len(end))
+
+
+def _marked(text: str) -> Iterator[tuple[int, int, str]]:
+    return _between(text, "<tool_call>", "</tool_call>")
+
+
 def _hermes(text: str) -> Iterator[Found]:
-    for match in _MARKED.finditer(text):
-        call = _loaded(match[1])
+    for start, end, content in _marked(text):
+        call = _loaded(content)
         if isinstance(call, dict):
-            yield Found(match.start(), match.end(), str(call.get("name")), call.get("arguments", {}))
+            yield Found(start, end, str(call.get("name")), call.get("arguments", {}))
 
 
 def _xml(text: str) -> Iterator[Found]:
-    for match in _MARKED.finditer(text):
-        function = _FUNCTION.fullmatch(match[1])
-        if function is None or _PARAMETER.sub("", function[2]).strip():
-            continue
-        arguments = {each[1]: _value(each[2]) for each in _PARAMETER.finditer(function[2])}
-        yield Found(match.start(), match.end(), function[1].strip(), arguments)
+    for start, end, content in _marked(text):
+        function = _FUNCTION.fullmatch(content)
+        arguments = None if function is None else _parameters(function[2])
+        if function is not None and arguments is not None:
+            yield Found(start, end, function[1].strip(), arguments)
+
+
+def _parameters(text: str) -> dict[str, Any] | None:
+    """Return the parameters of a function's call; None where there is anything else."""
+    found: dict[str, Any] = {}
+    last = 0
+    for start, end, content in _between(text, "<parameter=", "</parameter>"):
+        name, mark, value = content.partition(">")
+        if text[last:start].strip() or not (name and mark) or "\n" in name:
+            return None
+        found[name] = _value(value.removeprefix("\n").removesuffix("\n"))
+        last = end
+    return None if text[last:].strip() else found
 
 
 def _value(text: str) -> Any:
