@@ -17,7 +17,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --co
 # processes, and each would compile turngym anew.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = own peers plugins verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
+INTEGRATION = own trainers peers plugins verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
 
 .PHONY: quickstart test test-fast lint test-integration $(INTEGRATION:%=integration-%) docs docs-serve docs-pages peers vllm format coverage clean
 
@@ -246,8 +246,12 @@ $(BROWSERGYM_DONE): | $(VENV)/.dev$(TAG)
 test-integration: $(VENV)/.dev$(TAG)
 	$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs $(JOBS) $(INTEGRATION:%=integration-%)
 
-integration-own: .venvs/smollm2 .venvs/ray $(DOCS_DONE)
-	$(PYTEST) -q -m integration
+integration-own: .venvs/ray $(DOCS_DONE)
+	$(PYTEST) -q -m integration --ignore tests/trainers
+
+# Beside the rest, since most of these tests wait for processes that they start.
+integration-trainers: .venvs/smollm2 .venvs/ray
+	$(PYTEST) -q -m integration tests/trainers
 
 integration-peers: $(PEERS_DONE)
 	$(call ISOLATED,$(PEERS)) tests/envs/adapters/test_gem.py tests/envs/adapters/test_textarena.py

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -135,8 +134,12 @@ def held(learner: Learner) -> dict[str, int]:
 
 
 def resident() -> int:
-    """Return the largest resident memory that this process has had, in bytes."""
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """Return the largest resident memory that this process has had, in bytes.
+
+    ``ru_maxrss`` would begin with the memory of the process that started this one.
+    """
+    lines = Path("/proc/self/status").read_text("utf8").splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
 def measure(source: str, arm: Arm) -> dict[str, Any]:
