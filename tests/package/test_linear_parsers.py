@@ -5,7 +5,7 @@ Formats, wrappers and environments are those that are registered: a new one is c
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import gymnasium
 import pytest
@@ -20,6 +20,7 @@ from turngym.envs.parsing.json_text import first_object
 from turngym.envs.parsing.scanning import first_element, inside_braces, last_element, unfenced
 from turngym.envs.registration import specs
 from turngym.errors import MissingExtra
+from turngym.trainers.integrations.gateway.tools import ToolFormat, read_answer
 from turngym.wrappers.actions.action_format import FORMATS
 from turngym.wrappers.rewards.recipes import canonical_action
 
@@ -74,6 +75,14 @@ def test_shared_parsers(name: str) -> None:
     for prefix in ("<", "```\n", "score", "score:", "\\boxed"):
         assert growth(SHARED[name], " ", prefix) <= MOST, prefix
         assert growth(SHARED[name], "\n", prefix) <= MOST, prefix
+
+
+@pytest.mark.parametrize("format", get_args(ToolFormat))
+def test_tool_calls_behind_a_gateway(format: ToolFormat) -> None:
+    marks = ("<tool_call>", "<tool_call></tool_call>", "<parameter=", "<function=a>", "[TOOL_CALLS]", "[ARGS]")
+    for piece in ('{"name":"ls"};', '{"name":"ls"}\n', ";", *marks, *PIECES):
+        for prefix in ("", "<tool_call>", "<tool_call><function=ls>"):
+            assert growth(lambda text: read_answer(text, format, ["ls"], ""), piece, prefix) <= MOST, (piece, prefix)
 
 
 def test_calls_of_tools() -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 import shutil
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import CheckpointError, ConfigError
-from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.parts import WHOLE, Part
-from turngym.trainers.loop.task import Evaluation, TaskSource
+from turngym.trainers.loop.task import TaskSource
+from turngym.trainers.loop.wrapped_task import WrappedTask
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.reward_models import FILE, load_reward_model
 from turngym.trainers.reward_models.base.fitted import FittedReward, ranking
@@ -27,7 +26,7 @@ from turngym.trainers.reward_models.base.recordings import lightened, read_traje
 _FOLDER = "reward_model"
 
 
-class RewardedTask(TaskSource):
+class RewardedTask(WrappedTask[TaskSource]):
     """Wraps a task, and replaces the rewards of gathered episodes by those of a model.
 
     Demonstrations and evaluations are those of the task. A trainable model without a ``path`` is fitted to the
@@ -40,7 +39,7 @@ class RewardedTask(TaskSource):
     """
 
     def __init__(self, task: TaskSource, model: RewardModel[Any], seed: int = 0) -> None:
-        self.task = task
+        super().__init__(task)
         self.model = model
         self.seed = seed
         self.recent: deque[tuple[int, list[Trajectory]]] = deque()
@@ -54,23 +53,6 @@ class RewardedTask(TaskSource):
         """The model, if it is fitted in this run."""
         model = self.model
         return model if isinstance(model, FittedReward) and not model.config.path else None
-
-    @property
-    def has_expert(self) -> bool:
-        """That of the task."""
-        return self.task.has_expert
-
-    def warning(self, algorithm: Algorithm[Any]) -> str:
-        """Return the warning of the task."""
-        return self.task.warning(algorithm)
-
-    def texts(self) -> list[str]:
-        """Return the texts of the task."""
-        return self.task.texts()
-
-    def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
-        """Return the demonstrations of the task."""
-        return self.task.demonstrations(student, count)
 
     def gather(
         self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
@@ -106,14 +88,6 @@ class RewardedTask(TaskSource):
         self._iteration, self._given = iteration, [*before, *zip(played, fresh, strict=True)]
         return fresh
 
-    def curve_point(self, model: LanguageModel) -> dict[str, float]:
-        """Return the metrics of the task."""
-        return self.task.curve_point(model)
-
-    def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
-        """Evaluate as the task does."""
-        return self.task.evaluate(model, name, temperature)
-
     def metrics(self) -> Mapping[str, float]:
         """Return metrics of the reward model since the last call."""
         found, self._metrics = self._metrics, {}
@@ -130,10 +104,6 @@ class RewardedTask(TaskSource):
     def trained(self, model: LanguageModel, iteration: int) -> None:
         """Tell the task that an iteration has been trained."""
         self.task.trained(model, iteration)
-
-    def close(self) -> None:
-        """Close the task."""
-        self.task.close()
 
     # Fitting in the run.
 

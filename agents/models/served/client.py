@@ -184,7 +184,7 @@ class PolicyClient:
         return self._exchange.send("POST", where, None if body is None else json.dumps(body).encode(), timeout)
 
     def cut(self) -> None:
-        """Close every connection, so that whoever waits for an answer goes on with a failure."""
+        """Close every connection, so that calls that wait for an answer fail."""
         self._exchange.cut()
 
 

@@ -41,7 +41,7 @@ class Talk:
     Args:
         url: The gateway.
         episode: The episode.
-        seed: What is said and done follows from it.
+        seed: Seed of the conversation.
     """
 
     def __init__(self, url: str, episode: GatewayEpisode, seed: int) -> None:

@@ -174,9 +174,10 @@ def _llama(text: str) -> Iterator[Found]:
             return
         if not isinstance(call, dict) or "name" not in call:
             return
-        rest = len(text) - len(text[end:].lstrip("; \n"))
-        found.append(Found(place, rest, str(call["name"]), call.get("parameters", call.get("arguments", {}))))
-        place = rest
+        start, place = place, end
+        while place < len(text) and text[place] in "; \n":
+            place += 1
+        found.append(Found(start, place, str(call["name"]), call.get("parameters", call.get("arguments", {}))))
     if found:
         found[0] = found[0]._replace(start=0)
     yield from found

@@ -92,7 +92,7 @@ class Gate:
             self.changed.notify_all()
 
     def close(self) -> None:
-        """Let nothing begin any more, and wake whoever waits."""
+        """Let nothing begin any more, and wake all waiting threads."""
         with self.changed:
             self.is_closed = True
             self.changed.notify_all()

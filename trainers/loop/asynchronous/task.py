@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import CheckpointError, ConfigError
@@ -20,12 +19,13 @@ from turngym.trainers.loop.asynchronous.streaming import StreamPlayer
 from turngym.trainers.loop.asynchronous.weights import SamplerWeights
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.parts import WHOLE, Part
-from turngym.trainers.loop.task import EnvTask, Evaluation, TaskSource
+from turngym.trainers.loop.task import EnvTask
+from turngym.trainers.loop.wrapped_task import WrappedTask
 from turngym.trainers.records.journal import Journal
 from turngym.trainers.records.run_folder import RunFolder
 
 
-class AsyncTask(TaskSource):
+class AsyncTask(WrappedTask[EnvTask]):
     """Gathers episodes from a player that runs beside the learner, and writes down what becomes of each.
 
     The journal lies in the folder ``journal`` of a run. A run that goes on from a checkpoint first trains again on the
@@ -36,7 +36,7 @@ class AsyncTask(TaskSource):
     """
 
     def __init__(self, task: EnvTask) -> None:
-        self.task = task
+        super().__init__(task)
         self.config = task.config
         self._weights: SamplerWeights | None = None
         self._player: Player | None = None
@@ -195,33 +195,6 @@ class AsyncTask(TaskSource):
         header = {"is": "checkpoint", "iteration": kept[-1], "next": self.player.next_number}
         self.stage.journal.start_segment(kept[-1], header, kept[0])
 
-    # The rest is that of the task.
-
-    @property
-    def has_expert(self) -> bool:
-        """That of the environment."""
-        return self.task.has_expert
-
     def warning(self, algorithm: Algorithm[object]) -> str:
         """Return a warning if samples may be stale and the method neither clips against the sampler nor corrects."""
         return correction_warning(self.config, algorithm)
-
-    def texts(self) -> list[str]:
-        """Return the texts of the environment."""
-        return self.task.texts()
-
-    def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
-        """Return the demonstrations of the environment."""
-        return self.task.demonstrations(student, count)
-
-    def curve_point(self, model: LanguageModel) -> dict[str, float]:
-        """Return the success on dev instances."""
-        return self.task.curve_point(model)
-
-    def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
-        """Evaluate on test instances."""
-        return self.task.evaluate(model, name, temperature)
-
-    def close(self) -> None:
-        """Close the environment."""
-        self.task.close()

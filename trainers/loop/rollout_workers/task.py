@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.envs.vector.backends.remote.ray_session import import_ray
-from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.loop.parts import WHOLE, Part
 from turngym.trainers.loop.rollout_workers.pool import WorkerPool
 from turngym.trainers.loop.rollout_workers.weights import packed_files, packed_weights
 from turngym.trainers.loop.rollout_workers.worker import Answer, Branching, Gathering, Setup, Share
-from turngym.trainers.loop.task import Evaluation, TaskSource
+from turngym.trainers.loop.task import TaskSource
+from turngym.trainers.loop.wrapped_task import WrappedTask
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.ray import RayConfig
 
 
-class RayTask(TaskSource):
+class RayTask(WrappedTask[TaskSource]):
     """Divides the groups of an iteration among workers; everything else is done by the task in this process.
 
     An episode's seeds and samples depend on its number and on nothing else, so it is the same wherever it is played,
@@ -36,7 +35,7 @@ class RayTask(TaskSource):
     def __init__(self, config: TrainConfig, make_task: Callable[[TrainConfig], TaskSource]) -> None:
         self.config = config
         self.make_task = make_task
-        self.task = make_task(config)
+        super().__init__(make_task(config))
         self.pool = WorkerPool(config.rollout.ray)
         self.version = 0
         """How often weights were handed over."""
@@ -104,33 +103,6 @@ class RayTask(TaskSource):
         """Return the metrics of the workers' tasks, added up, and how many workers were lost."""
         found, self._metrics = self._metrics, {}
         return found
-
-    # The rest is the task's.
-
-    @property
-    def has_expert(self) -> bool:
-        """That of the task."""
-        return self.task.has_expert
-
-    def warning(self, algorithm: Algorithm[Any]) -> str:
-        """Return the warning of the task."""
-        return self.task.warning(algorithm)
-
-    def texts(self) -> list[str]:
-        """Return the texts of the task."""
-        return self.task.texts()
-
-    def demonstrations(self, student: ModelAgent, count: int) -> list[Trajectory]:
-        """Return the demonstrations of the task."""
-        return self.task.demonstrations(student, count)
-
-    def curve_point(self, model: LanguageModel) -> dict[str, float]:
-        """Return the metrics of the task."""
-        return self.task.curve_point(model)
-
-    def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
-        """Evaluate as the task does."""
-        return self.task.evaluate(model, name, temperature)
 
     def save(self, folder: RunFolder) -> None:
         """Save the task."""
