@@ -22,7 +22,8 @@ def token_of(prompt: Sequence[int], seed: int, weights: str) -> int:
 class ScriptedServer(ThreadingHTTPServer):
     """Answers as vLLM does. ``mode`` says how it fails, if it does.
 
-    Modes: ``error`` (status 500), ``garbage`` (no JSON), ``silent`` (no answer), ``stale`` (the name of other weights),
+    Modes: ``error`` (status 500), ``garbage`` (no JSON), ``silent`` (no answer for as long as the
+    mode lasts), ``stale`` (the name of other weights),
     ``mixed`` (weights changed in the middle), ``deaf`` (takes new weights and goes on with the old ones), ``moved``
     (a redirect), ``long`` (more tokens than were asked for), ``keeps`` (does not drop prefixes). A server that is
     ``stale`` or ``mixed`` recovers when it is given weights.
@@ -96,8 +97,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, body: dict[str, Any]) -> None:
         server, path = self.server, urlsplit(self.path).path
         server.calls.append((self.path, body))
-        if server.mode == "silent":
-            time.sleep(30)
+        end = time.monotonic() + 120
+        while server.mode == "silent" and time.monotonic() < end:
+            time.sleep(0.01)
         if server.mode == "garbage" and path.startswith("/inference"):
             return self._send(200, b"<html>")
         if server.mode == "moved":

@@ -21,7 +21,7 @@ from turngym.agents.servers.exchange import CallFailed
 from turngym.errors import ModelError
 
 QUICK = ServedConfig(poll=0.02, timeout=20.0, sync_timeout=20.0, patience=20.0, concurrency=8)
-IMPATIENT = replace(QUICK, timeout=0.5, sync_timeout=2.0)
+IMPATIENT = replace(QUICK, timeout=2.0)
 """For servers that do not answer; others have more time, on a busy machine as well."""
 SAMPLING = Sampling(max_new_tokens=3)
 DRAWS = [turn_uniforms(0, 0, number, 0, 3) for number in range(12)]
@@ -36,14 +36,14 @@ class Weights:
     version: int = 0
 
     def deliver(self, server: PolicyClient) -> None:
-        server.pause(2.0)
-        server.call_workers("reload_weights", 2.0, weights_path=self.label)
-        server.forget_prefixes(2.0)
-        server.set_version(self.label, 2.0)
-        server.resume(2.0)
+        server.pause(20.0)
+        server.call_workers("reload_weights", 20.0, weights_path=self.label)
+        server.forget_prefixes(20.0)
+        server.set_version(self.label, 20.0)
+        server.resume(20.0)
 
     def check(self, server: PolicyClient) -> float:
-        answer = server.generate([7], 1, SAMPLING, [0], 2.0)
+        answer = server.generate([7], 1, SAMPLING, [0], 20.0)
         if answer.versions != (self.label,):
             raise CallFailed("stale", f"{answer.versions}")
         if answer.ids[0] != token_of([7], 1, self.label):
@@ -91,7 +91,9 @@ def test_requests_are_shared_out_and_come_back_in_order() -> None:
         pool.hand_over(Weights("first", 3))
         whole(pool, Weights("first", 3))
         assert all(len(server.prompts) == 2 + 6 and server.most_running > 1 for server in servers), "two are checks"
-        assert pool.metrics() == {
+        metrics = pool.metrics()
+        assert metrics.pop("time/weight_sync") > 0
+        assert metrics == {
             "rollout/servers": 2.0,
             "rollout/server_faults": 0.0,
             "rollout/server_retries": 0.0,
@@ -100,7 +102,6 @@ def test_requests_are_shared_out_and_come_back_in_order() -> None:
             "rollout/server_restarts": 0.0,
             "rollout/weight_syncs": 1.0,
             "rollout/weight_gap": 0.25,
-            "time/weight_sync": pytest.approx(1, abs=1),
         }
         assert pool.metrics()["rollout/weight_syncs"] == 0
 
