@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -56,6 +57,8 @@ OPTIONS: dict[str, dict[str, dict[str, object]]] = {
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 ONE_GROUP, ALL_FAULTY, RESUMED = "one group", "all faulty", "resumed"
 JOURNALED, REWARDED = "journaled", "rewarded"
+LAUNCHERS_SIGNAL = 3.0
+"""Seconds in which a launcher misses a rank; its signal ends nothing even if it comes later."""
 METHODS = sorted(ALGORITHMS)
 
 
@@ -208,14 +211,23 @@ RESUMED_CONFIG = replace(config_of("ppo"), iterations=6)
 
 
 def third_stage(ranks: Ranks, folder: Path) -> None:
-    """The last two iterations; after the first of them, one rank is killed in a further run."""
+    """The last two iterations; after the first of a further run, one rank is killed.
+
+    The launcher is stopped until the other rank has left its training, so that its signal comes while the error is
+    still on its way to the screen.
+    """
     train(ranks, folder / RESUMED, RESUMED_CONFIG, resumes=True)
 
     def die(record: Mapping[str, Any]) -> None:
         if ranks.rank == 1:
+            os.kill(os.getppid(), signal.SIGSTOP)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    train(ranks, folder / "killed", RESUMED_CONFIG, on_iteration=die)
+    try:
+        train(ranks, folder / "killed", RESUMED_CONFIG, on_iteration=die)
+    finally:
+        os.kill(os.getppid(), signal.SIGCONT)
+        time.sleep(LAUNCHERS_SIGNAL)
 
 
 def main(words: Sequence[str]) -> None:

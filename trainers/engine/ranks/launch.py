@@ -11,6 +11,7 @@ from typing import NamedTuple
 from turngym.errors import ConfigError
 from turngym.lazy import torch
 from turngym.trainers.engine.ranks.base import SINGLE, Ranks
+from turngym.trainers.engine.ranks.ending import time_to_report
 
 TIMEOUT = "TURNGYM_RANK_TIMEOUT"
 """Environment variable: seconds that a rank waits for the others."""
@@ -122,6 +123,13 @@ def launched(device: str = "auto") -> Iterator[Ranks]:
     if place.size == 1:
         yield SINGLE
         return
+    with time_to_report(), _process_group(place, device) as ranks:
+        yield ranks
+
+
+@contextmanager
+def _process_group(place: Place, device: str) -> Iterator[Ranks]:
+    """Join the other processes."""
     import torch.distributed as dist
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous

@@ -100,9 +100,9 @@ def test_two_ranks_one_and_two_again_go_on_with_the_same_numbers(
 def test_a_rank_that_dies_ends_the_other_with_a_message(
     third: tuple[Path, Path, rank_processes.Ended],
 ) -> None:
-    """The launcher sends a signal to the first rank while that writes its diagnosis."""
+    """The launcher sends its signal to the first rank after the diagnosis and before the message."""
     _, two, ended = third
-    assert ended.status != 0
-    assert "rank 0 of 2 lost the others" in ended.errors
+    assert ended.status != 0, ended
+    assert "rank 0 of 2 lost the others" in ended.errors, ended.errors
     assert (two / "killed" / "diagnosis.json").is_file()
     assert len(_records(two / "killed")) == 1
