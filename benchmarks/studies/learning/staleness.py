@@ -19,7 +19,7 @@ METHODS = ("grpo", "grpo+tis", "a3po")
 STALENESS = (0, 1, 4)
 SEEDS = (0, 1, 2)
 TURNS = 100_000
-COMMON = ["--no-control", "--max-environment-turns", str(TURNS), "--max-seconds", "600", "--evaluation.every", "5"]
+COMMON = ["--no-control", "--max-environment-turns", str(TURNS), "--max-seconds", "3600", "--evaluation.every", "5"]
 
 
 def name_of(method: str, staleness: int, seed: int) -> str:
