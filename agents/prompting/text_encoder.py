@@ -125,8 +125,8 @@ class TextEncoder:
         other = () if self._count(other) else other
         return tuple(i for part in parts for i in (other if self._count(part) else part))
 
-    def _count(self, ids: Iterable[int]) -> int:
-        return sum(i in self._control_ids for i in ids)
+    def _count(self, ids: Sequence[int]) -> int:
+        return 0 if self._control_ids.isdisjoint(ids) else sum(i in self._control_ids for i in ids)
 
 
 def _is_space(text: str) -> bool:

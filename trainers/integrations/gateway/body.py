@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 from turngym.text import valid_text
 from turngym.trainers.integrations.gateway.refusal import Body, Refusal, wrong
 
 _LARGEST_INTEGER = 2**63
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def read_object(raw: bytes, max_depth: int) -> Body:
@@ -35,7 +37,10 @@ def read_object(raw: bytes, max_depth: int) -> Body:
         raise wrong(f"the body is no valid JSON: {str(error)[:200]}") from error
     if not isinstance(found, dict):
         raise wrong("the body must be a JSON object.")
-    cleaned: Body = _cleaned(found, max_depth, max_depth)
+    _check_depth(found, max_depth)
+    if _ESCAPED_SURROGATE.search(raw) is None:
+        return found
+    cleaned: Body = _cleaned(found)
     return cleaned
 
 
@@ -56,16 +61,26 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-def _cleaned(value: Any, left: int, most: int) -> Any:
+def _check_depth(found: Body, most: int) -> None:
+    """Raise if objects and lists are nested deeper than so many levels."""
+    level: list[Any] = [found]
+    for _ in range(most):
+        parts = [each.values() if type(each) is dict else each for each in level]
+        level = [value for part in parts for value in part if type(value) is dict or type(value) is list]
+        if not level:
+            return
+    raise wrong(f"the body is nested deeper than {most} levels.")
+
+
+def _cleaned(value: Any) -> Any:
+    """Return data without lone surrogates."""
     if isinstance(value, str):
         return valid_text(value)
-    if not isinstance(value, dict | list):
-        return value
-    if left == 0:
-        raise wrong(f"the body is nested deeper than {most} levels.")
     if isinstance(value, list):
-        return [_cleaned(each, left - 1, most) for each in value]
-    return {valid_text(name): _cleaned(each, left - 1, most) for name, each in value.items()}
+        return [_cleaned(each) for each in value]
+    if isinstance(value, dict):
+        return {valid_text(name): _cleaned(each) for name, each in value.items()}
+    return value
 
 
 class Fields:

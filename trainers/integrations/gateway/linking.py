@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from turngym.trainers.integrations.gateway.calls import Link, SampledCall
-from turngym.trainers.integrations.gateway.messages import CallRequest, ChatMessage, chain, digest
+from turngym.trainers.integrations.gateway.messages import CallRequest, ChatMessage, digest
 from turngym.trainers.integrations.gateway.rendering import Renderer
 
 
@@ -45,11 +45,10 @@ def linked(request: CallRequest, heads: Mapping[str, SampledCall], renderer: Ren
     Raises:
         Refusal: The chat template does not support the conversation.
     """
-    messages, prefill = request.messages, ""
+    messages, keys, prefill = request.messages, request.keys, ""
+    key = keys[-1]
     if request.prefill:
-        messages, prefill = messages[:-1], messages[-1].text
-    keys = chain(request.start, messages)
-    key = request.messages[-1].chained(keys[-1]) if request.prefill else keys[-1]
+        messages, keys, prefill = messages[:-1], keys[:-1], messages[-1].text
     about = (keys[-1], key, messages[-1].text if messages else "", prefill)
     cut = heads.get(key) if request.prefill else None
     if cut is not None and cut.stop == "length":  # the client lets an answer go on that was cut off

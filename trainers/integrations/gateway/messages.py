@@ -6,12 +6,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from turngym.text import valid_text
 from turngym.trainers.integrations.gateway.refusal import Dialect
 
 _DEEPEST = 100
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class ChatMessage:
 
 def digest(content: Any) -> str:
     """Return a hash of JSON-compatible data."""
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    text = _ENCODER.encode(content)
     return hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -160,13 +162,18 @@ class CallRequest:
         """Hash of what comes before the messages: tools and JSON mode."""
         return digest([list(map(dict, self.tools)), self.json_mode])
 
+    @cached_property
+    def keys(self) -> list[str]:
+        """Hash of each beginning of the conversation, the empty one included."""
+        return chain(self.start, self.messages)
+
     @property
     def body_key(self) -> str:
         """Hash that identical requests share."""
         prompt = list(self.prompt) if isinstance(self.prompt, tuple) else self.prompt
         sampling = [self.choices, self.stop, self.seed, self.max_tokens, self.temperature, self.top_p]
         how = [self.previous, prompt, self.prefill, self.reads_calls, *sampling]
-        return digest([self.dialect, chain(self.start, self.messages)[-1], *how])
+        return digest([self.dialect, self.keys[-1], *how])
 
     @property
     def tool_names(self) -> frozenset[str]:
