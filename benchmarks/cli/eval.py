@@ -75,6 +75,8 @@ class Arguments:
         agent_command: A program that plays instead and asks the model of --agent over HTTP, such as
             `python my_agent.py`; see docs/how-to/any-agent.md for what may stand in braces.
         agent_seconds: Time of that program for one episode.
+        agent_answer: What the program answers if it ends by itself without an action: post, nothing; last, the text of
+            the model's last answer; stdout, what it has printed.
         baselines: Also play the random and the expert agent on the same tasks and show the normalised result.
         out: A new folder for metadata, configuration, results, episodes and transcripts.
         resume: Go on with the evaluation in that folder, if there is one, without playing finished episodes again.
@@ -104,6 +106,7 @@ class Arguments:
     schedule: Literal["lockstep", "continuous"] | None = None
     agent_command: str = ""
     agent_seconds: float = 300.0
+    agent_answer: Literal["post", "last", "stdout"] = "post"
     baselines: bool = False
     out: Path | None = None
     resume: bool = False
@@ -154,9 +157,16 @@ def _player(agent: Agent, arguments: Arguments) -> AbstractContextManager[Agent]
     if not arguments.agent_command:
         return nullcontext(agent)
     from turngym.trainers.integrations.gateway.programs import programs_of
-    from turngym.trainers.settings.agent_program import ProgramConfig
+    from turngym.trainers.settings.agent_program import TASK_FILE, ProgramConfig
 
-    return programs_of(agent, ProgramConfig(arguments.agent_command, arguments.agent_seconds))
+    options = key_values(arguments.option, "--option") if arguments.target == TASK_FILE else {}
+    config = ProgramConfig(
+        arguments.agent_command,
+        arguments.agent_seconds,
+        tasks=str(options.get("path", "")),
+        answer=arguments.agent_answer,
+    )
+    return programs_of(agent, config)
 
 
 def chosen_plan(suite: Suite, arguments: Arguments) -> Plan:

@@ -170,7 +170,7 @@ def _choice(argv: Sequence[str]) -> Choice:
 
 def default_run_dir(config: TrainConfig) -> Path:
     """Return the folder of a run that was given none."""
-    name = config.env.rpartition("/")[2].rpartition("-v")[0] or config.env
+    name = Path(config.agent.tasks).stem or config.env.rpartition("/")[2].rpartition("-v")[0] or config.env
     safe = "".join(character if character.isalnum() or character in "+_-" else "-" for character in name)
     method = "+".join(part.rpartition(":")[2] for part in config.algorithm.split("+"))
     return Path("runs") / f"{safe}-{method}-seed{config.seed}".lower()

@@ -15,7 +15,12 @@ from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError
 from turngym.trainers.core.algorithm import Need
 from turngym.trainers.engine.ranks import SINGLE, Ranks
-from turngym.trainers.integrations.gateway.programs import ProgramAgent, programs_of, with_tokens
+from turngym.trainers.integrations.gateway.programs import (
+    ProgramAgent,
+    VerifierJudge,
+    programs_of,
+    with_tokens,
+)
 from turngym.trainers.loop.task import EVALUATION_SLOTS, EnvTask
 from turngym.trainers.settings.agent_program import FIELDS
 from turngym.trainers.settings.config import TrainConfig
@@ -52,7 +57,7 @@ class AgentTask(EnvTask):
         """
         assert isinstance(agent, ModelAgent)
         with programs_of(agent, self.config.agent) as programs:
-            played = self._played(self.vector, programs, specs)
+            played = self._played(self.vector, programs, specs, agent)
         if on_episode is not None:
             for trajectory in played:
                 on_episode(trajectory)
@@ -67,15 +72,21 @@ class AgentTask(EnvTask):
             open_vector(self.config.env, options, max(slots, 1), settings.backend, self.config.wrappers) as vector,
             programs_of(agent, self.config.agent) as programs,
         ):
-            trajectories = self._played(vector, programs, specs)
+            trajectories = self._played(vector, programs, specs, agent)
         return summarise(self.config.env, trajectories), trajectories
 
-    def _played(self, vector: TextVectorEnv, programs: ProgramAgent, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+    def _played(
+        self, vector: TextVectorEnv, programs: ProgramAgent, specs: Sequence[EpisodeSpec], agent: ModelAgent
+    ) -> list[Trajectory]:
         """Play episodes, and return them with the calls of their programs as turns."""
         played = rollout(vector, programs, specs, schedule=self.config.rollout.order, final_prompts=False)
         programs.settle()
         self._report = programs.gateway.report()
-        return [with_tokens(each, programs.played[each.spec.episode]) for each in played]
+        found = [with_tokens(each, programs.played[each.spec.episode]) for each in played]
+        if not self.config.agent.verifier:
+            return found
+        judge = VerifierJudge(self.config.agent.verifier, self.config.agent_settings(), agent)
+        return [judge.judged(each) for each in found]
 
     def metrics(self) -> dict[str, float]:
         """Return what became of the tokens of the latest episodes."""

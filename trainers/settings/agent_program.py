@@ -6,11 +6,16 @@ import shlex
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from turngym.errors import ConfigError, nearest
 
-FIELDS = ("base_url", "root_url", "env_url", "key", "task", "seed", "model")
+FIELDS = ("base_url", "root_url", "env_url", "key", "task", "task_id", "workdir", "seed", "model")
 """What may stand in braces in a command."""
+TASK_FILE = "turngym.envs.task_file:TaskFile"
+"""The environment of tasks from a file."""
+PROGRAM_JUDGE, VERIFIER_JUDGE = "program", "verifier:"
+_ANSWERS = ("post", "last", "stdout")
 
 
 @dataclass(frozen=True)
@@ -20,25 +25,58 @@ class ProgramConfig:
     Args:
         command: The program and its words, such as ``python my_agent.py --base-url {base_url} --key {key}``; no shell
             reads it. ``{base_url}`` is that of OpenAI's protocol, ``{root_url}`` of Anthropic's, ``{env_url}`` where
-            the environment is played, ``{task}`` its rules and first observation, ``{seed}`` the number of the task.
-            The variables OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and TURNGYM_ENV_URL
-            hold the same.
+            the environment is played, ``{task}`` its rules and first observation, ``{task_id}`` the id of a task of
+            a file, ``{workdir}`` a folder of the episode's own with the files of its task, ``{seed}`` the number of
+            the episode. The variables OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY,
+            TURNGYM_ENV_URL and TURNGYM_WORKDIR hold the same; TURNGYM_REWARD_URL is where a program rewards itself.
         seconds: Time of one episode; the program is ended then.
         memory_mib: Address space of the program.
+        tasks: A file of tasks instead of an environment: JSON Lines of ``{"id", "instruction", "answer", "files"}``.
+        judge: How answers to these tasks are rewarded: ``exact``, ``normalised``, ``contains``, ``numeric``, ``math``,
+            a function ``module:function`` or ``path/to/file.py:function``, called with the task and the answer, a
+            verifier such as ``verifier:model:openai:MODEL@URL``, or ``program``, which rewards itself over HTTP.
+        answer: What a program answers that ends by itself without an action: ``post``, nothing; ``last``, the text of
+            the model's last answer; ``stdout``, what it has printed.
 
     Raises:
-        ConfigError: The command cannot be read, or a limit is not positive.
+        ConfigError: The command cannot be read, a limit is not positive, or there is a judge without tasks.
     """
 
     command: str = ""
     seconds: float = 300.0
     memory_mib: int = 8192
+    tasks: str = ""
+    judge: str = "exact"
+    answer: Literal["post", "last", "stdout"] = "post"
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds < float("inf") or self.memory_mib < 1:
             raise ConfigError("seconds and memory_mib of agent programs must be greater than 0.")
+        if self.answer not in _ANSWERS:
+            raise ConfigError(f"answer of agent programs must be one of {', '.join(_ANSWERS)}, got {self.answer!r}.")
+        if not self.judge:
+            raise ConfigError("judge of agent programs is empty: pass exact, numeric, or module:function.")
+        if self.judge != "exact" and not self.tasks:
+            raise ConfigError("judge of agent programs is for tasks from a file: pass --agent.tasks FILE as well.")
+        if self.is_judged_elsewhere and not self.command:
+            raise ConfigError(f"the judge {self.judge} is for agent programs: pass --agent.command as well.")
         if self.command:
             self.words(dict.fromkeys(FIELDS, ""))
+
+    @property
+    def env_options(self) -> dict[str, Any]:
+        """The options of :data:`TASK_FILE` for the tasks and the judge."""
+        return {"path": self.tasks, "judge": "none" if self.is_judged_elsewhere else self.judge}
+
+    @property
+    def verifier(self) -> str:
+        """The verifier that judges; empty for another judge."""
+        return self.judge.removeprefix(VERIFIER_JUDGE) if self.judge.startswith(VERIFIER_JUDGE) else ""
+
+    @property
+    def is_judged_elsewhere(self) -> bool:
+        """Whether rewards do not come from the environment."""
+        return self.judge == PROGRAM_JUDGE or self.judge.startswith(VERIFIER_JUDGE)
 
     def words(self, values: Mapping[str, str]) -> list[str]:
         """Return the words of the command, filled in.

@@ -17,7 +17,7 @@ from turngym.agents.players import AgentSettings
 from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError
 from turngym.trainers.core.update_config import UpdateConfig
-from turngym.trainers.settings.agent_program import ProgramConfig
+from turngym.trainers.settings.agent_program import TASK_FILE, ProgramConfig
 from turngym.trainers.settings.guards import GuardConfig
 from turngym.trainers.settings.precision import Precision, require_known
 from turngym.trainers.settings.presets import PresetName, require_preset
@@ -144,7 +144,8 @@ class TrainConfig:
         update: How weights are updated.
         evaluation: How the policy is evaluated.
         self_play: Who plays with the learner in games between seats.
-        agent: A program that plays instead of the built-in agent, and asks the model over HTTP.
+        agent: A program that plays instead of the built-in agent, and asks the model over HTTP; and tasks from a file
+            instead of an environment.
         guards: When the run warns and when it stops.
         track: A service that metrics go to besides the run folder: ``wandb`` or ``trackio``.
     """
@@ -190,6 +191,7 @@ class TrainConfig:
         if self.threads > _MOST_THREADS:
             raise ConfigError(f"threads must be at most {_MOST_THREADS}, got {self.threads}: take one for each core.")
         require_preset(self.preset)
+        self._take_tasks()
         wrapping(*self.wrappers)  # raises if it cannot be read
         require_known(self.precision)
         if self.attention not in ATTENTIONS:
@@ -209,6 +211,15 @@ class TrainConfig:
             raise ConfigError(f"weights in {self.quantize} are not trained themselves: pass --lora-rank as well.")
         if self.checkpoint_every < 1:
             raise ConfigError(f"checkpoint_every must be at least 1, got {self.checkpoint_every}.")
+
+    def _take_tasks(self) -> None:
+        """Take the tasks of a file as the environment, if there are some."""
+        if not self.agent.tasks:
+            return
+        if self.env not in (QUICKSTART_ENV, TASK_FILE):
+            raise ConfigError(f"tasks come from a file or from an environment: leave out --agent.tasks or {self.env}.")
+        object.__setattr__(self, "env", TASK_FILE)
+        object.__setattr__(self, "env_options", self.agent.env_options)
 
     def agent_settings(self, temperature: float | None = None) -> AgentSettings:
         """Return the settings of the agent that plays with the policy."""

@@ -70,6 +70,9 @@ def evaluation_command(folder: RunFolder, config: TrainConfig) -> str:
     words += _options({key: value for key, value in config.env_options.items() if key in left_out})
     if left_out.intersection(config.wrappers):
         words += [word for wrapper in config.wrappers for word in ("--wrapper", wrapper)]
+    if config.agent.command:
+        words += ["--agent-command", config.agent.command]
+        words += ["--agent-answer", config.agent.answer] if config.agent.answer != "post" else []
     done = folder.evaluations().get("final-greedy")
     if done is not None:
         episodes = int(done["success"]["count"])

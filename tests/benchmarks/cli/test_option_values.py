@@ -55,6 +55,7 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("train", "rollout.served.python"): ("this one", frozenset([""])),
     ("train", "rollout.ray.address"): ("a cluster of one's own", frozenset([""])),
     ("train", "agent.command"): ("the built-in agent", frozenset([""])),
+    ("train", "agent.tasks"): ("the environment's own tasks", frozenset([""])),
     ("train", "reward-model"): ("none", frozenset([""])),
     ("train", "rollout.prompt.system"): ("any text", ANY),
     ("train", "rollout.prompt.template"): ("variables of the chat template, which has its own", frozenset(["zzz=zzz"])),

@@ -109,7 +109,7 @@ class GatewayApp:
             return await self._api(scope, headers, place, key, receive, send)
         if place.action == "env" and place.episode:
             return await self._environment(scope, self.gateway.episodes.admitted(place.episode, key), receive)
-        if not self.gateway.episodes.is_operator(key):
+        if not self.gateway.episodes.is_operator(key) and not self._rewards_itself(place, key):
             raise Refusal(401, "only the operator's key opens, rewards and ends episodes.")
         body = await self._body(receive) if scope["method"] == "POST" else {}
         return self._operate(scope, headers, place, body)
@@ -137,6 +137,12 @@ class GatewayApp:
         request = replace(request, retry=int(count[:9]) if count.isdecimal() and count.isascii() else 0)
         await self._answering.answer(episode, place.agent, protocol, request, receive, send)
         return None
+
+    def _rewards_itself(self, place: Place, key: str) -> bool:
+        """Return whether a key is that of an episode that may do this to itself."""
+        if place.action not in ("reward", "finish") or not place.episode:
+            return False
+        return self.gateway.episodes.admitted(place.episode, key).rewards_itself
 
     async def _environment(self, scope: Scope, episode: GatewayEpisode, receive: Receive) -> Body:
         if episode.world is None:

@@ -67,6 +67,8 @@ class GatewayEpisode:
     reward: float = 0.0
     is_rewarded: bool = False
     """Whether the episode itself, and not only a call, has a reward."""
+    rewards_itself: bool = False
+    """Whether its own key may reward and end it."""
     prompt_did_not_fit: str = ""
     heads: dict[str, SampledCall] = field(default_factory=dict)
     """Hash of a conversation up to and with an answer -> the answer."""

@@ -5,20 +5,23 @@ from __future__ import annotations
 import contextlib
 import queue
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from turngym.agents.core import Decision, EagerAgent, Request
 from turngym.agents.usage import Usage
+from turngym.envs.task_file import read_tasks
+from turngym.envs.task_file.env import TASK_COLUMN
 from turngym.errors import ConfigError
 from turngym.trainers.integrations.gateway.episode import GatewayEpisode
 from turngym.trainers.integrations.gateway.programs.process import Program
+from turngym.trainers.integrations.gateway.programs.workdir import WorkFolder
 from turngym.trainers.integrations.gateway.server import serving
 from turngym.trainers.integrations.gateway.service import Gateway
 from turngym.trainers.integrations.gateway.world import World
-from turngym.trainers.settings.agent_program import ProgramConfig
+from turngym.trainers.settings.agent_program import PROGRAM_JUDGE, ProgramConfig
 
 _LOOK_SECONDS = 0.05
 
@@ -32,6 +35,8 @@ class Play:
         world: Its environment.
         program: The process.
         marks: For each action, how many answers there were before it.
+        request: What it is asked now.
+        has_answered: Whether its end has been taken as an action.
     """
 
     episode: GatewayEpisode
@@ -39,6 +44,7 @@ class Play:
     program: Program
     marks: list[int] = field(default_factory=list)
     request: Request | None = None
+    has_answered: bool = False
 
 
 class ProgramAgent(EagerAgent):
@@ -50,12 +56,17 @@ class ProgramAgent(EagerAgent):
         gateway: The model of the programs; it is being served.
         url: Where.
         config: How programs are started.
+        read: Returns the action in the text of an answer, for programs whose last answer is their action.
     """
 
-    def __init__(self, gateway: Gateway, url: str, config: ProgramConfig) -> None:
+    def __init__(
+        self, gateway: Gateway, url: str, config: ProgramConfig, read: Callable[[str], str] | None = None
+    ) -> None:
         self.gateway = gateway
         self.url = url
         self.config = config
+        self._read = read or str.strip
+        self._tasks = {task.id: task for task in read_tasks(config.tasks)} if config.tasks else {}
         self.played: dict[int, Play] = {}
         """Number of an episode -> what its program did; kept until :meth:`clear`."""
         self._acted: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
@@ -77,18 +88,24 @@ class ProgramAgent(EagerAgent):
         number = request.episode
         if number in self.played:  # of another environment
             self._drop(self.played[number])
+        task_id = str(request.info.get("columns", {}).get(TASK_COLUMN, ""))
+        task_of_file = self._tasks.get(task_id)
         episode = self.gateway.open(number=number)
+        episode.rewards_itself = self.config.judge == PROGRAM_JUDGE
         acted = partial(self._on_action, number)
         world = World(request.instructions, request.observation, acted)
         episode.world = world
         root = f"{self.url}/episode/{episode.id}"
         task = f"{request.instructions}\n\n{request.observation}".strip()
+        folder = WorkFolder(task_of_file.files if task_of_file is not None else {})
         values = {
             "base_url": f"{root}/v1",
             "root_url": root,
             "env_url": f"{root}/env",
             "key": episode.key,
             "task": task,
+            "task_id": task_id,
+            "workdir": str(folder.path),
             "seed": str(number),
             "model": self.gateway.name,
         }
@@ -98,8 +115,11 @@ class ProgramAgent(EagerAgent):
             "ANTHROPIC_BASE_URL": root,
             "ANTHROPIC_API_KEY": episode.key,
             "TURNGYM_ENV_URL": values["env_url"],
+            "TURNGYM_WORKDIR": values["workdir"],
         }
-        play = Play(episode, world, Program(self.config.words(values), variables, self.config))
+        if episode.rewards_itself:
+            variables["TURNGYM_REWARD_URL"] = f"{root}/reward"
+        play = Play(episode, world, Program(self.config.words(values), variables, self.config, folder))
         self._running[number] = self.played[number] = play
         return play
 
@@ -169,7 +189,17 @@ class ProgramAgent(EagerAgent):
             if not self._has_worked:
                 raise ConfigError(f"the agent program ended with status {status} before it did anything: {last}")
             return Decision("", fault=f"the agent program ended with status {status}: {last}")
+        if status == 0 and self.config.answer != "post" and not play.has_answered:
+            play.has_answered = self._has_worked = True
+            return self._decision(play, self._answer(play))
         return replace(self._decision(play, ""), columns={"agent_program": play.episode.detail})
+
+    def _answer(self, play: Play) -> str:
+        """Return the answer of a program that has ended by itself."""
+        if self.config.answer == "stdout":
+            return play.program.output()
+        said = [call.message.text for call in play.episode.calls if call.delivered]
+        return self._read(said[-1]) if said else ""
 
     def forget(self, episode: int) -> None:
         """Tell a program that its episode has ended; it gets a moment to end by itself."""
@@ -210,12 +240,15 @@ class ProgramAgent(EagerAgent):
 
 
 @contextlib.contextmanager
-def playing(gateway: Gateway, config: ProgramConfig) -> Iterator[ProgramAgent]:
+def playing(
+    gateway: Gateway, config: ProgramConfig, read: Callable[[str], str] | None = None
+) -> Iterator[ProgramAgent]:
     """Serve a gateway and yield the agent whose programs use it; in the end all programs are ended.
 
     Args:
         gateway: The model of the programs.
         config: How they are started.
+        read: Returns the action in the text of an answer, for programs whose last answer is their action.
 
     Raises:
         ConfigError: There is no command.
@@ -223,7 +256,7 @@ def playing(gateway: Gateway, config: ProgramConfig) -> Iterator[ProgramAgent]:
     if not config.command:
         raise ConfigError("agent programs need a command: pass --agent-command or agent.command.")
     with serving(gateway) as url:
-        agent = ProgramAgent(gateway, url, config)
+        agent = ProgramAgent(gateway, url, config, read)
         try:
             yield agent
         finally:

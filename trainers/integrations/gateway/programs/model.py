@@ -41,4 +41,4 @@ def programs_of(agent: Agent, config: ProgramConfig) -> AbstractContextManager[P
         seed=agent.seed,
     )
     gateway.iteration = agent.iteration
-    return playing(gateway, config)
+    return playing(gateway, config, lambda said: agent.format.parse(said) or said.strip())

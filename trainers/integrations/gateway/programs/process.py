@@ -10,12 +10,16 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from typing import IO
 
 from turngym.errors import ConfigError
+from turngym.trainers.integrations.gateway.programs.workdir import WorkFolder
 from turngym.trainers.settings.agent_program import ProgramConfig
 
 _TAIL = 2000
 _GRACE_SECONDS = 2.0
+_LONGEST_OUTPUT = 2**20
+"""Bytes of the standard output that can be an answer."""
 
 
 class Program:
@@ -25,13 +29,17 @@ class Program:
         words: Its command line.
         variables: Environment variables besides those of this process.
         config: Its limits.
+        folder: Its folder, which is removed in the end.
 
     Raises:
         ConfigError: It cannot be started.
     """
 
-    def __init__(self, words: Sequence[str], variables: Mapping[str, str], config: ProgramConfig) -> None:
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115  (open as long as the program)
+    def __init__(
+        self, words: Sequence[str], variables: Mapping[str, str], config: ProgramConfig, folder: WorkFolder
+    ) -> None:
+        self._folder = folder
+        self._output, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self._deadline = time.monotonic() + config.seconds
         try:
             self._process = subprocess.Popen(
@@ -39,11 +47,11 @@ class Program:
                 env={**os.environ, **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
-                stderr=self._output,
+                stderr=self._errors,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            self._output.close()
+            self._close()
             raise ConfigError(f"the agent program {words[0]!r} cannot be started ({error}).") from error
         size = config.memory_mib * 2**20
         with contextlib.suppress(OSError, ValueError):  # it has ended already, or has a lower limit
@@ -64,12 +72,13 @@ class Program:
         self._deadline = min(self._deadline, time.monotonic() + _GRACE_SECONDS)
 
     def tail(self) -> str:
-        """Return the end of what it has printed."""
-        if self._output.closed:
-            return ""
-        size = self._output.seek(0, os.SEEK_END)
-        self._output.seek(max(size - _TAIL, 0))
-        return self._output.read().decode("utf8", "replace").strip()
+        """Return the end of what it has printed, errors last."""
+        parts = [_read(file, -_TAIL) for file in (self._output, self._errors)]
+        return "\n".join(part for part in parts if part)[-_TAIL:]
+
+    def output(self) -> str:
+        """Return its standard output, stripped; of one that is too long the beginning."""
+        return _read(self._output, _LONGEST_OUTPUT)
 
     def end(self) -> None:
         """End it with everything that it started; may be called twice."""
@@ -78,4 +87,18 @@ class Program:
         with contextlib.suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        self._close()
+
+    def _close(self) -> None:
         self._output.close()
+        self._errors.close()
+        self._folder.remove()
+
+
+def _read(file: IO[bytes], most: int) -> str:
+    """Return the first bytes of a file as text, or the last ones where the number is negative; "" if it is closed."""
+    if file.closed:
+        return ""
+    size = os.fstat(file.fileno()).st_size
+    data = os.pread(file.fileno(), abs(most), max(size + most, 0) if most < 0 else 0)  # the program's offset stays
+    return data.decode("utf8", "replace").strip()

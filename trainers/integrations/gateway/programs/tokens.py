@@ -12,7 +12,8 @@ from turngym.trainers.integrations.gateway.trajectories import trajectory_of
 def with_tokens(played: Trajectory, play: Play, with_abandoned: bool = False) -> Trajectory:
     """Return an episode whose turns are the calls of its program, instead of the actions.
 
-    The reward of an action goes to the last call before it, or to the first one if there was none.
+    The reward of an action goes to the last call before it, or to the first one if there was none. Rewards that the
+    program gave itself, if it may, are added, and decide then whether it succeeded.
 
     Args:
         played: The episode, with a turn for each action.
@@ -28,11 +29,15 @@ def with_tokens(played: Trajectory, play: Play, with_abandoned: bool = False) ->
             rewards[key] = rewards.get(key, 0.0) + turn.reward
             is_valid[key] = is_valid.get(key, True) and turn.action_is_valid
     for call in episode.calls:
-        call.reward = rewards.get(f"{call.id}/{call.choice}", 0.0)
+        call.reward += rewards.get(f"{call.id}/{call.choice}", 0.0)
     made = trajectory_of(episode, with_abandoned)
     choices = {(call.id, call.prompt_ids, call.completion_ids): f"{call.id}/{call.choice}" for call in episode.calls}
     for turn in made.turns:
         key = choices[str(turn.columns["call"]), turn.prompt_ids, turn.completion_ids]
         turn.action_is_valid = is_valid.get(key, True)
+    if episode.rewards_itself:
+        total = sum(turn.reward for turn in made.turns)
+        success = episode.success if episode.success >= 0 else int(total > 0)
+        played = replace(played, success=success, score=episode.score or total, fault=played.fault or made.fault)
     columns = {**played.columns, **made.columns, "gateway/actions": float(len(played.turns))}
     return replace(played, turns=made.turns, columns=columns, final_prompt_ids=(), final_pictures=())

@@ -1,0 +1,144 @@
+"""Judges of answers: each compares an answer with a task and returns a reward."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal, localcontext
+from typing import Any, NamedTuple, TypeAlias
+
+from turngym.envs.search.answers import normalise
+from turngym.envs.task_file.reading import FileTask
+from turngym.envs.tools.math_python.answers import require_comparison, same_answer
+from turngym.errors import BrokenCode, ConfigError, UnknownName, nearest
+from turngym.loading import Wanted, load_object, split_place
+
+NO_JUDGE = "none"
+"""The judge that rewards nothing: rewards come from elsewhere."""
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*+(?:\.\d++)?(?:[eE][-+]?\d{1,3})?+", re.ASCII)
+_LONGEST_NUMBER = 60
+_PRECISION = Decimal("1e-9")
+
+
+class Grade(NamedTuple):
+    """What an answer is worth.
+
+    Args:
+        reward: The reward.
+        success: Whether the task is solved.
+    """
+
+    reward: float
+    success: bool
+
+
+Judge: TypeAlias = Callable[[FileTask, str], Grade]
+
+
+def _is_exact(given: str, answer: str) -> bool:
+    return given.strip() == answer.strip()
+
+
+def _is_normalised(given: str, answer: str) -> bool:
+    bare = normalise(answer)
+    return normalise(given) == bare if bare else _is_exact(given, answer)
+
+
+def _is_contained(given: str, answer: str) -> bool:
+    bare = normalise(answer)
+    return f" {bare} " in f" {normalise(given)} " if bare else _is_exact(given, answer)
+
+
+def last_number(text: str) -> str:
+    """Return the last number in a text, without commas; empty if there is none.
+
+    >>> last_number("It costs 1,250.50 dollars."), last_number("10-5"), last_number("none")
+    ('1250.50', '5', '')
+    """
+    found = _NUMBER.findall(text)
+    return found[-1].replace(",", "") if found else ""
+
+
+def _is_same_number(given: str, answer: str) -> bool:
+    first, second = last_number(given), last_number(answer)
+    if not first or not second or max(len(first), len(second)) > _LONGEST_NUMBER:
+        return bool(first) and first == second
+    with localcontext(prec=2 * _LONGEST_NUMBER):
+        mine, theirs = Decimal(first), Decimal(second)
+        is_decimal = "." in second or "e" in second.lower()
+        return abs(mine - theirs) <= _PRECISION * abs(theirs) if is_decimal else mine == theirs
+
+
+_COMPARISONS: Mapping[str, Callable[[str, str], bool]] = {
+    "exact": _is_exact,
+    "normalised": _is_normalised,
+    "contains": _is_contained,
+    "numeric": _is_same_number,
+    "math": same_answer,
+}
+"""Name -> whether an answer equals an accepted one."""
+
+
+def _comparing(is_same: Callable[[str, str], bool]) -> Judge:
+    def judge(task: FileTask, given: str) -> Grade:
+        is_right = bool(given.strip()) and any(is_same(given, answer) for answer in task.answers)
+        return Grade(float(is_right), is_right)
+
+    return judge
+
+
+def _nothing(task: FileTask, given: str) -> Grade:
+    return Grade(0.0, False)
+
+
+_OWN = Wanted("a judge", "a function judge(task, answer) that returns a reward, or True or False", callable)
+
+
+def _own(name: str) -> Judge:
+    function: Callable[[FileTask, str], Any] = load_object(name, _OWN)
+
+    def judge(task: FileTask, given: str) -> Grade:
+        found = function(task, given)
+        if not isinstance(found, bool | int | float) or not math.isfinite(found):
+            raise BrokenCode(f"the judge {name} must return True, False or a number, got {str(found)[:60]!r}.")
+        return Grade(float(found), found >= 1)
+
+    return judge
+
+
+def find_judge(name: str, tasks: Iterable[FileTask]) -> Judge:
+    """Return a judge.
+
+    Args:
+        name: ``exact``; ``normalised`` (case, articles and punctuation do not count); ``contains`` (the normalised
+            answer stands in what is said); ``numeric`` (the last number); ``math`` (equal as numbers or formulas);
+            ``none``; or a function of your own, ``module:function`` or ``path/to/file.py:function``, called with
+            the task and the answer.
+        tasks: What it will judge.
+
+    Raises:
+        UnknownName: There is no such judge.
+        ConfigError: A task has no answer to compare with.
+    """
+    if name == NO_JUDGE:
+        return _nothing
+    if name in _COMPARISONS:
+        _require_answers(name, tasks)
+        return _comparing(_COMPARISONS[name])
+    if split_place(name)[0]:
+        return _own(name)
+    raise UnknownName(f"no judge named {name[:100]!r}. {nearest(name[:100], [*_COMPARISONS, NO_JUDGE])}")
+
+
+def _require_answers(name: str, tasks: Iterable[FileTask]) -> None:
+    for task in tasks:
+        if not task.answers:
+            raise ConfigError(
+                f"the task {task.id!r} has no answer, which the judge {name} compares with: add it, or take a judge "
+                "of your own, module:function."
+            )
+        if name == "numeric" and not all(map(last_number, task.answers)):
+            raise ConfigError(f"an answer of the task {task.id!r} has no number, which the judge numeric reads.")
+    if name == "math":
+        require_comparison(answer for task in tasks for answer in task.answers)
