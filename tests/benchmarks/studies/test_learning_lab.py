@@ -1,0 +1,235 @@
+"""The laboratory of the claims: its arithmetic, its arms beside the pages of their methods, and its runs."""
+
+import math
+import sys
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning"))
+
+from lab.experiment import PILOT_SEEDS, Arm, Contrast, Experiment, outcome
+from lab.experiments import EXPERIMENTS
+from lab.network import lab_model
+from lab.page import page
+from lab.power import Interval, critical_t, interval, power, seeds_needed, upper_deviation, verdict
+from lab.queue import Job, Ledger, main_jobs, make_plan, pilot_jobs, run_experiment, summary
+from lab.runs import Method, Setting, run
+from lab.settings import confounds, deviations, unexplained
+from lab.task import LabTask, Play
+from lab.worlds import Combination, Maze
+
+from turngym.trainers.core.rows import Read, Row
+from turngym.trainers.engine.scoring import Critic, score
+
+ALL = pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=list(EXPERIMENTS))
+
+
+@pytest.mark.parametrize(
+    ("effect", "seeds"), [(0.2, 265), (0.5, 44), (0.8, 19), (1.5, 7)], ids=lambda value: str(value)
+)
+def test_seeds_for_90_percent_power_are_those_of_published_tables(effect: float, seeds: int) -> None:
+    assert seeds_needed(effect, 1.0) == seeds
+    assert power(effect, 1.0, seeds) >= 0.9 > power(effect, 1.0, seeds - 1)
+
+
+def test_power_is_the_share_of_simulated_studies_that_exclude_0() -> None:
+    draws = np.random.default_rng(0).normal(0.6, 1.0, size=(2000, 20))
+    found = [interval(row).low > 0 or interval(row).high < 0 for row in draws.tolist()]
+    assert fmean(found) == pytest.approx(power(0.6, 1.0, 20), abs=0.03)
+    assert power(0.0, 1.0, 20) == pytest.approx(0.05, abs=1e-3)
+
+
+def test_critical_values_are_those_of_students_t() -> None:
+    for degrees, t in ((2, 4.303), (7, 2.365), (19, 2.093), (59, 2.001)):
+        assert critical_t(degrees) == pytest.approx(t, abs=2e-3)
+
+
+def test_pilot_deviation_is_bounded_from_above_four_times_of_five() -> None:
+    draws = np.random.default_rng(1).normal(0, 1, size=(1000, 8)).tolist()
+    assert fmean(upper_deviation(row) >= 1 for row in draws) == pytest.approx(0.8, abs=0.04)
+
+
+def test_verdicts_need_the_whole_interval() -> None:
+    assert verdict(Interval(0.06, 0.01, 0.11), 0.05) == "holds"
+    assert verdict(Interval(-0.1, -0.2, -0.01), 0.05) == "does not hold"
+    assert verdict(Interval(0.01, -0.02, 0.04), 0.05) == "does not hold"
+    assert verdict(Interval(0.04, -0.02, 0.1), 0.05) == "undecided"
+
+
+@ALL
+def test_arms_have_the_settings_of_their_pages_or_say_why_not(experiment: Experiment) -> None:
+    assert not unexplained(experiment)
+    used = {name for arm in experiment.arms.values() for name in deviations(arm)}
+    assert set(experiment.reasons) == used, "reasons for settings that no arm changes"
+
+
+@ALL
+def test_compared_arms_differ_in_what_is_under_test_alone(experiment: Experiment) -> None:
+    for contrast in experiment.contrasts:
+        assert not confounds(experiment, contrast), contrast
+        assert set(contrast.claimed_at) <= set(experiment.levels)
+
+
+@ALL
+def test_levels_give_every_arm_the_same_samples(experiment: Experiment) -> None:
+    for setting in experiment.levels.values():
+        assert bool(setting.turns) != bool(setting.iterations)
+    names = [name for contrast in experiment.contrasts for name in (contrast.better, contrast.worse)]
+    assert set(names) == set(experiment.arms)
+    assert all(experiment.arms[contrast.better].acts for contrast in experiment.contrasts), (
+        "nothing shows that it acted"
+    )
+
+
+def test_undeclared_setting_and_confound_are_found() -> None:
+    arms = {
+        "epo": Arm(Method("grpo+epo", {"grpo": {"entropy_coef": 0.01}}), acts={"loss/epo": 0.0}),
+        "none": Arm(Method("grpo")),
+    }
+    setting = Setting(Maze(4), 100)
+    contrast = Contrast("epo", "none", ("only",))
+    found = Experiment("x", "", "", "", {"only": setting}, arms, (contrast,))
+    assert unexplained(found) == {"grpo.entropy_coef"}
+    assert confounds(found, contrast) == {"entropy_coef": ("0.01", "0")}
+
+
+def test_sampler_and_learner_agree_on_every_context() -> None:
+    model = lab_model(3, 5, 3, copying=0.7, seed=4)
+    with torch.no_grad():
+        model.network.head.bias.add_(torch.tensor([0.3, -0.2, 0.1]))
+    task = LabTask(Maze(size=3, walls=0.0, limit=4), Play(groups=1, group_size=4, turn_tokens=3), seed=0)
+    model = lab_model(4, task.world.num_observations, 3, copying=0.7, seed=4)
+    turns = [turn for trajectory in task.gather(model, 0, 0) for turn in trajectory.turns]
+    for turn in turns:
+        ids = [*turn.prompt_ids, *turn.completion_ids]
+        reads = [Read(k, token, k, 0, 0) for k, token in enumerate(turn.completion_ids)]
+        found = score(model.network, [Row.of(ids[:-1], reads)], 1.0).logprobs[0]
+        assert found.tolist() == pytest.approx(turn.logprobs, abs=1e-5)
+    assert {turn.action for turn in turns} >= {"nothing"} and any(not turn.action_is_valid for turn in turns)
+
+
+def test_first_policy_repeats_the_token_before_as_often_as_asked() -> None:
+    model = lab_model(4, 2, 3, copying=0.7, seed=0)
+    table = np.exp(model.network.log_probabilities())
+    assert table.shape == (2 * 9, 4)
+    assert table[9].tolist() == pytest.approx([0.25] * 4, abs=1e-6)
+    assert [table[10 + k, k] for k in range(4)] == pytest.approx([0.7] * 4, abs=1e-6)
+
+
+def test_critic_starts_at_0_and_reads_prompts_without_an_answer() -> None:
+    model = lab_model(4, 6, 2, copying=0.5, seed=0)
+    rows = [Row.of([7], [Read(0, -1, -1, -1, 0)]), Row.of([7, 1], [Read(0, 1, 0, 0, 0), Read(1, 2, 1, 0, 0)])]
+    assert Critic(model.network)(rows).abs().sum() == 0
+
+
+def test_maze_reaches_its_goal_and_never_leaves_its_cells() -> None:
+    maze = Maze(size=6, limit=30)
+    states = np.arange(maze.num_states)
+    for action in range(4):
+        step = maze.step(states, np.full(maze.num_states, action), np.ones(maze.num_states))
+        assert (abs(maze.distance[step.state] - maze.distance[states]) <= 1).all()
+        assert (step.ended == (maze.distance[step.state] == 0)).all()
+    assert all(maze.distance[maze.start(seed)] >= maze.distance.max() / 2 for seed in range(20))
+
+
+def test_dense_rewards_of_a_maze_sum_to_the_progress() -> None:
+    maze = Maze(size=6, limit=30, dense=1.0, slip=0.3)
+    rng, state = np.random.default_rng(0), np.array([maze.start(1)])
+    first, total = maze.distance[state[0]], 0.0
+    for _ in range(10):
+        step = maze.step(state, rng.integers(4, size=1), rng.random(1))
+        total, state = total + float(step.reward[0]), step.state
+        if step.ended[0]:
+            break
+    expected = (first - maze.distance[state[0]]) / maze.distance.max() + float(maze.distance[state[0]] == 0)
+    assert total == pytest.approx(expected)
+
+
+def test_lock_opens_after_its_combination_alone() -> None:
+    lock = Combination(length=3, locks=2, actions=3)
+    state = np.array([lock.start(0)])
+    for k in range(3):
+        right = [a for a in range(3) if lock.step(state, np.array([a]), np.ones(1)).state[0] != state[0] or k]
+        steps = [lock.step(state, np.array([a]), np.ones(1)) for a in range(3)]
+        [forward] = [each for each in steps if each.solved[0] or each.state[0] == state[0] + 1]
+        assert right and sum(each.state[0] != state[0] - k for each in steps) == 1
+        state = forward.state
+    assert forward.reward[0] == 1 and forward.ended[0]
+
+
+def test_anchors_are_shared_as_often_as_asked_and_the_policy_does_not_see_it() -> None:
+    maze = Maze(size=4, limit=12)
+    model = lab_model(4, maze.num_observations, 1, copying=0.5, seed=0)
+    found = []
+    for share in (0.0, 1.0):
+        task = LabTask(maze, Play(groups=2, group_size=4, shared_anchors=share), seed=3)
+        found.append([turn for trajectory in task.gather(model, 0, 0) for turn in trajectory.turns])
+    assert [turn.completion_ids for turn in found[0]] == [turn.completion_ids for turn in found[1]]
+    assert len({turn.anchor for turn in found[0]}) == len(found[0])
+    assert len({turn.anchor for turn in found[1]}) <= maze.num_states
+
+
+def tiny(name: str = "tiny") -> Experiment:
+    """Return an experiment that takes no time."""
+    world = Maze(size=3, walls=0.0, limit=6)
+    return Experiment(
+        name,
+        "gigpo beats grpo",
+        "nobody",
+        "nothing",
+        {"only": Setting(world, 100, Play(groups=1, group_size=4, evaluation_episodes=8))},
+        {"gigpo": Arm(Method("gigpo"), acts={"credit/turns_with_shared_anchor": 0.1}), "grpo": Arm(Method("grpo"))},
+        (Contrast("gigpo", "grpo", ("only",)),),
+        under_test=frozenset({"kl_coef", "normalisation", "invalid_penalty"}),
+        effect=2.0,
+        rates=(0.1,),
+    )
+
+
+def test_queue_plans_after_the_pilot_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    experiment = tiny()
+    found = run_experiment(experiment, at_once=1, folder=tmp_path)
+    assert found["state"] == "complete" and found["plan"]["seeds"] == 20
+    assert found["runs"] == len(pilot_jobs(experiment)) + 2 * 20
+    assert not {job.seed for job in main_jobs(experiment, found["plan"])} & set(PILOT_SEEDS)
+    [row] = found["contrasts"]
+    assert row["seeds"] == 20 and row["verdict"] == "does not hold"
+    assert all(found["arms"][0]["acted"].values())
+    ledger = tmp_path / "tiny.runs.jsonl"
+    lines = ledger.read_text("utf8").splitlines(keepends=True)
+    ledger.write_text("".join(lines[:-1]), "utf8")
+    assert summary(Ledger(experiment, tmp_path))["state"] == "39 of 40 main runs"
+    assert "contrasts" not in summary(Ledger(experiment, tmp_path))
+    again = run_experiment(experiment, at_once=1, folder=tmp_path)
+    assert again["contrasts"] == found["contrasts"]
+    assert len(ledger.read_text("utf8").splitlines()) == len(lines)
+
+
+def test_runs_repeat_to_the_bit_and_keep_to_their_turns() -> None:
+    setting = Setting(Maze(size=3, walls=0.0, limit=10), 300, Play(groups=2, group_size=4, evaluation_episodes=16))
+    first, second = (run(setting, Method("ppo"), 0.03, 7) for _ in range(2))
+    assert first["curve"] == second["curve"] and first["metrics"]["train/grad_norm"] > 0
+    assert 300 <= first["turns"] < 300 + 8 * 10 and len(first["curve"]) == 16
+
+
+def test_plan_takes_the_widest_comparison_and_the_best_step_size() -> None:
+    experiment = tiny()
+    done = {}
+    for job in pilot_jobs(experiment):
+        value = 0.3 + 0.01 * (job.seed % 3) * (job.arm == "gigpo")
+        done[job] = {"curve": [value], "final": value, "mean": value}
+    plan = make_plan(experiment, done)
+    assert plan["rates"] == {"gigpo at only": 0.1, "grpo at only": 0.1}
+    assert plan["seeds"] == 20 and plan["contrasts"][0]["power"] == 1.0
+    assert outcome({"curve": [0, 0.5, 0.4], "final": 0.4}, "kept") == 1.0
+    assert Job("gigpo", "only", 0.1, 0) in main_jobs(experiment, plan)
+
+
+def test_page_says_what_has_not_run() -> None:
+    head = {"claim": "it is better", "source": "a paper", "varied": "size", "command": "run x"}
+    text = page({"x": {**head, "state": "the pilot is not complete"}})
+    assert "not yet run: the pilot is not complete" in text and not math.isnan(len(text))
