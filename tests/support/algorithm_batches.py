@@ -61,6 +61,7 @@ VARIANTS: dict[str, tuple[str, dict[str, dict[str, object]]]] = {
     "gdpo by trajectory": ("gdpo", {"gdpo": {"whiten_over": "trajectory", "weights": "valid_actions=2"}}),
     "dapo overlong": ("dapo", {"dapo": {"overlong_limit": 3, "overlong_buffer": 2}}),
     "a3po by turn": ("a3po", {"a3po": {"ratio": "turn_geometric", "weight_cap": 0.0}}),
+    "ppo+mmd with both divergences": ("ppo+mmd", {"mmd": {"proximal_coef": 0.5, "magnet_decay": 0.5}}),
     "poad by tokens": ("poad", {"poad": {"discount_tokens": True, "whiten": False}}),
     "vc_ppo adaptive": ("vc_ppo", {"vc_ppo": {"alpha": 0.05, "pretrain_iterations": 0}}),
     "t_ppo ended": ("t_ppo", {"t_ppo": {"bootstrap_truncated": False}}),

@@ -236,6 +236,11 @@ class Algorithm(ABC, Generic[ConfigT]):
         """Whether a method that needs groups compares episodes of the same seat alone, in games between seats."""
         return False
 
+    @property
+    def reference_every(self) -> int:
+        """Iterations after which the reference policy becomes a copy of the policy; 0 keeps the first one."""
+        return 0
+
     def begin_iteration(self, iteration: int, num_iterations: int) -> None:
         """Called at the start of each iteration."""
 

@@ -105,8 +105,16 @@ class Learner:
         return {"policy": self.network, **critic, **{f"module.{k}": m for k, m in self.algorithm.modules().items()}}
 
     def _reference(self) -> nn.Module:
-        """Return the policy itself if it has adapters, to be scored with them off, else a frozen copy of it."""
-        return self.network if has_adapters(self.network) else self.spread.placed(self._frozen_copy())
+        """Return a frozen copy of the policy; of adapters that it never follows, the policy itself with them off."""
+        if has_adapters(self.network) and not self.algorithm.reference_every:
+            return self.network
+        return self.spread.placed(self._frozen_copy())
+
+    def _refresh_reference(self, iteration: int) -> None:
+        """Let the reference policy be the one that this iteration was played with, where the algorithm asks for it."""
+        every = self.algorithm.reference_every
+        if self.reference is not None and every and iteration and iteration % every == 0:
+            self.reference = self._reference()
 
     def _frozen_copy(self) -> nn.Module:
         frozen: nn.Module = copy_sharing_frozen(self.model.network)
@@ -125,6 +133,7 @@ class Learner:
     def update(self, trajectories: Sequence[Trajectory], iteration: int) -> dict[str, float]:
         """Assign credit to the trajectories of one iteration and update the weights; returns metrics."""
         self.advantages = torch.zeros(0)
+        self._refresh_reference(iteration)
         batch = self.prepare(trajectories, iteration)
         if not batch.num_rows:
             return {"train/updates": float(self.updates), "train/rows": 0.0}

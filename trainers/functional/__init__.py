@@ -20,7 +20,7 @@ from turngym.trainers.functional.entropy import (
 )
 from turngym.trainers.functional.gae import discounted_returns, token_gae, turn_gae
 from turngym.trainers.functional.groups import GroupStatistics, Singleton, group_advantages, group_statistics
-from turngym.trainers.functional.kl import KLEstimator, adaptive_kl_factor, kl_penalty
+from turngym.trainers.functional.kl import KLEstimator, adaptive_kl_factor, kl_penalty, sampled_divergence
 from turngym.trainers.functional.layout import TokenRows
 from turngym.trainers.functional.losses import ClippedSurrogate, ValueLoss, clipped_surrogate, value_loss
 from turngym.trainers.functional.moments import Moments
@@ -86,6 +86,7 @@ __all__ = [
     "proximal_logprobs",
     "released_smoothing_weight",
     "role_advantages",
+    "sampled_divergence",
     "sapo_loss",
     "smoothing_weight",
     "standardise",

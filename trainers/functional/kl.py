@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from turngym.lazy import Tensor
+from turngym.trainers.functional.ratios import exp_clamped
 
 KLEstimator: TypeAlias = Literal["k1", "k2", "k3", "abs", "k1+", "k3+", "abs+"]
 
@@ -52,6 +53,26 @@ def kl_penalty(logprobs: Tensor, reference_logprobs: Tensor, estimator: str = "k
         return value
     gradient = _k2(difference)
     return value.detach() + gradient - gradient.detach()
+
+
+def sampled_divergence(logprobs: Tensor, others: Tensor, old_logprobs: Tensor) -> Tensor:
+    """Return the estimate of the divergence from another policy of each token, and with it of its gradient.
+
+    Weighed by the ratio of policy and old policy, both have the right expectation wherever the policy has moved to
+    since it sampled. Where the other policy is the old one, no token's estimate is negative.
+
+    Args:
+        logprobs: Log-probability under the policy, any shape.
+        others: Log-probability under the other policy.
+        old_logprobs: Log-probability under the policy that sampled.
+
+    >>> import torch
+    >>> old, new = torch.tensor([0.5, 0.5]), torch.tensor([0.8, 0.2])
+    >>> (old * sampled_divergence(new.log(), old.log(), old.log())).sum(), (new * (new / old).log()).sum()
+    (tensor(0.1927), tensor(0.1927))
+    """
+    ratio = exp_clamped(logprobs - old_logprobs)
+    return ratio * (logprobs - others) - ratio + 1
 
 
 def adaptive_kl_factor(divergence: float, *, target: float, num_samples: int, horizon: int) -> float:

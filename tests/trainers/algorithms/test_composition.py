@@ -16,7 +16,7 @@ CRITICS = [name for name in BASES if Need.VALUES in build(name).needs]
 OWN_RATIO = {"gmpo": "has a turn-level ratio of its own", "archer": "ratio"}
 """Methods whose ratio is the method itself, or that have none with their default settings: another one is refused."""
 WITH_CLIP = [name for name in BASES if name != "archer"]
-MODIFIERS = ("turn_is", "s_ppo", "st_ppo", "epo", "tis", "icepop", "mis")
+MODIFIERS = ("turn_is", "s_ppo", "st_ppo", "epo", "mmd", "tis", "icepop", "mis")
 OWN_WEIGHTS = {"a3po": ("tis", "icepop")}
 """Methods with weights of the trainer over the sampler, and the modifiers that would give them again."""
 PAIRS = [f"{base}+{modifier}" for base in BASES for modifier in MODIFIERS]

@@ -33,6 +33,7 @@ BATCH_STATISTICS = {
     **dict.fromkeys(("ppo+epo+turn_is", "t_ppo", "t_ppo ended", "turn_ppo", "turn_ppo at turn ends"), WHITENED),
     **dict.fromkeys(("turn_ppo+epo+s_ppo", "vc_ppo", "vc_ppo adaptive"), WHITENED),
     **dict.fromkeys(("icepop", "mis", "ppo+icepop, all counted", "tis"), WHITENED),
+    **dict.fromkeys(("mmd", "ppo+mmd with both divergences"), WHITENED),
     **dict.fromkeys(("epo", "epo released", "s_ppo", "st_ppo", "turn_is", "replay"), WHITENED),
 }
 ORDERED = {"rae": "its baselines move from episode to episode"}

@@ -72,6 +72,11 @@ class Modifier(PolicyMethod[ConfigT]):
         return self.base.compares_same_seat
 
     @property
+    def reference_every(self) -> int:
+        """What the base says."""
+        return self.base.reference_every
+
+    @property
     def weighs_sampler(self) -> bool:
         """What the base says."""
         return self.base.weighs_sampler
