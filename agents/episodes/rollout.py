@@ -155,7 +155,7 @@ class Runner:
                 self.queue.clear()
             self.fill()
             if is_eager:
-                self.act_eagerly()
+                self.act_eagerly(wait=not self.in_flight)
             else:
                 self.act()
             self.collect(wait_for_all=schedule == "lockstep")
@@ -231,13 +231,18 @@ class Runner:
         self._send(requests, decisions, time.perf_counter() - asked)
         self.waiting = []
 
-    def act_eagerly(self) -> None:
-        """Pass every waiting slot to the agent, and send the actions that are ready."""
+    def act_eagerly(self, wait: bool) -> None:
+        """Pass every waiting slot to the agent, and send the actions that are ready.
+
+        Args:
+            wait: Wait until there is one, if the agent works on any.
+        """
         assert isinstance(self.agent, EagerAgent)
-        self._save(sorted(self.waiting))
-        self.agent.begin([self.slots[slot].request(slot) for slot in sorted(self.waiting)])
-        self.waiting = []
-        decided = {request.slot: decision for request, decision in self.agent.decided(wait=not self.in_flight)}
+        if self.waiting:
+            self._save(sorted(self.waiting))
+            self.agent.begin([self.slots[slot].request(slot) for slot in sorted(self.waiting)])
+            self.waiting = []
+        decided = {request.slot: decision for request, decision in self.agent.decided(wait)}
         if decided:
             slots = sorted(decided)
             self._send([self.slots[slot].request(slot) for slot in slots], [decided[slot] for slot in slots], 0.0)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from turngym.agents.core import Agent
+from turngym.agents.core import Agent, EagerAgent
 from turngym.agents.episodes.rollout import Runner
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory, Turn
 from turngym.envs.vector import TextVectorEnv
@@ -15,6 +15,8 @@ from turngym.errors import SnapshotUnsupported
 
 _POLL_SECONDS = 0.05
 """How long finished environments are waited for before the feed is asked again."""
+_GLANCE_SECONDS = 0.005
+"""The same while completions may arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,18 @@ class OpenTurn:
     turn: Turn
     before: Turn | None
     state: bytes
+
+
+class StreamAgent(EagerAgent):
+    """An eager agent that can be waited for, for a while."""
+
+    @abstractmethod
+    def is_working(self) -> bool:
+        """Return whether an answer is still to come."""
+
+    @abstractmethod
+    def rest(self, seconds: float) -> None:
+        """Wait until there is an answer, but not longer than that."""
 
 
 class Feed(ABC):
@@ -80,7 +94,8 @@ def in_one_piece(trajectory: Trajectory) -> Trajectory:
 def play_stream(vector: TextVectorEnv, agent: Agent, feed: Feed, *, snapshots: bool, final_prompts: bool) -> None:
     """Play the episodes of a feed until it ends; episodes that are being played then are left as they are.
 
-    The agent acts for every slot that is ready. A whole group that the feed gives at once is decided for in one call.
+    The agent acts for every slot that is ready. A whole group that the feed gives at once is decided for in one call;
+    an agent that works in the background answers each on its own, and no episode waits for another one's answer.
 
     Args:
         vector: A vector with autoreset mode DISABLED.
@@ -102,11 +117,27 @@ class _Stream(Runner):
 
     def play_feed(self) -> None:
         """Play until the feed ends."""
-        while (specs := self.feed.take(len(self.free) - len(self.queue), wait=not self.slots)) is not None:
-            self.queue.extend(specs)
-            self.fill()
-            self.act()
-            self.collect(wait_for_all=False, timeout=_POLL_SECONDS)
+        eager = self.agent if isinstance(self.agent, StreamAgent) else None
+        try:
+            while (specs := self.feed.take(len(self.free) - len(self.queue), wait=not self.slots)) is not None:
+                self.queue.extend(specs)
+                self.fill()
+                if eager is None:
+                    self.act()
+                    self.collect(wait_for_all=False, timeout=_POLL_SECONDS)
+                else:
+                    self.act_eagerly(wait=False)
+                    self._look(eager)
+        finally:
+            if eager is not None:
+                eager.abandon()
+
+    def _look(self, agent: StreamAgent) -> None:
+        """Wait a moment for whichever comes first, a result of an environment or an answer."""
+        if self.in_flight:
+            self.collect(wait_for_all=False, timeout=_GLANCE_SECONDS if agent.is_working() else _POLL_SECONDS)
+        elif agent.is_working():
+            agent.rest(_POLL_SECONDS)
 
     def _ended(self, trajectory: Trajectory) -> None:
         del self.finished[trajectory.spec.episode]

@@ -6,6 +6,9 @@ import sys
 import time
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from turngym.agents.chat import ACTION, Ask, ChatModel, Message, Reply
 from turngym.agents.core import Agent, Decision, Request, build_each
 from turngym.agents.models.generate import Completion, Generate
@@ -67,25 +70,32 @@ class ModelAgent(Agent, ChatModel):
             if isinstance(prompt, Decision):
                 decisions.append(prompt)
                 continue
-            completion = next(completions)
-            text = self.text_of(completion.ids)
-            action = self.format.action_of(text)
-            self.remember(request, action, text, prompt, completion.ids)
-            tokens = prompt, completion.ids, completion.logprobs
-            shown = self.pictures_of(request)
-            decisions.append(
-                Decision(
-                    action,
-                    text,
-                    *tokens,
-                    entropies=completion.entropies,
-                    pictures=shown,
-                    cut_off=self.is_cut_off(completion.ids),
-                    restricted=self.sampling.is_restricted,
-                    policy_version=completion.version,
-                )
-            )
+            decisions.append(self.decision(request, prompt, next(completions)))
         return decisions
+
+    def decision(self, request: Request, prompt: tuple[int, ...], completion: Completion) -> Decision:
+        """Remember what was sampled for a request, and return the action in it.
+
+        Args:
+            request: The request.
+            prompt: Its prompt.
+            completion: What was sampled.
+        """
+        text = self.text_of(completion.ids)
+        action = self.format.action_of(text)
+        self.remember(request, action, text, prompt, completion.ids)
+        return Decision(
+            action,
+            text,
+            prompt,
+            completion.ids,
+            completion.logprobs,
+            entropies=completion.entropies,
+            pictures=self.pictures_of(request),
+            cut_off=self.is_cut_off(completion.ids),
+            restricted=self.sampling.is_restricted,
+            policy_version=completion.version,
+        )
 
     def is_cut_off(self, ids: tuple[int, ...]) -> bool:
         """Return whether a completion has no end token, so that its length limit ended it."""
@@ -93,9 +103,11 @@ class ModelAgent(Agent, ChatModel):
 
     def complete(self, requests: Sequence[Request], prompts: Sequence[tuple[int, ...]]) -> Sequence[Completion]:
         """Sample the completion of each request's prompt."""
-        count = self.sampling.max_new_tokens
-        uniforms = [turn_uniforms(self.seed, self.iteration, r.episode, r.turn, count) for r in requests]
-        return self.generate(prompts, uniforms, self.sampling)
+        return self.generate(prompts, [self.uniforms(request) for request in requests], self.sampling)
+
+    def uniforms(self, request: Request) -> NDArray[np.float64]:
+        """Return the random numbers of a request's completion."""
+        return turn_uniforms(self.seed, self.iteration, request.episode, request.turn, self.sampling.max_new_tokens)
 
     @property
     def prompt_limit(self) -> int:

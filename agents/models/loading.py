@@ -24,6 +24,7 @@ from transformers.utils import logging as transformers_logging
 
 from turngym.agents.models.attention import require_attention, set_attention
 from turngym.agents.models.checkpoint_tensors import POLICY, is_checkpoint, read_tensors
+from turngym.agents.models.completion import BackgroundSampler
 from turngym.agents.models.generate import Generate
 from turngym.agents.models.quantized import quantized_arguments, require_quantizer
 from turngym.agents.models.sources import base_of_checkpoint, require_model, unloadable
@@ -71,6 +72,8 @@ class LanguageModel:
         generate: Generates in place of its network, if set.
         longest: Longest sequence that ``generate`` takes; 0 for the network's own limit.
         pictures: How the model takes pictures; None if it takes none.
+        background: Generates single completions in the background, where ``generate`` can.
+        version: Number of the weights, where they change while they are sampled with; -1 if unknown.
     """
 
     network: PreTrainedModel
@@ -79,6 +82,8 @@ class LanguageModel:
     generate: Generate | None = None
     longest: int = 0
     pictures: PictureInputs | None = None
+    background: BackgroundSampler | None = None
+    version: int = -1
 
     @property
     def context(self) -> int:

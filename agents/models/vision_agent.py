@@ -12,7 +12,7 @@ from turngym.agents.core import Request
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.generate import Completion
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.vision.generation import generate_with_pictures
 from turngym.agents.models.vision.pictures import PictureInputs, PictureTokenizer
 from turngym.agents.png import png
@@ -65,8 +65,7 @@ class VisionAgent(ModelAgent):
 
     def complete(self, requests: Sequence[Request], prompts: Sequence[tuple[int, ...]]) -> Sequence[Completion]:
         """Sample the completion of each request's prompt with its pictures."""
-        count = self.sampling.max_new_tokens
-        uniforms = [turn_uniforms(self.seed, self.iteration, r.episode, r.turn, count) for r in requests]
+        uniforms = [self.uniforms(request) for request in requests]
         return self._generate(prompts, [self.pictures_of(request) for request in requests], uniforms, self.sampling)
 
     def pictures_of(self, request: Request) -> tuple[bytes, ...]:

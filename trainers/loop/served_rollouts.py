@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,7 +79,7 @@ class ServedRollouts:
         sync: How they get weights.
         weights_of: Returns what is handed over of a model.
         weights_check: Compares servers with the policy.
-        version: Returns the number of the policy.
+        version: Returns the number of the policy, where the model does not know it.
         sleep: Level at which servers sleep while nothing is sampled; 0 leaves them awake.
     """
 
@@ -110,6 +112,12 @@ class ServedRollouts:
         self.follow()
         return self.pool.generate(prompts, uniforms, sampling)
 
+    def submit(
+        self, prompt: Sequence[int], uniforms: NDArray[np.float64], sampling: Sampling, given_up: threading.Event
+    ) -> Future[Completion]:
+        """Begin to sample a completion with the weights that the servers have, and return at once."""
+        return self.pool.submit(prompt, uniforms, sampling, given_up)
+
     def follow(self) -> None:
         """Hand the policy's weights to the servers, if they have changed."""
         state = tuple((id(p), p._version) for p in self.model.network.parameters())
@@ -122,7 +130,8 @@ class ServedRollouts:
         label = f"{self._run}-{self._count}"  # another run that uses the same servers has other names
         self.sync.publish(label, self.weights_of(self.model))
         wanted = self.weights_check.expect()
-        handed = Handed(label, self.version(), self.sync, self.weights_check, wanted, self._is_asleep)
+        version = self.version() if self.model.version < 0 else self.model.version
+        handed = Handed(label, version, self.sync, self.weights_check, wanted, self._is_asleep)
         self.pool.hand_over(handed)
         self.sync.settle()
         self._is_asleep = False
@@ -188,10 +197,10 @@ def served_rollouts(setup: SamplerSetup) -> Iterator[ServedRollouts]:
         )
         rollouts = ServedRollouts(model, pool, sync, weights_of, check, setup.version, served.sleep)
         try:
-            model.generate, model.longest = rollouts.generate, longest
+            model.generate, model.background, model.longest = rollouts.generate, rollouts, longest
             yield rollouts
         finally:
-            model.generate, model.longest = None, 0
+            model.generate, model.background, model.longest = None, None, 0
 
 
 def _given(settings: RolloutConfig) -> list[PolicyClient]:

@@ -61,16 +61,19 @@ class ServerPool:
             ModelError: A request is refused, or fails too often, or there is no server left.
         """
         given_up = threading.Event()
-        work = [
-            self._threads.submit(self._complete, prompt, seed_of(draws), sampling, given_up)
-            for prompt, draws in zip(prompts, uniforms, strict=True)
-        ]
+        work = [self.submit(prompt, draws, sampling, given_up) for prompt, draws in zip(prompts, uniforms, strict=True)]
         try:
             return [future.result() for future in work]
         except BaseException:
             given_up.set()
             self._abandon(work)
             raise
+
+    def submit(
+        self, prompt: Sequence[int], uniforms: NDArray[np.float64], sampling: Sampling, given_up: threading.Event
+    ) -> Future[Completion]:
+        """Begin to sample a completion, see :class:`~turngym.agents.models.completion.BackgroundSampler`."""
+        return self._threads.submit(self._complete, prompt, seed_of(uniforms), sampling, given_up)
 
     def _abandon(self, work: Sequence[Future[Completion]]) -> None:
         for future in work:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from turngym.agents.episodes.stream import Feed, OpenTurn, continued, play_stream
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.trainers.loop.asynchronous.agent import VersionedAgent
+from turngym.trainers.loop.asynchronous.background import BackgroundAgent
 from turngym.trainers.loop.asynchronous.history import (
     EpisodeHistory,
     GroupHistory,
@@ -24,7 +25,7 @@ _RESTORE_FAILED = "restore failed"
 
 
 class StreamPlayer(Player, Feed):
-    """Plays a stream of groups; all episodes of a group begin with the same weights, in one call of the sampler.
+    """Plays a stream of groups; all episodes of a group begin with the same weights.
 
     What the journal says of unfinished groups is played on: from the environment's state before an episode's last turn,
     or from its reset with the actions that were taken where states cannot be saved.
@@ -33,7 +34,7 @@ class StreamPlayer(Player, Feed):
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
         self.size = stage.task.config.rollout.group_size
-        self.agent = VersionedAgent(stage.task.agent(stage.weights.model, 0), stage.weights.refresh)
+        self.agent = self._agent()
         self._ready: deque[list[EpisodeSpec]] = deque()
         self._done: dict[int, dict[int, Trajectory]] = {}
         self._specs: dict[int, Sequence[EpisodeSpec]] = {}
@@ -41,6 +42,15 @@ class StreamPlayer(Player, Feed):
         self._attempts: Counter[int] = Counter()
         self._of_iteration: tuple[int, Sequence[EpisodeSpec]] = -1, ()
         self._take_up()
+
+    def _agent(self) -> VersionedAgent:
+        """Return what plays: in the background where the sampler is able to."""
+        weights = self.stage.weights
+        plays = self.stage.task.agent(weights.model, 0)
+        sampler = weights.model.background
+        if sampler is None or weights.model.pictures is not None:
+            return VersionedAgent(plays, weights.refresh)
+        return BackgroundAgent(plays, sampler, weights)
 
     def note_costs(self) -> None:
         """Note what the agent has cost since the last call."""

@@ -30,6 +30,8 @@ class SamplerWeights:
         """What samples, with a ``generate`` of its own where a server or vLLM does."""
         self.version = 0
         """Version of the weights that sample now."""
+        self.newest = 0
+        """Version of the weights that were published last."""
         self._lock = threading.Lock()
         self._staged: tuple[int, dict[str, Tensor]] | None = None
 
@@ -38,7 +40,7 @@ class SamplerWeights:
         own = own_tensors(network, frozen_parameters(network)) if self.copies else {}
         staged = version, {name: tensor.detach().clone() for name, tensor in own.items()}
         with self._lock:
-            self._staged = staged
+            self._staged, self.newest = staged, version
 
     def refresh(self) -> int:
         """Take over the newest weights; returns their version. Only the thread that samples may call it."""
@@ -46,6 +48,7 @@ class SamplerWeights:
             staged, self._staged = self._staged, None
         if staged is not None:
             self.version, tensors = staged
+            self.model.version = self.version
             if tensors:
                 self.model.network.load_state_dict(tensors, strict=False)
         return self.version

@@ -1,0 +1,116 @@
+"""The agent of asynchronous rollouts with servers: no episode waits for another one's completion."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent import futures
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from turngym.agents.core import Decision, Request, build_each
+from turngym.agents.episodes.stream import StreamAgent
+from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.completion import BackgroundSampler, Completion
+from turngym.trainers.loop.asynchronous.agent import VersionedAgent
+from turngym.trainers.loop.asynchronous.weights import SamplerWeights
+
+_Asked = tuple[Request, tuple[int, ...]]
+"""A request and its prompt."""
+
+
+class BackgroundAgent(VersionedAgent, StreamAgent):
+    """Plays as another agent, whose completions are sampled in the background, each on its own.
+
+    New weights are handed over in the background too. Meanwhile episodes that have begun go on with the weights that
+    the sampler has. First turns wait until the newest weights sample, and a hand-over waits for first turns that are
+    being sampled: all episodes of a group begin with the same weights, which are no older than the group.
+
+    Args:
+        agent: Plays.
+        sampler: Samples.
+        weights: The weights that the sampler follows.
+    """
+
+    def __init__(self, agent: ModelAgent, sampler: BackgroundSampler, weights: SamplerWeights) -> None:
+        super().__init__(agent, weights.refresh)
+        self.sampler = sampler
+        self.weights = weights
+        self._ready: list[tuple[Request, Decision]] = []
+        self._held: list[_Asked] = []
+        self._asked: dict[Future[Completion], _Asked] = {}
+        self._arrived = -1
+        self._handing: Future[int] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="hand-over")
+        self._given_up = threading.Event()
+
+    def begin(self, requests: Sequence[Request]) -> None:
+        """Start working on these requests and return immediately."""
+        fresh = []
+        for request in requests:
+            known = self._take_over(request)
+            if known is None:
+                fresh.append(request)
+            else:
+                self._ready.append((request, known))
+        for request, built in zip(fresh, build_each(fresh, self.agent.next_prompt), strict=True):
+            if isinstance(built, Decision):
+                self._ready.append((request, built))
+            else:
+                self._held.append((request, built))
+        self._advance()
+
+    def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
+        """Return newly answered requests, each once."""
+        self._take_answers()
+        while wait and not self._ready and self.is_working():
+            self.rest(None)
+            self._take_answers()
+        found, self._ready = self._ready, []
+        return found
+
+    def is_working(self) -> bool:
+        """Return whether an answer is still to come."""
+        return bool(self._asked or self._held or self._ready)
+
+    def rest(self, seconds: float | None) -> None:
+        """Wait until there is an answer, or new weights have arrived."""
+        awaited: list[Future[object]] = [*self._asked]  # type: ignore[list-item]
+        if self._handing is not None:
+            awaited.append(self._handing)  # type: ignore[arg-type]
+        if awaited and not self._ready:
+            futures.wait(awaited, seconds, futures.FIRST_COMPLETED)
+
+    def abandon(self) -> None:
+        """Give up all requests; waits only for a hand-over that has begun."""
+        self._given_up.set()
+        for future in self._asked:
+            future.cancel()
+        self._asked, self._held, self._ready = {}, [], []
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _take_answers(self) -> None:
+        for future in [future for future in self._asked if future.done()]:
+            request, prompt = self._asked.pop(future)
+            self._ready.append((request, self.agent.decision(request, prompt, future.result())))
+        self._advance()
+
+    def _advance(self) -> None:
+        """Hand over new weights, and begin what does not have to wait for them."""
+        if self._handing is not None and self._handing.done():
+            self._arrived, self._handing = self._handing.result(), None
+        is_behind = self._arrived < self.weights.newest
+        if is_behind and self._handing is None and not any(request.turn == 0 for request, _ in self._asked.values()):
+            self._handing = self._thread.submit(self._hand_over)
+        waiting = self._held
+        self._held = []
+        for request, prompt in waiting:
+            if self._arrived < 0 or (request.turn == 0 and is_behind):
+                self._held.append((request, prompt))
+            else:
+                uniforms, sampling = self.agent.uniforms(request), self.agent.sampling
+                self._asked[self.sampler.submit(prompt, uniforms, sampling, self._given_up)] = request, prompt
+
+    def _hand_over(self) -> int:
+        version = self.refresh()
+        self.sampler.follow()
+        return version
