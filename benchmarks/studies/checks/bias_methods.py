@@ -1,0 +1,179 @@
+"""What stands between a method's expected gradient and that of its objective, for ``bias.py``.
+
+A case has steps, each of which takes one named reason for a bias away, by a setting or by rules of the environment
+under which it vanishes. After the last step nothing but a constant factor may be left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from turngym.benchmarks.studies.checks.bias_world import CONTINUATIONS
+
+Class: TypeAlias = Literal["unbiased", "proportional", "vanishing", "biased"]
+"""At a method's defaults its expected gradient is that of its objective; that times a constant; one or the other only
+in the limit of a large batch; or neither."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One reason for a bias, and what takes it away.
+
+    Args:
+        reason: The reason.
+        settings: Settings of the method without it.
+        rules: Rules of the environment without it: names of fields of ``Rules`` that become true.
+        exact_critic: Whether the method is given the true values of states and actions.
+    """
+
+    reason: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
+    exact_critic: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """How one method is compared with its objective.
+
+    Args:
+        expected: Its class.
+        steps: Its reasons, one after another.
+        discount: Setting that discounts the objective per turn; empty for none.
+        base: For a modifier, the method that it goes around, which is unbiased with its settings in ``BASES``.
+        settings: Settings that every figure is taken with.
+        in_limit: Settings that figures of a large batch are taken with beside those.
+        state: State that the method begins with.
+        is_ordered: Whether the order of the episodes of a batch matters.
+        collects: Whether the method's own ``collect`` gathers a batch.
+        note: What its page says besides.
+    """
+
+    expected: Class
+    steps: tuple[Step, ...] = ()
+    discount: str = ""
+    base: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    in_limit: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, Any] = field(default_factory=dict)
+    is_ordered: bool = False
+    collects: bool = False
+    note: str = ""
+
+
+BASES: dict[str, dict[str, Any]] = {
+    "rloo": {"normalisation": "trajectory_sum"},
+    "ppo": {"normalisation": "trajectory_sum", "whiten": False, "bootstrap_truncated": False},
+}
+
+_OF_GROUP = "the group's standard deviation, which advantages are divided by, depends on the actions"
+_OF_BATCH = "mean and standard deviation of the batch, which advantages are whitened with, depend on the actions"
+_ANCHORS = "turns from one anchor state are compared at any time, with later turns of the same episode too"
+
+LENGTH = Step(
+    "the loss is averaged over tokens, turns or episode lengths, whose numbers depend on the actions",
+    {"normalisation": "trajectory_sum"},
+)
+SCALED = Step(_OF_GROUP, {"scale_by_std": False})
+CENTRED = Step(_OF_GROUP, {"mode": "mean_norm"})
+ALWAYS_SCALED = Step(_OF_GROUP, rules=("is_binary",))
+WHITENED = Step(_OF_BATCH, {"whiten": False})
+ALWAYS_WHITENED = Step(_OF_BATCH, rules=("is_binary", "is_single"))
+DIVERGENCE = Step(
+    "k3 in the loss has the gradient of KL(reference, policy), and takes states as given", {"kl_coef": 0.0}
+)
+K2 = Step("the divergence in the loss takes states as given", {"kl_coef": 0.0})
+ENTROPY = Step("the entropy bonus takes states as given", {"entropy_coef": 0.0})
+DISCOUNT = Step("turns are not weighted by the discount that the objective gives to later ones", {"gamma": 1.0})
+DECAY = Step("a decay below 1 relies on the critic", {"lam": 1.0})
+BOOTSTRAP = Step("episodes that were cut off end with the critic's value", {"bootstrap_truncated": False})
+PENALTY = Step("an invalid action is charged to its own turn alone", {"invalid_penalty": 0.0})
+TOKEN_RATIO = Step(
+    "a turn's ratio gives all its tokens the mean advantage of the turn, later tokens' included", {"gradient": "token"}
+)
+
+CRITIC = (BOOTSTRAP, WHITENED, LENGTH)
+OUTCOME = (ALWAYS_SCALED, LENGTH)
+CORRECTION = "With another sampler than the trainer see [samplers](README.md#expected-gradients)."
+
+CASES: dict[str, Case] = {
+    "a3po": Case("biased", OUTCOME),
+    "archer": Case(
+        "biased",
+        (Step("the critic is not exact", rules=("is_timed",), exact_critic=True), DISCOUNT, LENGTH),
+        discount="gamma",
+        collects=True,
+    ),
+    "arpo": Case("biased", OUTCOME, note="Measured without branches."),
+    "bi_level_gae": Case("biased", (Step(DISCOUNT.reason, {"turn_gamma": 1.0}), *CRITIC), discount="turn_gamma"),
+    "cispo": Case("biased", OUTCOME),
+    "dapo": Case(
+        "biased", OUTCOME, note="Groups that dynamic sampling drops would add nothing: with one task that is a factor."
+    ),
+    "dr_grpo": Case("proportional", note="The factor is (G - 1) / G over `constant`."),
+    "dr_mas": Case("biased", (PENALTY, SCALED, LENGTH)),
+    "epo": Case("biased", (Step(ENTROPY.reason, {"coefficient": 0.0}),), base="rloo"),
+    "gdpo": Case(
+        "biased",
+        (
+            Step(
+                "deviations of the group and of the batch, which advantages are divided by, depend on the actions",
+                rules=("is_binary", "is_single"),
+            ),
+            LENGTH,
+        ),
+    ),
+    "gigpo": Case("biased", (DIVERGENCE, PENALTY, CENTRED, LENGTH, Step(_ANCHORS, {"omega": 0.0}))),
+    "gmpo": Case("biased", OUTCOME),
+    "grpo": Case("biased", (DIVERGENCE, SCALED, LENGTH)),
+    "gspo": Case("biased", OUTCOME),
+    "hgpo": Case("biased", (DIVERGENCE, PENALTY, CENTRED, LENGTH, Step(_ANCHORS, rules=("is_single",)))),
+    "icepop": Case("unbiased", base="rloo", note=CORRECTION),
+    "mappo": Case("biased", (ENTROPY, DISCOUNT, DECAY, *CRITIC), discount="gamma"),
+    "mis": Case("unbiased", base="rloo", note=CORRECTION),
+    "opo": Case(
+        "biased",
+        (LENGTH, Step("the baseline holds the episode's own return, weighted by its length", rules=("is_single",))),
+    ),
+    "poad": Case("biased", (ENTROPY, DISCOUNT, DECAY, *CRITIC), discount="gamma"),
+    "ppo": Case("biased", CRITIC),
+    "rae": Case(
+        "vanishing",
+        (LENGTH,),
+        in_limit={"decay": 1.0},
+        state={"baselines": {"/player_0": 0.4}},
+        is_ordered=True,
+        note="In the limit the baseline is taken as one that moves no more.",
+    ),
+    "reinforce": Case("biased", (DISCOUNT, LENGTH, ALWAYS_WHITENED), discount="gamma"),
+    "reinforce_pp": Case("vanishing", (LENGTH, replace(ALWAYS_WHITENED, settings={"reward_kl_coef": 0.0}))),
+    "reinforce_pp_baseline": Case("biased", (K2, LENGTH, ALWAYS_WHITENED)),
+    "remax": Case("vanishing", (LENGTH,), collects=True),
+    "replay": Case(
+        "unbiased",
+        base="rloo",
+        note="Measured where nothing is replayed. What is replayed was chosen by its outcome, from older policies.",
+    ),
+    "rloo": Case("vanishing", (LENGTH,)),
+    "s_ppo": Case("unbiased", base="ppo", note="At the first update of a batch nothing is clipped."),
+    "st_ppo": Case("biased", (TOKEN_RATIO,), base="ppo"),
+    "stratified_grpo": Case(
+        "biased",
+        (SCALED, LENGTH, Step("episodes are compared with those of their own number of turns", {"alpha": 0.0})),
+    ),
+    "t_ppo": Case("biased", (DECAY, *CRITIC)),
+    "tis": Case("unbiased", base="rloo", note=CORRECTION),
+    "turn_is": Case("biased", (TOKEN_RATIO,), base="ppo"),
+    "turn_ppo": Case("biased", (DIVERGENCE, DISCOUNT, DECAY, *CRITIC), discount="gamma"),
+    "vc_ppo": Case("biased", (DECAY, *CRITIC)),
+    "vine_ppo": Case(
+        "biased",
+        (DIVERGENCE, WHITENED, LENGTH),
+        discount="gamma",
+        settings={"num_rollouts": CONTINUATIONS},
+        collects=True,
+        note="Measured with so many continuations of each state that their mean is its value.",
+    ),
+}

@@ -1,0 +1,134 @@
+"""What ``bias.json`` says, on the pages of the methods."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+RESULT = ROOT / "benchmarks" / "results" / "bias.json"
+PAGES = ROOT / "trainers" / "algorithms"
+BEGIN = "<!-- python benchmarks/studies/checks/bias.py --pages writes this -->\n"
+END = "<!-- end of expected gradient -->\n"
+BEFORE = "**Settings.**"
+
+CLASSES = {
+    "unbiased": "Unbiased",
+    "proportional": "Unbiased up to a constant factor",
+    "vanishing": "Biased in small batches; the bias vanishes as the batch grows",
+    "biased": "Biased, in large batches too",
+}
+KINDS = ("one_group", "large_batch")
+HEADS = {
+    "credit": ("reason", "Reasons for a bias, each alone:"),
+    "normalisation": ("`normalisation`", "What the loss is averaged over, around leave-one-out advantages:"),
+    "ratio": ("`ratio`", "What an importance ratio is taken over, at the first update, where all ratios are 1:"),
+    "divergence": ("estimator", "A divergence from a reference policy, and the entropy, without any reward:"),
+    "group": (
+        "group",
+        "The mean of the group as the baseline, as in `dr_grpo` with `constant=1`, in groups of this size:",
+    ),
+    "sampler": ("correction", "Episodes of another sampler than the trainer, around leave-one-out advantages:"),
+}
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if value < 0.1 else f"{value:.3f}"
+
+
+def _cells(figure: Mapping[str, float]) -> str:
+    return f"{figure['cosine']:.4f} | {_number(figure['ratio'])} | {_number(figure['bias']) if figure['bias'] else '0'}"
+
+
+def objective_text(objective: Mapping[str, float]) -> str:
+    """Return an objective in words.
+
+    >>> objective_text({"discount": 0.9, "penalty": 0.1, "reward_divergence": 0, "divergence": 0, "entropy": 0})
+    'the return, discounted by 0.9 a turn, less 0.1 for each invalid action'
+    """
+    found = "the return"
+    if objective["discount"] != 1:
+        found += f", discounted by {objective['discount']:g} a turn"
+    parts = {
+        "penalty": "less {:g} for each invalid action",
+        "reward_divergence": "less {:g} times the divergence from the reference policy",
+        "divergence": "less {:g} times the divergence from the reference policy",
+        "entropy": "plus {:g} times the entropy",
+    }
+    return ", ".join([found, *(text.format(objective[key]) for key, text in parts.items() if objective[key])])
+
+
+def section(found: Mapping[str, Any]) -> str:
+    """Return the section of a method's page."""
+    base, _, modifier = found["algorithm"].partition("+")
+    around = f" around `{base}` with {_settings(found['settings'])}" if modifier else ""
+    text = (
+        f"**Expected gradient.** {CLASSES[found['class']]}{around}. The objective is "
+        f"{objective_text(found['objective'])}. Its gradient beside what the first update follows in expectation, in "
+        "an [environment whose episodes are all listed](README.md#expected-gradients):"
+    )
+    lines = [
+        *wrap(text, 118, break_long_words=False, break_on_hyphens=False),
+        "",
+        *_head("", has_limit=True),
+        _row("at its defaults", found["defaults"]),
+    ]
+    lines += [_row(f"then without: {each['reason']} ({each['without']})", each) for each in found["steps"]]
+    return "\n".join([*lines, *(["", found["note"]] if found["note"] else [])]) + "\n"
+
+
+def _head(first: str, *, has_limit: bool) -> list[str]:
+    limit = " large batches: cosine | ratio of norms | bias |" if has_limit else ""
+    return [
+        f"| {first} | groups of two: cosine | ratio of norms | bias |{limit}".replace("|  |", "| |"),
+        "|---" * (7 if has_limit else 4) + "|",
+    ]
+
+
+def _row(first: str, figures: Mapping[str, Any]) -> str:
+    return f"| {first} | " + " | ".join(_cells(figures[kind]) for kind in KINDS if kind in figures) + " |"
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    words = [f"`{name}={str(value).lower() if isinstance(value, bool) else value}`" for name, value in settings.items()]
+    return ", ".join(words)
+
+
+def overview(content: Mapping[str, Any]) -> str:
+    """Return the section of the page about all methods."""
+    lines = []
+    for kind, text in CLASSES.items():
+        names = [f"[{name}]({name}.md)" for name, found in content["methods"].items() if found["class"] == kind]
+        lines.append(f"- {text}: {', '.join(names)}.")
+    for table, (head, text) in HEADS.items():
+        rows = content["parts"][table]
+        lines += ["", text, "", *_head(head, has_limit="large_batch" in rows[0])]
+        lines += [_row(row["part"], row) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def page_with(text: str, block: str) -> str:
+    """Return a page with a block in place of the former one, or above the settings where there was none."""
+    whole = f"{BEGIN}\n{block}\n{END}"
+    if BEGIN in text:
+        before, _, rest = text.partition(BEGIN)
+        return before + whole + rest.partition(END)[2]
+    before, mark, rest = text.partition(BEFORE)
+    return f"{before}{whole}\n{mark}{rest}"
+
+
+def pages() -> dict[Path, str]:
+    """Return every page as it is to be."""
+    content = json.loads(RESULT.read_text("utf8"))
+    blocks = {PAGES / f"{name}.md": section(found) for name, found in content["methods"].items()}
+    blocks[PAGES / "README.md"] = overview(content)
+    return {path: page_with(path.read_text("utf8"), block) for path, block in blocks.items()}
+
+
+def write_pages() -> None:
+    """Write the pages."""
+    for path, text in pages().items():
+        path.write_text(text, "utf8")
