@@ -17,7 +17,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --co
 # processes, and each would compile turngym anew.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = own trainers peers plugins verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
+INTEGRATION = own trainers peers plugins agents verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
 
 .PHONY: quickstart test test-fast lint test-integration $(INTEGRATION:%=integration-%) docs docs-serve docs-pages peers vllm format coverage clean
 
@@ -93,6 +93,19 @@ RL_DONE = .venvs/rl/.ray-2.60.0-stable-baselines3-2.9.2-$(TAG)
 $(PLUGINS_DONE): | $(VENV)/.dev$(TAG)
 	$(call OVERLAY,.venvs/plugins) trl==1.16.0 datasets==5.2.0 skyrl-gym==0.4.0 aiohttp pylatexenc==2.10
 	$(call OVERLAY,.venvs/plugins) --no-deps openrlhf==0.11.2
+	touch $@
+
+# Frameworks that agent programs are written with, without what playing does not import (data sets, user interfaces).
+AGENTS_DONE = .venvs/agents/.mini-swe-agent-2.4.6-smolagents-1.26.0-openai-agents-0.24.0-$(TAG)
+$(AGENTS_DONE): | $(VENV)/.dev$(TAG)
+	$(call OVERLAY,.venvs/agents) --no-deps mini-swe-agent==2.4.6 smolagents==1.26.0 openai-agents==0.24.0 \
+		litellm==1.83.0 openai==3.54.0 PyJWT==2.15.1 \
+		aiohappyeyeballs==2.7.1 aiohttp==3.14.5 aiosignal==1.4.0 attrs==26.1.0 cffi==2.1.1 cryptography==50.0.2 \
+		fastuuid==0.14.0 frozenlist==1.8.0 griffelib==2.4.1 httpcore==1.0.9 httpx==0.28.1 importlib_metadata==10.2.0 \
+		jiter==0.19.0 jsonschema==4.26.0 jsonschema-specifications==2025.9.1 lazy-importer==0.1.0 mcp==2.3.0 mcp-types==2.3.0 \
+		multidict==7.2.1 opentelemetry-api==1.45.2 platformdirs==4.14.7 propcache==0.5.4 pycparser==3.12 \
+		python-dotenv==1.2.4 python-multipart==0.0.34 referencing==0.37.0 rpds-py==2026.9.1 sniffio==1.3.1 \
+		sse-starlette==3.7.0 tenacity==9.2.1 tiktoken==0.14.0 websockets==16.1.1 yarl==1.25.1 zipp==4.1.2
 	touch $@
 
 # verl without its dashboards; cachetools, uvicorn and fastapi are imported by it but not asked for.
@@ -260,6 +273,9 @@ integration-plugins: $(PLUGINS_DONE)
 	$(call ISOLATED,.venvs/plugins) tests/trainers/integrations/test_plugin_trl.py tests/trainers/integrations/test_plugin_trl_rollout.py \
 		tests/trainers/integrations/test_plugin_trl_templates.py \
 		tests/trainers/integrations/test_plugin_skyrl.py tests/trainers/integrations/test_plugin_openrlhf.py
+
+integration-agents: $(AGENTS_DONE)
+	$(call ISOLATED,.venvs/agents) tests/trainers/integrations/gateway/test_agent_programs_live.py
 
 integration-verl: $(VERL_DONE)
 	$(call ISOLATED,.venvs/verl) tests/trainers/integrations/test_plugin_verl*.py
