@@ -42,6 +42,7 @@ class Case:
         expected: Its class.
         steps: Its reasons, one after another.
         discount: Setting that discounts the objective per turn; empty for none.
+        weights: Part of the objective -> setting of a modifier that is its weight.
         base: For a modifier, the method that it goes around, which is unbiased with its settings in ``BASES``.
         settings: Settings that every figure is taken with.
         in_limit: Settings that figures of a large batch are taken with beside those.
@@ -54,6 +55,7 @@ class Case:
     expected: Class
     steps: tuple[Step, ...] = ()
     discount: str = ""
+    weights: Mapping[str, str] = field(default_factory=dict)
     base: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     in_limit: Mapping[str, Any] = field(default_factory=dict)
@@ -84,7 +86,7 @@ ALWAYS_WHITENED = Step(_OF_BATCH, rules=("is_binary", "is_single"))
 DIVERGENCE = Step(
     "k3 in the loss has the gradient of KL(reference, policy), and takes states as given", {"kl_coef": 0.0}
 )
-K2 = Step("the divergence in the loss takes states as given", {"kl_coef": 0.0})
+STATES_GIVEN = Step("the divergence in the loss takes states as given", {"kl_coef": 0.0})
 ENTROPY = Step("the entropy bonus takes states as given", {"entropy_coef": 0.0})
 DISCOUNT = Step("turns are not weighted by the discount that the objective gives to later ones", {"gamma": 1.0})
 DECAY = Step("a decay below 1 relies on the critic", {"lam": 1.0})
@@ -114,7 +116,9 @@ CASES: dict[str, Case] = {
     ),
     "dr_grpo": Case("proportional", note="The factor is (G - 1) / G over `constant`."),
     "dr_mas": Case("biased", (PENALTY, SCALED, LENGTH)),
-    "epo": Case("biased", (Step(ENTROPY.reason, {"coefficient": 0.0}),), base="rloo"),
+    "epo": Case(
+        "biased", (Step(ENTROPY.reason, {"coefficient": 0.0}),), weights={"entropy": "coefficient"}, base="rloo"
+    ),
     "gdpo": Case(
         "biased",
         (
@@ -133,6 +137,9 @@ CASES: dict[str, Case] = {
     "icepop": Case("unbiased", base="rloo", note=CORRECTION),
     "mappo": Case("biased", (ENTROPY, DISCOUNT, DECAY, *CRITIC), discount="gamma"),
     "mis": Case("unbiased", base="rloo", note=CORRECTION),
+    "mmd": Case(
+        "biased", (Step(STATES_GIVEN.reason, {"magnet_coef": 0.0}),), weights={"divergence": "magnet_coef"}, base="rloo"
+    ),
     "opo": Case(
         "biased",
         (LENGTH, Step("the baseline holds the episode's own return, weighted by its length", rules=("is_single",))),
@@ -149,7 +156,7 @@ CASES: dict[str, Case] = {
     ),
     "reinforce": Case("biased", (DISCOUNT, LENGTH, ALWAYS_WHITENED), discount="gamma"),
     "reinforce_pp": Case("vanishing", (LENGTH, replace(ALWAYS_WHITENED, settings={"reward_kl_coef": 0.0}))),
-    "reinforce_pp_baseline": Case("biased", (K2, LENGTH, ALWAYS_WHITENED)),
+    "reinforce_pp_baseline": Case("biased", (STATES_GIVEN, LENGTH, ALWAYS_WHITENED)),
     "remax": Case("vanishing", (LENGTH,), collects=True),
     "replay": Case(
         "unbiased",
