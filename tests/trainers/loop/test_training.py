@@ -85,11 +85,11 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(whole: Pat
 @pytest.mark.parametrize(
     ("algorithm", "refresh_every", "checkpoint_every", "lora_rank", "precision"),
     [
-        ("gigpo", 1, 2, 0, "fp32"),
+        pytest.param("gigpo", 1, 2, 0, "fp32", marks=pytest.mark.integration),
         ("ppo+epo", 1, 2, 0, "fp32"),
         ("a3po", 3, 4, 0, "fp32"),
         ("turn_ppo", 3, 4, 2, "fp32"),
-        ("turn_ppo", 1, 2, 0, "bf16"),
+        pytest.param("turn_ppo", 1, 2, 0, "bf16", marks=pytest.mark.integration),
     ],
 )
 def test_a_killed_run_goes_on_to_the_same_numbers(
