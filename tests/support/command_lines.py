@@ -46,6 +46,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
         "rollout.group-size": "2",
         "run-dir": "run",
     },
+    "study": {"action": "list", "plan": "."},
     "export-model": {"run": RUN, "to": "exported"},
     "label-progress": {"folders": EVALUATION, "out": "labels"},
     "fit-reward": {"folders": EVALUATION, "model": "spa", "out": "fitted", "option": "epochs=1"},

@@ -49,6 +49,7 @@ ACCEPTED: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
     ("gateway", "key"): ("any text", ANY),
     ("gateway", "records"): ("a folder is made", NEW_FOLDER),
     ("report", "out"): ("a page is written over", frozenset(["zzz", "empty", "text", "dangling"])),
+    ("study", "plan"): ("a folder without plans", frozenset(["", "folder", "nonsense"])),
     ("eval", "agent-command"): ("the agent itself", frozenset([""])),
     ("train", "rollout.served.folder"): ("a folder of the run's own", frozenset([""])),
     ("train", "rollout.served.key-variable"): ("the usual one", frozenset([""])),

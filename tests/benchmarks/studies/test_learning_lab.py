@@ -15,13 +15,21 @@ from lab.experiment import PILOT_SEEDS, Arm, Contrast, Experiment, outcome
 from lab.experiments import EXPERIMENTS
 from lab.network import lab_model
 from lab.page import page
-from lab.power import Interval, critical_t, interval, power, seeds_needed, upper_deviation, verdict
 from lab.queue import Job, Ledger, main_jobs, make_plan, pilot_jobs, run_experiment, summary
 from lab.runs import Method, Setting, run
 from lab.settings import confounds, deviations, unexplained
 from lab.task import LabTask, Play
 from lab.worlds import Combination, Maze
 
+from turngym.benchmarks.statistics.power import (
+    Interval,
+    critical_t,
+    interval,
+    power,
+    seeds_needed,
+    upper_deviation,
+    verdict,
+)
 from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.engine.scoring import Critic, score
 

@@ -15,8 +15,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from lab.experiment import LEAST_SEEDS, MOST_SEEDS, PILOT_SEEDS, WANTED_POWER, Experiment, outcome
-from lab.power import interval, power, seeds_needed, upper_deviation, verdict
 from lab.runs import Setting, run
+from turngym.benchmarks.statistics.power import interval, power, seeds_needed, upper_deviation, verdict
 from turngym.storage.files import append_line, read_jsonl, write_json
 
 RESULTS = Path(__file__).parents[3] / "results" / "claims"

@@ -1,0 +1,200 @@
+"""``turngym study``: arms and seeds of training written down in a file, run, resumed and compared."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from tyro.conf import Positional
+
+from turngym.benchmarks.cli.options.parsing import parse
+from turngym.benchmarks.cli.train import parse_train
+from turngym.benchmarks.study.plan import Job, Plan, read_plan
+from turngym.errors import ConfigError, TurngymError
+from turngym.storage.files import write_json
+from turngym.storage.folders import require_folder
+from turngym.terminal.interrupted import INTERRUPTED
+from turngym.terminal.output import print_json
+from turngym.text import printable
+
+if TYPE_CHECKING:
+    from turngym.benchmarks.study.outcome import Outcome
+    from turngym.benchmarks.study.queue import Ended, State
+
+USES_OWN_MODULES = True
+SCHEMA = 1
+"""Version of what ``--json`` prints."""
+STUDIES = Path("runs", "studies")
+_FAILED = 1
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Run, resume and show studies: several arms of `turngym train`, several seeds each.
+
+    A plan is a TOML file, written before anything runs: `seeds`, options that all arms share in `common`, a table
+    `[arms]`, and `claims` such as "gigpo > grpo". `run` runs what is missing, and goes on with what was interrupted;
+    a run that fails does not stop the others. `show` prints means with 95 % intervals over the seeds, and for each claim the
+    difference paired by seed, a verdict, and how many seeds would show the smallest difference that matters with a
+    probability of 90 %. `list` names the plans in a folder.
+
+    Args:
+        action: What to do.
+        plan: The plan; for `list`, the folder to look in.
+        out: Folder of the study, for `run` and `show`; `runs/studies/NAME` unless given.
+        at_once: How many runs go on side by side.
+        json: Print the outcome as JSON.
+    """
+
+    action: Positional[Literal["list", "run", "show"]]
+    plan: Positional[Path] = Path()
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    at_once: int = 1
+    json: bool = False
+
+
+def main(argv: Sequence[str]) -> int:
+    """List plans, or run or show a study; returns 1 if runs failed."""
+    arguments = parse(Arguments, argv, "study")
+    if arguments.at_once < 1:
+        raise ConfigError(f"--at-once must be at least 1, got {arguments.at_once}.")
+    if arguments.action == "list":
+        return _list(arguments)
+    plan = read_plan(arguments.plan)
+    folder = arguments.out or STUDIES / plan.name
+    require_folder(folder)
+    failed: list[Ended] = []
+    if arguments.action == "run":
+        try:
+            failed = _run(plan, folder, arguments)
+        except KeyboardInterrupt:
+            print("interrupted: the same command goes on", file=sys.stderr)
+            return INTERRUPTED
+    _show(plan, folder, arguments)
+    for each in failed:
+        print(
+            f"{each.job.name} failed ({each.status}), see {folder / each.job.name}.log: {each.words}", file=sys.stderr
+        )
+    return _FAILED if failed else 0
+
+
+def _list(arguments: Arguments) -> int:
+    from turngym.benchmarks.study.queue import states
+
+    if not arguments.plan.is_dir():
+        raise ConfigError(f"there is no folder {arguments.plan}: pass one that holds plans of studies.")
+    if arguments.out is not None:
+        raise ConfigError(f"`study list` looks for runs in {STUDIES}: leave --out out, or pass it to `study show`.")
+    rows = []
+    for path in sorted(arguments.plan.rglob("*.toml")):
+        try:
+            plan = read_plan(path)
+        except ConfigError:
+            continue  # other TOML files are no plans
+        found = states(plan, STUDIES / plan.name)
+        done = sum(state == "finished" for state in found.values())
+        rows.append({"plan": str(path), "title": plan.title, "finished": done, "runs": len(found)})
+    if arguments.json:
+        print_json({"version": SCHEMA, "studies": rows})
+        return 0
+    console = Console(highlight=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("plan", "title"):
+        table.add_column(name, overflow="fold")
+    table.add_column("finished", justify="right")
+    for row in rows:
+        finished = f"{row['finished']}/{row['runs']}"
+        table.add_row(escape(printable(str(row["plan"]))), escape(printable(str(row["title"]))), finished)
+    console.print(table)
+    return 0
+
+
+def _run(plan: Plan, folder: Path, arguments: Arguments) -> list[Ended]:
+    """Run what is missing; returns the runs that failed."""
+    from turngym.benchmarks.study.queue import Queue, require_planned, states
+
+    configs = {}
+    for arm in plan.arms:
+        try:
+            configs[arm] = parse_train(plan.options(Job(arm, plan.seeds[0])))[0]
+        except TurngymError as error:
+            raise ConfigError(f"{plan.name}: the arm {arm}: {error}") from error
+    require_planned(plan, folder, configs)
+    before: Mapping[Job, State] = states(plan, folder)
+    done = sum(state == "finished" for state in before.values())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True, highlight=False, quiet=arguments.json)
+    with Progress(*columns, console=console, disable=console.quiet) as progress:
+        task = progress.add_task("runs", total=len(before), completed=done)
+
+        def tell(ended: Ended) -> None:
+            progress.advance(task)
+            word = "finished" if ended.status == 0 else f"failed ({ended.status})"
+            progress.console.print(f"{ended.job.name}: {word} after {ended.seconds:.0f} s", markup=False)
+
+        ended = Queue(plan, folder, arguments.at_once).run(tell)
+    return [each for each in ended if each.status != 0]
+
+
+def _show(plan: Plan, folder: Path, arguments: Arguments) -> None:
+    """Print the outcome, and write it with the curves into the folder of the study."""
+    from turngym.benchmarks.study.outcome import read_outcome
+    from turngym.benchmarks.study.queue import state_of
+    from turngym.trainers.report.curve import write_curves
+
+    outcome = read_outcome(plan, folder)
+    if outcome.arms:
+        write_json(folder / "results.json", {"version": SCHEMA, **outcome.as_json()})
+        paths = {arm: [folder / Job(arm, seed).name for seed in plan.seeds] for arm in plan.arms}
+        finished = {arm: [path for path in each if state_of(path) == "finished"] for arm, each in paths.items()}
+        write_curves({arm: each for arm, each in finished.items() if each}, folder / "curves.png", plan.title)
+    if arguments.json:
+        print_json({"version": SCHEMA, **outcome.as_json()})
+        return
+    console = Console(highlight=False)
+    for table in _tables(outcome):
+        console.print(table)
+    if outcome.arms:
+        console.print(f"written to {folder / 'results.json'} and {folder / 'curves.png'}", markup=False, soft_wrap=True)
+
+
+def _tables(outcome: Outcome) -> list[Table]:
+    plan = outcome.plan
+    arms = Table(title=escape(printable(plan.title)), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    arms.add_column(f"{plan.metric}, {plan.evaluation}", overflow="fold")
+    for name in ("runs", "mean", "95 % interval"):
+        arms.add_column(name, justify="right", no_wrap=True)
+    for arm in plan.arms:
+        found = outcome.arms.get(arm)
+        runs = f"{len(found.values) if found else 0}/{len(plan.seeds)}"
+        mean = f"{found.mean:.3f}" if found else ""
+        interval = f"{found.interval.low:.3f} to {found.interval.high:.3f}" if found and found.interval else ""
+        arms.add_row(escape(arm), runs, mean, interval)
+    if not outcome.claims:
+        return [arms]
+    claims = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    claims.add_column("claim", overflow="fold")
+    for name in ("difference", "95 % interval", "verdict", "pairs", "power", "needed"):
+        claims.add_column(name, justify="right", no_wrap=True)
+    for each in outcome.claims:
+        claims.add_row(
+            escape(str(each.claim)),
+            f"{each.interval.mean:+.3f}",
+            f"{each.interval.low:+.3f} to {each.interval.high:+.3f}",
+            each.verdict,
+            str(each.seeds),
+            f"{100 * each.power:.0f} %",
+            str(each.needed),
+        )
+    claims.caption = f"power: to show a difference of {plan.effect:g}; needed: pairs that show it with 90 %"
+    claims.caption_justify = "left"
+    return [arms, claims]

@@ -1,0 +1,157 @@
+"""What the runs of a study say: a mean with its interval for each arm, a verdict with its power for each claim."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from turngym.benchmarks.statistics.power import Interval, interval, power, seeds_needed, verdict
+from turngym.benchmarks.study.plan import Claim, Job, Plan
+from turngym.benchmarks.study.queue import state_of
+from turngym.errors import ConfigError, nearest
+from turngym.trainers.records.run_folder import RunFolder
+
+WANTED_POWER = 0.9
+
+
+@dataclass(frozen=True)
+class ArmOutcome:
+    """Values of one arm.
+
+    Args:
+        values: Seed -> value of each finished run.
+        interval: Mean over the seeds and its 95 % interval; None with fewer than two.
+    """
+
+    values: Mapping[int, float]
+    interval: Interval | None
+
+    @property
+    def mean(self) -> float:
+        """Mean over the finished runs."""
+        return statistics.fmean(self.values.values())
+
+
+@dataclass(frozen=True)
+class ClaimOutcome:
+    """What paired differences say of a claim.
+
+    Args:
+        claim: The claim.
+        interval: Mean difference, the first arm minus the second, and its 95 % interval.
+        verdict: ``holds``, ``does not hold`` or ``undecided``.
+        seeds: How many pairs there are.
+        power: Probability that so many pairs show the effect that matters, if it is there.
+        needed: Pairs that show it with a probability of 90 %.
+    """
+
+    claim: Claim
+    interval: Interval
+    verdict: str
+    seeds: int
+    power: float
+    needed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All that is known so far.
+
+    Args:
+        plan: The plan.
+        arms: Arm -> its values, without arms of which no run is finished.
+        claims: What is known of the claims, without those with fewer than two pairs.
+    """
+
+    plan: Plan
+    arms: Mapping[str, ArmOutcome]
+    claims: tuple[ClaimOutcome, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as JSON can hold it."""
+        plan = self.plan
+        return {
+            "study": plan.name,
+            "title": plan.title,
+            "evaluation": plan.evaluation,
+            "metric": plan.metric,
+            "effect": plan.effect,
+            "seeds": list(plan.seeds),
+            "options": {arm: list(options) for arm, options in plan.arms.items()},
+            "arms": {
+                arm: {
+                    "values": {str(seed): value for seed, value in found.values.items()},
+                    "mean": found.mean,
+                    **(found.interval._asdict() if found.interval else {}),
+                }
+                for arm, found in self.arms.items()
+            },
+            "claims": [
+                {
+                    "claim": str(each.claim),
+                    **each.interval._asdict(),
+                    "verdict": each.verdict,
+                    "seeds": each.seeds,
+                    "power": each.power,
+                    "seeds_needed": each.needed,
+                }
+                for each in self.claims
+            ],
+        }
+
+
+def read_outcome(plan: Plan, folder: Path) -> Outcome:
+    """Return what the finished runs of a study say.
+
+    Args:
+        plan: The plan.
+        folder: Folder of the study.
+
+    Raises:
+        ConfigError: The runs have no such evaluation or metric.
+    """
+    values: dict[str, dict[int, float]] = {arm: {} for arm in plan.arms}
+    for job in plan.jobs:
+        if state_of(folder / job.name) == "finished":
+            values[job.arm][job.seed] = _value(plan, folder, job)
+    arms = {
+        arm: ArmOutcome(found, interval(list(found.values())) if len(found) > 1 else None)
+        for arm, found in values.items()
+        if found
+    }
+    claims = (_judged(plan, claim, values[claim.better], values[claim.worse]) for claim in plan.claims)
+    return Outcome(plan, arms, tuple(each for each in claims if each is not None))
+
+
+def _value(plan: Plan, folder: Path, job: Job) -> float:
+    evaluations = RunFolder(folder / job.name).evaluations()
+    if plan.evaluation not in evaluations:
+        raise ConfigError(
+            f"{plan.name}: the run {job.name} has no evaluation {plan.evaluation!r}. "
+            f"{nearest(plan.evaluation, evaluations)}"
+        )
+    found = evaluations[plan.evaluation]
+    metrics = [name for name, value in found.items() if isinstance(value, Mapping) and "value" in value]
+    if plan.metric not in metrics:
+        raise ConfigError(f"{plan.name}: evaluations have no metric {plan.metric!r}. {nearest(plan.metric, metrics)}")
+    return float(found[plan.metric]["value"])
+
+
+def _judged(plan: Plan, claim: Claim, better: Mapping[int, float], worse: Mapping[int, float]) -> ClaimOutcome | None:
+    """Return what the pairs of finished runs say; None with fewer than two."""
+    pairs = [seed for seed in plan.seeds if seed in better and seed in worse]
+    if len(pairs) < 2:
+        return None
+    differences = [better[seed] - worse[seed] for seed in pairs]
+    found, deviation = interval(differences), statistics.stdev(differences)
+    return ClaimOutcome(
+        claim,
+        found,
+        verdict(found, plan.effect),
+        len(pairs),
+        power(plan.effect, deviation, len(pairs)),
+        seeds_needed(plan.effect, deviation, WANTED_POWER),
+    )

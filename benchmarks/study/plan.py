@@ -1,0 +1,173 @@
+"""The plan of a study: which options each arm has, which seeds, and what is claimed, read from a TOML file."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from turngym.errors import ConfigError, nearest
+
+_KEYS = ("title", "about", "seeds", "common", "arms", "claims", "evaluation", "metric", "effect")
+_OURS = ("--seed", "--run-dir", "--run_dir", "--resume", "--json")
+_SIGNS = frozenset("+-_.@")
+
+
+class Claim(NamedTuple):
+    """One arm is said to be better than another."""
+
+    better: str
+    worse: str
+
+    def __str__(self) -> str:
+        return f"{self.better} > {self.worse}"
+
+
+class Job(NamedTuple):
+    """One run of a study."""
+
+    arm: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return f"{self.arm}-seed{self.seed}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study compares, decided before it runs.
+
+    Args:
+        name: Name of the study, that of its file.
+        title: What it is about, in a line.
+        seeds: Seeds that every arm runs with, so that arms are compared in pairs.
+        arms: Arm -> options of ``turngym train``, those that all arms share included.
+        claims: Which arm is said to be better than which.
+        about: More about it.
+        evaluation: Evaluation of a run that is compared: ``final`` or ``control``, ``-greedy`` or ``-sampled``.
+        metric: What is compared: ``success``, ``score`` or ``reward_sum``.
+        effect: Smallest difference that matters; a claim whose interval lies below it does not hold.
+    """
+
+    name: str
+    title: str
+    seeds: tuple[int, ...]
+    arms: Mapping[str, tuple[str, ...]]
+    claims: tuple[Claim, ...] = ()
+    about: str = ""
+    evaluation: str = "final-greedy"
+    metric: str = "success"
+    effect: float = 0.05
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Every run, one seed after the other, so that arms can be compared early."""
+        return [Job(arm, seed) for seed in self.seeds for arm in self.arms]
+
+    def options(self, job: Job) -> list[str]:
+        """Return the options of ``turngym train`` for one run."""
+        return [*self.arms[job.arm], "--seed", str(job.seed)]
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the plan in a file.
+
+    Raises:
+        ConfigError: It cannot be read, or says something that makes no sense.
+    """
+    try:
+        content = tomllib.loads(path.read_text("utf8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read as the plan of a study ({error}): pass a TOML file.") from error
+    return plan_of(path.stem, content)
+
+
+def plan_of(name: str, content: Mapping[str, Any]) -> Plan:
+    """Return the plan that the content of a file describes.
+
+    Raises:
+        ConfigError: It says something that makes no sense.
+
+    >>> content = {"seeds": 2, "common": "--iterations 3", "arms": {"a": "--algorithm ppo", "b": "--algorithm grpo"}}
+    >>> plan_of("mine", content).options(Job("a", 1))
+    ['--iterations', '3', '--algorithm', 'ppo', '--seed', '1']
+    """
+    for key in content:
+        if key not in _KEYS:
+            raise ConfigError(f"{name}: a plan has no key {key!r}. {nearest(key, _KEYS)}")
+    common = _words(name, "common", content.get("common", ""))
+    arms = content.get("arms")
+    if not isinstance(arms, dict) or not arms:
+        raise ConfigError(f'{name}: a plan needs a table [arms] with lines such as grpo = "--algorithm grpo".')
+    for arm in arms:
+        if not all(letter.isalnum() or letter in _SIGNS for letter in arm) or arm.startswith("."):
+            raise ConfigError(f"{name}: an arm names a folder: letters, digits, + - _ . and @, got {arm!r}.")
+    return Plan(
+        name,
+        _text(name, content, "title", name),
+        _seeds(name, content.get("seeds", 3)),
+        {arm: (*common, *_words(name, f"arm {arm}", options)) for arm, options in arms.items()},
+        _claims(name, content.get("claims", []), list(arms)),
+        _text(name, content, "about", ""),
+        _text(name, content, "evaluation", "final-greedy"),
+        _text(name, content, "metric", "success"),
+        _effect(name, content.get("effect", 0.05)),
+    )
+
+
+def _text(name: str, content: Mapping[str, Any], key: str, default: str) -> str:
+    value = content.get(key, default)
+    if not isinstance(value, str):
+        raise ConfigError(f"{name}: {key} must be a text, got {value!r}.")
+    return value
+
+
+def _words(name: str, where: str, options: Any) -> tuple[str, ...]:
+    """Return the options of ``turngym train`` in a text, without those that a study sets itself."""
+    if not isinstance(options, str):
+        raise ConfigError(f"{name}: {where} must be options as on the command line, got {options!r}.")
+    try:
+        words = tuple(shlex.split(options))
+    except ValueError as error:
+        raise ConfigError(f"{name}: {where} cannot be split into options ({error}): {options!r}.") from error
+    for word in words:
+        if word.partition("=")[0] in _OURS:
+            raise ConfigError(f"{name}: {where} sets {word}, which the study sets for each run: leave it out.")
+    return words
+
+
+def _seeds(name: str, value: Any) -> tuple[int, ...]:
+    """Return the seeds: as listed, or as many as a number says."""
+    seeds = list(range(value)) if type(value) is int else value
+    if (
+        not isinstance(seeds, list)
+        or not seeds
+        or any(type(seed) is not int or seed < 0 for seed in seeds)
+        or len(set(seeds)) < len(seeds)
+    ):
+        raise ConfigError(f"{name}: seeds must be a number of them, or a list of different ones, got {value!r}.")
+    return tuple(seeds)
+
+
+def _claims(name: str, value: Any, arms: Sequence[str]) -> tuple[Claim, ...]:
+    found = []
+    for text in value if isinstance(value, list) else [value]:
+        parts = [part.strip() for part in text.split(">")] if isinstance(text, str) else []
+        if len(parts) != 2:
+            raise ConfigError(f'{name}: a claim is written "better > worse", got {text!r}.')
+        for arm in parts:
+            if arm not in arms:
+                raise ConfigError(f"{name}: the claim {text!r} is about an arm that is not there. {nearest(arm, arms)}")
+        found.append(Claim(*parts))
+    return tuple(found)
+
+
+def _effect(name: str, value: Any) -> float:
+    if type(value) not in (int, float) or not value > 0:
+        raise ConfigError(f"{name}: effect must be the smallest difference that matters, above 0, got {value!r}.")
+    return float(value)

@@ -1,0 +1,165 @@
+"""The runs of a study: finished ones are kept, interrupted ones go on, one that fails does not stop the others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from turngym.benchmarks.study.plan import Job, Plan
+from turngym.errors import ConfigError
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import TrainConfig
+
+State: TypeAlias = Literal["finished", "begun", "not begun"]
+_LOG_END = 2000
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended.
+
+    Args:
+        job: The run.
+        status: Exit status of ``turngym train``.
+        seconds: How long it took.
+        words: Last line of its log.
+    """
+
+    job: Job
+    status: int
+    seconds: float
+    words: str = ""
+
+
+def state_of(folder: Path) -> State:
+    """Return how far a run is."""
+    if (folder / "done").exists():
+        return "finished"
+    return "begun" if (folder / "config.json").exists() else "not begun"
+
+
+def states(plan: Plan, folder: Path) -> dict[Job, State]:
+    """Return how far each run of a study is.
+
+    Args:
+        plan: The plan.
+        folder: Folder of the study.
+    """
+    return {job: state_of(folder / job.name) for job in plan.jobs}
+
+
+def require_planned(plan: Plan, folder: Path, configs: Mapping[str, TrainConfig]) -> None:
+    """Refuse runs that were made with other settings than the plan has now.
+
+    Args:
+        plan: The plan.
+        folder: Folder of the study.
+        configs: Arm -> its settings, of any seed.
+
+    Raises:
+        ConfigError: A run in the folder has other settings.
+    """
+    for job, state in states(plan, folder).items():
+        if state == "not begun":
+            continue
+        wanted = replace(configs[job.arm], seed=job.seed)
+        if RunFolder.open(folder / job.name).config() != wanted:
+            raise ConfigError(
+                f"{folder / job.name} was made with other settings than the arm {job.arm!r} has now: give the arm a new "
+                "name, pass another --out, or remove that folder."
+            )
+
+
+class Queue:
+    """Runs what is missing of a study, each run in a process of its own.
+
+    Args:
+        plan: The plan.
+        folder: Folder of the study; its runs are in folders below it, the output of each in a file beside.
+        at_once: How many runs go on side by side.
+    """
+
+    def __init__(self, plan: Plan, folder: Path, at_once: int) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.at_once = at_once
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._is_closing = False
+
+    def run(self, on_end: Callable[[Ended], None]) -> list[Ended]:
+        """Run what is missing; returns how each run ended, in the order of the plan.
+
+        Args:
+            on_end: Called after each run.
+
+        Raises:
+            KeyboardInterrupt: The runs have been interrupted; calling it again goes on with them.
+        """
+        missing = [job for job, state in states(self.plan, self.folder).items() if state != "finished"]
+        with ThreadPoolExecutor(self.at_once, thread_name_prefix="study") as threads:
+            work: dict[Future[Ended], Job] = {threads.submit(self._run_one, job): job for job in missing}
+            try:
+                for future in as_completed(work):
+                    on_end(future.result())
+            except BaseException:
+                self._stop(work)
+                raise
+        return [future.result() for future in work]
+
+    def _run_one(self, job: Job) -> Ended:
+        folder = self.folder / job.name
+        options = [*self.plan.options(job), "--run-dir", str(folder)]
+        if state_of(folder) == "begun":
+            options.append("--resume")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        log = self.folder / f"{job.name}.log"
+        began = time.monotonic()
+        with log.open("ab") as output:
+            with self._lock:
+                if self._is_closing:
+                    return Ended(job, -signal.SIGINT, 0.0)
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "turngym", "train", *options],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=self._variables(),
+                )
+                self._processes.add(process)
+            status = process.wait()
+        with self._lock:
+            self._processes.discard(process)
+        return Ended(job, status, time.monotonic() - began, _last_line(log))
+
+    def _variables(self) -> dict[str, str]:
+        """Return the environment variables of a run: runs side by side share the cores."""
+        threads = str(max(1, (os.cpu_count() or 1) // self.at_once))
+        return {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, **os.environ}
+
+    def _stop(self, work: Mapping[Future[Ended], Job]) -> None:
+        """Interrupt the runs, so that each keeps a checkpoint, and begin no others."""
+        with self._lock:
+            self._is_closing = True
+            for future in work:
+                future.cancel()
+            for process in self._processes:
+                with suppress(ProcessLookupError):
+                    process.send_signal(signal.SIGINT)
+
+
+def _last_line(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _LOG_END))
+        lines = file.read().decode("utf8", "replace").strip().splitlines()
+    return lines[-1] if lines else ""

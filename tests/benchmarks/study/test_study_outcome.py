@@ -1,0 +1,106 @@
+"""What runs of a study say, on figures made up here; and a study that is run, killed, resumed and changed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_cli_train import TINY_WORDS
+
+from turngym.__main__ import main
+from turngym.benchmarks.study.outcome import read_outcome
+from turngym.benchmarks.study.plan import Plan, plan_of
+from turngym.errors import ConfigError
+
+PLAN = plan_of("mine", {"seeds": 4, "arms": {"a": "", "b": ""}, "claims": ["a > b"], "effect": 0.1})
+
+
+def finished(folder: Path, plan: Plan, values: dict[str, list[float]]) -> None:
+    """Write folders as finished runs leave them."""
+    for arm, each in values.items():
+        for seed, value in enumerate(each):
+            run = folder / f"{arm}-seed{seed}"
+            (run / "evaluations").mkdir(parents=True)
+            (run / "evaluations" / "final-greedy.json").write_text(
+                json.dumps({"success": {"value": value}, "faults": 0})
+            )
+            (run / "done").touch()
+
+
+def test_arms_and_claims_are_compared_in_pairs(tmp_path: Path) -> None:
+    finished(tmp_path, PLAN, {"a": [0.5, 0.6, 0.7, 0.8], "b": [0.3, 0.4, 0.49, 0.6]})
+    found = read_outcome(PLAN, tmp_path)
+    assert found.arms["a"].mean == pytest.approx(0.65)
+    (claim,) = found.claims
+    assert claim.interval.mean == pytest.approx(0.2025) and claim.interval.low > 0.19
+    assert claim.verdict == "holds" and claim.seeds == 4 and claim.power > 0.99 and claim.needed == 2
+    assert json.loads(json.dumps(found.as_json()))["claims"][0]["claim"] == "a > b"
+
+
+def test_what_is_not_finished_is_left_out(tmp_path: Path) -> None:
+    finished(tmp_path, PLAN, {"a": [0.5, 0.6], "b": [0.5]})
+    found = read_outcome(PLAN, tmp_path)
+    assert found.claims == () and found.arms["b"].interval is None and found.arms["a"].interval is not None
+    assert read_outcome(PLAN, tmp_path / "nothing").arms == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "message"), [("metric", "no metric 'succes'"), ("evaluation", "no evaluation 'succes'")]
+)
+def test_a_measure_that_runs_do_not_have_is_named(key: str, message: str, tmp_path: Path) -> None:
+    finished(tmp_path, PLAN, {"a": [0.5, 0.6]})
+    plan = plan_of("mine", {"arms": {"a": ""}, key: "succes"})
+    with pytest.raises(ConfigError, match=message):
+        read_outcome(plan, tmp_path)
+
+
+def write_plan(folder: Path, **arms: str) -> Path:
+    path = folder / "small.toml"
+    lines = [f'{name} = "{options}"' for name, options in arms.items()]
+    head = f'seeds = 2\ncommon = "--env turngym/FrozenLake-v0 {COMMON}"\nclaims = ["one > two"]\n[arms]\n'
+    path.write_text(head + "\n".join(lines) + "\n")
+    return path
+
+
+COMMON = TINY_WORDS.replace("view=coordinates max_turns=4 max_moves=2", "max_turns=4")
+
+
+@pytest.mark.integration
+def test_a_study_is_interrupted_resumed_and_not_mixed_with_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = write_plan(tmp_path, one="--algorithm ppo", two="--algorithm grpo")
+    command = [sys.executable, "-m", "turngym", "study", "run", str(plan)]
+    folder = tmp_path / "runs" / "studies" / "small"
+    process = subprocess.Popen(command)
+    while not (folder / "one-seed0" / "done").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    kept = os.stat(folder / "one-seed0" / "done").st_mtime_ns
+    assert main(["study", "run", str(plan), "--json"]) == 0
+    found: dict[str, Any] = json.loads(capfd.readouterr().out)
+    assert [len(arm["values"]) for arm in found["arms"].values()] == [2, 2] and found["claims"][0]["seeds"] == 2
+    assert os.stat(folder / "one-seed0" / "done").st_mtime_ns == kept, "a finished run is kept"
+    assert (folder / "results.json").is_file() and (folder / "curves.png").is_file()
+    write_plan(tmp_path, one="--algorithm ppo --ppo.entropy-coef 0.5", two="--algorithm grpo")
+    assert main(["study", "run", str(plan)]) == 2
+    assert "one-seed0 was made with other settings than the arm 'one' has now" in capfd.readouterr().err
+
+
+@pytest.mark.integration
+def test_a_run_that_fails_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = write_plan(tmp_path, one="--algorithm ppo --model absent", two="--algorithm grpo")
+    assert main(["study", "run", str(plan), "--at-once", "2"]) == 1
+    out, err = capfd.readouterr()
+    assert "one-seed0 failed (2), see runs/studies/small/one-seed0.log: " in err and "2/2" in out
