@@ -41,7 +41,7 @@ COMMANDS = {
     "serve-model": "Serve a model to training runs with samplers in other processes: token ids in and out, over HTTP.",
     "report": "Write the page of a training run, an evaluation or a tournament: one HTML file that needs no network.",
     "train": "Train a language model on an environment and write a report.",
-    "study": "Compare training methods over several seeds: a plan in a file, runs that resume, verdicts with intervals.",
+    "study": "Compare training methods over several seeds by a plan in a file, with intervals and verdicts.",
     "export-model": "Write the trained model of a run as a folder that transformers, or peft, loads.",
     "label-progress": "Label recorded episodes with how far each turn has come, from what the solved ones share.",
     "fit-reward": "Fit a reward model to recorded episodes, to train with or to choose the best of several tries.",

@@ -75,8 +75,8 @@ def require_planned(plan: Plan, folder: Path, configs: Mapping[str, TrainConfig]
         wanted = replace(configs[job.arm], seed=job.seed)
         if RunFolder.open(folder / job.name).config() != wanted:
             raise ConfigError(
-                f"{folder / job.name} was made with other settings than the arm {job.arm!r} has now: give the arm a new "
-                "name, pass another --out, or remove that folder."
+                f"{folder / job.name} was made with other settings than the arm {job.arm!r} has now: give the arm a "
+                "new name, pass another --out, or remove that folder."
             )
 
 
