@@ -43,9 +43,9 @@ class Arguments:
 
     A plan is a TOML file, written before anything runs: `seeds`, options that all arms share in `common`, a table
     `[arms]`, and `claims` such as "gigpo > grpo". `run` runs what is missing, and goes on with what was interrupted;
-    a run that fails does not stop the others. `show` prints means with 95 % intervals over the seeds, and for each claim
-    the difference paired by seed, a verdict, and how many seeds would show the smallest difference that matters with
-    a probability of 90 %. `list` names the plans in a folder.
+    a run that fails does not stop the others. `show` prints means with 95 % intervals over the seeds, and for each
+    claim the difference paired by seed, a verdict, and how many seeds would show the smallest difference that matters
+    with a probability of 90 %. `list` names the plans in a folder.
 
     Args:
         action: What to do.
