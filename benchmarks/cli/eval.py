@@ -77,6 +77,9 @@ class Arguments:
         agent_seconds: Time of that program for one episode.
         agent_answer: What the program answers if it ends by itself without an action: post, nothing; last, the text of
             the model's last answer; stdout, what it has printed.
+        agent_sandbox: Where the program runs: none, on this machine with your rights; bubblewrap, where it sees the
+            system, its own files and the gateway, and nothing else.
+        agent_mount: A further file or folder that a sandboxed program sees, read-only; may be repeated.
         baselines: Also play the random and the expert agent on the same tasks and show the normalised result.
         out: A new folder for metadata, configuration, results, episodes and transcripts.
         resume: Go on with the evaluation in that folder, if there is one, without playing finished episodes again.
@@ -107,6 +110,8 @@ class Arguments:
     agent_command: str = ""
     agent_seconds: float = 300.0
     agent_answer: Literal["post", "last", "stdout"] = "post"
+    agent_sandbox: Literal["none", "bubblewrap"] = "none"
+    agent_mount: Specs = ()
     baselines: bool = False
     out: Path | None = None
     resume: bool = False
@@ -165,6 +170,8 @@ def _player(agent: Agent, arguments: Arguments) -> AbstractContextManager[Agent]
         arguments.agent_seconds,
         tasks=str(options.get("path", "")),
         answer=arguments.agent_answer,
+        sandbox=arguments.agent_sandbox,
+        mounts=arguments.agent_mount,
     )
     return programs_of(agent, config)
 
@@ -224,6 +231,8 @@ def check_numbers(arguments: Arguments) -> None:
         raise ConfigError(f"--time-budget must be above 0 minutes, got {arguments.time_budget}.")
     if arguments.resume and arguments.out is None:
         raise ConfigError("--resume goes on with what a folder holds: pass the folder as --out.")
+    if not arguments.agent_command and (arguments.agent_mount or arguments.agent_sandbox != "none"):
+        raise ConfigError("--agent-sandbox and --agent-mount are for programs: pass --agent-command as well.")
     if not arguments.temperature >= 0:
         raise ConfigError(f"--temperature must be 0 or more, got {arguments.temperature}.")
     if not 0 < arguments.top_p <= 1:

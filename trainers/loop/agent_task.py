@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 
 from turngym.agents.core import Agent
@@ -19,10 +18,10 @@ from turngym.trainers.integrations.gateway.programs import (
     ProgramAgent,
     VerifierJudge,
     programs_of,
+    require_startable,
     with_tokens,
 )
 from turngym.trainers.loop.task import EVALUATION_SLOTS, EnvTask
-from turngym.trainers.settings.agent_program import FIELDS
 from turngym.trainers.settings.config import TrainConfig
 
 _SHOWN = ("share/kept", "share/appended", "share/reencoded", "calls/forked", "tokens/abandoned")
@@ -107,9 +106,7 @@ def _require_sound(config: TrainConfig, needs: frozenset[Need]) -> None:
             "agent programs are started in the learner's process: leave out --rollout.ray.workers, --rollout.journal "
             "and --rollout.schedule async."
         )
-    program = config.agent.words(dict.fromkeys(FIELDS, "-"))[0]
-    if shutil.which(program) is None:
-        raise ConfigError(f"there is no program {program!r} to start as an agent: pass its path, or one on PATH.")
+    require_startable(config.agent)
     if needs & {Need.SNAPSHOTS, Need.SAMPLED_ENTROPIES}:
         raise ConfigError(
             f"{config.algorithm} needs snapshots or entropies, which agent programs do not have: take a method "

@@ -16,6 +16,8 @@ TASK_FILE = "turngym.envs.task_file:TaskFile"
 """The environment of tasks from a file."""
 PROGRAM_JUDGE, VERIFIER_JUDGE = "program", "verifier:"
 _ANSWERS = ("post", "last", "stdout")
+_SANDBOXES = ("none", "bubblewrap")
+_MOST = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,11 @@ class ProgramConfig:
         judge: How answers to these tasks are rewarded: ``exact``, ``normalised``, ``contains``, ``numeric``, ``math``,
             a function ``module:function`` or ``path/to/file.py:function``, called with the task and the answer, a
             verifier such as ``verifier:model:openai:MODEL@URL``, or ``program``, which rewards itself over HTTP.
+        sandbox: Where programs run: ``none``, on this machine with your rights; ``bubblewrap``, where they see the
+            system, their own files and the gateway, and nothing else. Without Bubblewrap that is refused.
+        mounts: Further files and folders that sandboxed programs see, read-only.
+        processes: Processes and threads of a sandboxed program at once.
+        disk_mib: Size of a sandboxed program's files, which lie in memory, and of what it prints.
         answer: What a program answers that ends by itself without an action: ``post``, nothing; ``last``, the text of
             the model's last answer; ``stdout``, what it has printed.
 
@@ -48,10 +55,22 @@ class ProgramConfig:
     tasks: str = ""
     judge: str = "exact"
     answer: Literal["post", "last", "stdout"] = "post"
+    sandbox: Literal["none", "bubblewrap"] = "none"
+    mounts: tuple[str, ...] = ()
+    processes: int = 64
+    disk_mib: int = 256
 
     def __post_init__(self) -> None:
-        if not 0 < self.seconds < float("inf") or self.memory_mib < 1:
-            raise ConfigError("seconds and memory_mib of agent programs must be greater than 0.")
+        for name in ("seconds", "memory_mib", "processes", "disk_mib"):
+            value = getattr(self, name)
+            if not 0 < value < _MOST:
+                raise ConfigError(f"{name} of agent programs must be above 0 and below {_MOST:,}, got {value}.")
+        if self.sandbox not in _SANDBOXES:
+            raise ConfigError(
+                f"sandbox of agent programs must be one of {', '.join(_SANDBOXES)}, got {self.sandbox!r}."
+            )
+        if self.mounts and self.sandbox == "none":
+            raise ConfigError("mounts are what sandboxed programs see: pass --agent.sandbox bubblewrap as well.")
         if self.answer not in _ANSWERS:
             raise ConfigError(f"answer of agent programs must be one of {', '.join(_ANSWERS)}, got {self.answer!r}.")
         if not self.judge:
@@ -78,6 +97,14 @@ class ProgramConfig:
         """Whether rewards do not come from the environment."""
         return self.judge == PROGRAM_JUDGE or self.judge.startswith(VERIFIER_JUDGE)
 
+    def template(self) -> list[str]:
+        """Return the words of the command as they are written.
+
+        Raises:
+            ValueError: A quote is not closed.
+        """
+        return shlex.split(self.command)
+
     def words(self, values: Mapping[str, str]) -> list[str]:
         """Return the words of the command, filled in.
 
@@ -88,7 +115,7 @@ class ProgramConfig:
         ['agent', '--key', 'a b']
         """
         try:
-            words = shlex.split(self.command)
+            words = self.template()
             for word in words:
                 for _, name, spec, conversion in string.Formatter().parse(word):
                     if name is not None and (name not in FIELDS or spec or conversion):

@@ -72,6 +72,8 @@ def evaluation_command(folder: RunFolder, config: TrainConfig) -> str:
         words += [word for wrapper in config.wrappers for word in ("--wrapper", wrapper)]
     if config.agent.command:
         words += ["--agent-command", config.agent.command]
+        words += ["--agent-sandbox", config.agent.sandbox] if config.agent.sandbox != "none" else []
+        words += [word for mount in config.agent.mounts for word in ("--agent-mount", mount)]
         words += ["--agent-answer", config.agent.answer] if config.agent.answer != "post" else []
     done = folder.evaluations().get("final-greedy")
     if done is not None:

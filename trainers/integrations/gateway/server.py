@@ -7,6 +7,7 @@ import importlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from turngym.errors import ConfigError, missing_extra
@@ -53,11 +54,25 @@ def serve(
 
 
 @contextlib.contextmanager
-def serving(gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """Serve a gateway in a thread while the block runs, and yield the URL; arguments as those of :func:`serve`."""
+def serving(gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0, path: Path | None = None) -> Iterator[str]:
+    """Serve a gateway in a thread while the block runs, and yield the URL.
+
+    Args:
+        gateway: The gateway.
+        host: Address to listen on.
+        port: Port; 0 for any that is free.
+        path: A Unix socket to listen on as well, open to every user who can reach it.
+
+    Raises:
+        ConfigError: The address cannot be used.
+        MissingExtra: uvicorn is not installed.
+    """
     server, listener, url = _prepared(gateway, host, port)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="turngym-gateway", daemon=True)
-    with listener:
+    listeners = [listener, *([_unix_listener(path)] if path is not None else [])]
+    thread = threading.Thread(target=server.run, kwargs={"sockets": listeners}, name="turngym-gateway", daemon=True)
+    with contextlib.ExitStack() as stack:
+        for each in listeners:
+            stack.enter_context(each)
         thread.start()
         try:
             yield url
@@ -65,6 +80,14 @@ def serving(gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0) -> Iter
             server.should_exit = True
             thread.join(_START_SECONDS)
             gateway.close()
+
+
+def _unix_listener(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    path.chmod(0o666)
+    listener.listen(4096)
+    return listener
 
 
 def _prepared(gateway: Gateway, host: str, port: int) -> tuple[Any, socket.socket, str]:

@@ -16,12 +16,14 @@ from turngym.envs.task_file import read_tasks
 from turngym.envs.task_file.env import TASK_COLUMN
 from turngym.errors import ConfigError
 from turngym.trainers.integrations.gateway.episode import GatewayEpisode
+from turngym.trainers.integrations.gateway.programs.launching import HostLauncher, Launcher
 from turngym.trainers.integrations.gateway.programs.process import Program
-from turngym.trainers.integrations.gateway.programs.workdir import WorkFolder
+from turngym.trainers.integrations.gateway.programs.sandbox import SandboxLauncher
+from turngym.trainers.integrations.gateway.programs.sandbox.mounts import found_program
 from turngym.trainers.integrations.gateway.server import serving
 from turngym.trainers.integrations.gateway.service import Gateway
 from turngym.trainers.integrations.gateway.world import World
-from turngym.trainers.settings.agent_program import PROGRAM_JUDGE, ProgramConfig
+from turngym.trainers.settings.agent_program import FIELDS, PROGRAM_JUDGE, ProgramConfig
 
 _LOOK_SECONDS = 0.05
 
@@ -56,15 +58,22 @@ class ProgramAgent(EagerAgent):
         gateway: The model of the programs; it is being served.
         url: Where.
         config: How programs are started.
+        launcher: Where they are started.
         read: Returns the action in the text of an answer, for programs whose last answer is their action.
     """
 
     def __init__(
-        self, gateway: Gateway, url: str, config: ProgramConfig, read: Callable[[str], str] | None = None
+        self,
+        gateway: Gateway,
+        url: str,
+        config: ProgramConfig,
+        launcher: Launcher,
+        read: Callable[[str], str] | None = None,
     ) -> None:
         self.gateway = gateway
         self.url = url
         self.config = config
+        self._launcher = launcher
         self._read = read or str.strip
         self._tasks = {task.id: task for task in read_tasks(config.tasks)} if config.tasks else {}
         self.played: dict[int, Play] = {}
@@ -97,7 +106,7 @@ class ProgramAgent(EagerAgent):
         episode.world = world
         root = f"{self.url}/episode/{episode.id}"
         task = f"{request.instructions}\n\n{request.observation}".strip()
-        folder = WorkFolder(task_of_file.files if task_of_file is not None else {})
+        place = self._launcher.place(task_of_file.files if task_of_file is not None else {}, self.url)
         values = {
             "base_url": f"{root}/v1",
             "root_url": root,
@@ -105,7 +114,7 @@ class ProgramAgent(EagerAgent):
             "key": episode.key,
             "task": task,
             "task_id": task_id,
-            "workdir": str(folder.path),
+            "workdir": place.path,
             "seed": str(number),
             "model": self.gateway.name,
         }
@@ -119,7 +128,7 @@ class ProgramAgent(EagerAgent):
         }
         if episode.rewards_itself:
             variables["TURNGYM_REWARD_URL"] = f"{root}/reward"
-        play = Play(episode, world, Program(self.config.words(values), variables, self.config, folder))
+        play = Play(episode, world, Program(self.config.words(values), variables, self.config.seconds, place))
         self._running[number] = self.played[number] = play
         return play
 
@@ -255,10 +264,25 @@ def playing(
     """
     if not config.command:
         raise ConfigError("agent programs need a command: pass --agent-command or agent.command.")
-    with serving(gateway) as url:
-        agent = ProgramAgent(gateway, url, config, read)
+    with _launcher(config) as launcher, serving(gateway, path=launcher.socket) as url:
+        agent = ProgramAgent(gateway, url, config, launcher, read)
         try:
             yield agent
         finally:
             agent.abandon()
             agent.clear()
+
+
+def require_startable(config: ProgramConfig) -> None:
+    """Raise if programs cannot be started, before anything is played.
+
+    Raises:
+        ConfigError: There is no such program.
+        MissingExtra: The sandbox is missing.
+    """
+    found_program(config.words(dict.fromkeys(FIELDS, "-"))[0])
+    _launcher(config).close()
+
+
+def _launcher(config: ProgramConfig) -> Launcher:
+    return SandboxLauncher(config) if config.sandbox == "bubblewrap" else HostLauncher(config.memory_mib)

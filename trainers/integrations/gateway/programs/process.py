@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO
 
 from turngym.errors import ConfigError
-from turngym.trainers.integrations.gateway.programs.workdir import WorkFolder
-from turngym.trainers.settings.agent_program import ProgramConfig
+from turngym.trainers.integrations.gateway.programs.launching import Place
 
 _TAIL = 2000
 _GRACE_SECONDS = 2.0
@@ -27,35 +26,39 @@ class Program:
 
     Args:
         words: Its command line.
-        variables: Environment variables besides those of this process.
-        config: Its limits.
-        folder: Its folder, which is removed in the end.
+        variables: Environment variables that it needs.
+        seconds: Its time.
+        place: Where it runs.
 
     Raises:
         ConfigError: It cannot be started.
     """
 
-    def __init__(
-        self, words: Sequence[str], variables: Mapping[str, str], config: ProgramConfig, folder: WorkFolder
-    ) -> None:
-        self._folder = folder
+    def __init__(self, words: Sequence[str], variables: Mapping[str, str], seconds: float, place: Place) -> None:
+        launch = place.launch(words, variables)
+        self._cleanup = launch.cleanup
         self._output, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
-        self._deadline = time.monotonic() + config.seconds
+        self._deadline = time.monotonic() + seconds
         try:
             self._process = subprocess.Popen(
-                words,
-                env={**os.environ, **variables},
-                stdin=subprocess.DEVNULL,
+                launch.command,
+                env=launch.environment,
+                stdin=launch.stdin or subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._errors,
                 start_new_session=True,
+                pass_fds=launch.files,
             )
         except (OSError, ValueError) as error:
             self._close()
             raise ConfigError(f"the agent program {words[0]!r} cannot be started ({error}).") from error
-        size = config.memory_mib * 2**20
-        with contextlib.suppress(OSError, ValueError):  # it has ended already, or has a lower limit
-            resource.prlimit(self._process.pid, resource.RLIMIT_AS, (size, size))
+        finally:
+            for file in launch.files:
+                os.close(file)
+        if launch.memory_mib:
+            size = launch.memory_mib * 2**20
+            with contextlib.suppress(OSError, ValueError):  # it has ended already, or has a lower limit
+                resource.prlimit(self._process.pid, resource.RLIMIT_AS, (size, size))
 
     @property
     def status(self) -> int | None:
@@ -92,7 +95,7 @@ class Program:
     def _close(self) -> None:
         self._output.close()
         self._errors.close()
-        self._folder.remove()
+        self._cleanup()
 
 
 def _read(file: IO[bytes], most: int) -> str:

@@ -1,0 +1,111 @@
+"""How agent programs are started: on the host as they are, or in a sandbox."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, NamedTuple, Self
+
+from turngym.trainers.integrations.gateway.programs.workdir import WorkFolder
+
+
+class Launch(NamedTuple):
+    """One start.
+
+    Args:
+        command: What is executed.
+        environment: Its environment variables.
+        cleanup: Called once, after its end.
+        stdin: What it reads; None for nothing.
+        files: Open files that it is given; closed once it has started.
+        memory_mib: Limit on its address space that has still to be set; 0 for none.
+    """
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    cleanup: Callable[[], None]
+    stdin: IO[bytes] | None = None
+    files: tuple[int, ...] = ()
+    memory_mib: int = 0
+
+
+class Place(ABC):
+    """Where one program runs."""
+
+    path: str
+    """Its folder, as it sees it."""
+
+    @abstractmethod
+    def launch(self, words: Sequence[str], variables: Mapping[str, str]) -> Launch:
+        """Return how the program is started.
+
+        Args:
+            words: Its command line.
+            variables: Environment variables that it needs.
+        """
+
+
+class Launcher(AbstractContextManager["Launcher"], ABC):
+    """Makes places for programs."""
+
+    socket: Path | None = None
+    """Where the gateway has to listen besides its address."""
+
+    @abstractmethod
+    def place(self, files: Mapping[str, str], url: str) -> Place:
+        """Return a new place.
+
+        Args:
+            files: Name -> content of the files in its folder.
+            url: Address of the gateway.
+        """
+
+    def close(self) -> None:
+        """Release what belongs to all places."""
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+
+class HostPlace(Place):
+    """The host itself, with the rights of this process.
+
+    Args:
+        files: Files of the program's folder.
+        memory_mib: Address space of the program.
+    """
+
+    def __init__(self, files: Mapping[str, str], memory_mib: int) -> None:
+        self._folder = WorkFolder(files)
+        self._memory_mib = memory_mib
+        self.path = str(self._folder.path)
+
+    def launch(self, words: Sequence[str], variables: Mapping[str, str]) -> Launch:
+        """Return the program itself."""
+        return Launch(words, {**os.environ, **variables}, self._folder.remove, memory_mib=self._memory_mib)
+
+
+class HostLauncher(Launcher):
+    """Starts programs on the host.
+
+    Args:
+        memory_mib: Address space of each.
+    """
+
+    def __init__(self, memory_mib: int) -> None:
+        self._memory_mib = memory_mib
+
+    def place(self, files: Mapping[str, str], url: str) -> Place:
+        """Return a place on the host."""
+        return HostPlace(files, self._memory_mib)
