@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from turngym.benchmarks.statistics.power import Interval, interval, power, seeds_needed, verdict
-from turngym.benchmarks.study.plan import Claim, Job, Plan
+from turngym.benchmarks.study.plan import Claim, Job, Plan, Side
 from turngym.benchmarks.study.queue import state_of
 from turngym.errors import ConfigError, nearest
 from turngym.trainers.records.run_folder import RunFolder
@@ -113,27 +113,33 @@ def read_outcome(plan: Plan, folder: Path) -> Outcome:
     Raises:
         ConfigError: The runs have no such evaluation or metric.
     """
-    values: dict[str, dict[int, float]] = {arm: {} for arm in plan.arms}
-    for job in plan.jobs:
-        if state_of(folder / job.name) == "finished":
-            values[job.arm][job.seed] = _value(plan, folder, job)
+    values = {arm: _values(plan, folder, Side(arm)) for arm in plan.arms}
     arms = {
         arm: ArmOutcome(found, interval(list(found.values())) if len(found) > 1 else None)
         for arm, found in values.items()
         if found
     }
-    claims = (_judged(plan, claim, values[claim.better], values[claim.worse]) for claim in plan.claims)
+    claims = (_judged(plan, claim, *(_values(plan, folder, side) for side in claim)) for claim in plan.claims)
     return Outcome(plan, arms, tuple(each for each in claims if each is not None))
 
 
-def _value(plan: Plan, folder: Path, job: Job) -> float:
+def _values(plan: Plan, folder: Path, side: Side) -> dict[int, float]:
+    """Return seed -> value of the finished runs."""
+    jobs = [Job(side.arm, seed) for seed in plan.seeds]
+    return {
+        job.seed: _value(plan, folder, job, side.evaluation or plan.evaluation)
+        for job in jobs
+        if state_of(folder / job.name) == "finished"
+    }
+
+
+def _value(plan: Plan, folder: Path, job: Job, evaluation: str) -> float:
     evaluations = RunFolder(folder / job.name).evaluations()
-    if plan.evaluation not in evaluations:
+    if evaluation not in evaluations:
         raise ConfigError(
-            f"{plan.name}: the run {job.name} has no evaluation {plan.evaluation!r}. "
-            f"{nearest(plan.evaluation, evaluations)}"
+            f"{plan.name}: the run {job.name} has no evaluation {evaluation!r}. {nearest(evaluation, evaluations)}"
         )
-    found = evaluations[plan.evaluation]
+    found = evaluations[evaluation]
     metrics = [name for name, value in found.items() if isinstance(value, Mapping) and "value" in value]
     if plan.metric not in metrics:
         raise ConfigError(f"{plan.name}: evaluations have no metric {plan.metric!r}. {nearest(plan.metric, metrics)}")

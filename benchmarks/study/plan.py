@@ -16,11 +16,21 @@ _OURS = ("--seed", "--run-dir", "--run_dir", "--resume", "--json")
 _SIGNS = frozenset("+-_.@")
 
 
-class Claim(NamedTuple):
-    """One arm is said to be better than another."""
+class Side(NamedTuple):
+    """What is compared: an arm in the evaluation of the plan, or in another one."""
 
-    better: str
-    worse: str
+    arm: str
+    evaluation: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.arm}:{self.evaluation}" if self.evaluation else self.arm
+
+
+class Claim(NamedTuple):
+    """One side is said to be better than another."""
+
+    better: Side
+    worse: Side
 
     def __str__(self) -> str:
         return f"{self.better} > {self.worse}"
@@ -47,7 +57,7 @@ class Plan:
         title: What it is about, in a line.
         seeds: Seeds that every arm runs with, so that arms are compared in pairs.
         arms: Arm -> options of ``turngym train``, those that all arms share included.
-        claims: Which arm is said to be better than which.
+        claims: Which arm is said to be better than which; ``arm:control-greedy`` is an arm in another evaluation.
         about: More about it.
         evaluation: Evaluation of a run that is compared: ``final`` or ``control``, ``-greedy`` or ``-sampled``.
         metric: What is compared: ``success``, ``score`` or ``reward_sum``.
@@ -157,13 +167,14 @@ def _seeds(name: str, value: Any) -> tuple[int, ...]:
 def _claims(name: str, value: Any, arms: Sequence[str]) -> tuple[Claim, ...]:
     found = []
     for text in value if isinstance(value, list) else [value]:
-        parts = [part.strip() for part in text.split(">")] if isinstance(text, str) else []
+        parts = [part.strip().partition(":") for part in text.split(">")] if isinstance(text, str) else []
         if len(parts) != 2:
             raise ConfigError(f'{name}: a claim is written "better > worse", got {text!r}.')
-        for arm in parts:
+        for arm, _, _ in parts:
             if arm not in arms:
                 raise ConfigError(f"{name}: the claim {text!r} is about an arm that is not there. {nearest(arm, arms)}")
-        found.append(Claim(*parts))
+        better, worse = (Side(arm, evaluation) for arm, _, evaluation in parts)
+        found.append(Claim(better, worse))
     return tuple(found)
 
 

@@ -42,6 +42,16 @@ def test_arms_and_claims_are_compared_in_pairs(tmp_path: Path) -> None:
     assert json.loads(json.dumps(found.as_json()))["claims"][0]["claim"] == "a > b"
 
 
+def test_an_arm_is_compared_with_itself_in_another_evaluation(tmp_path: Path) -> None:
+    plan = plan_of("mine", {"seeds": 2, "arms": {"a": ""}, "claims": ["a > a:control-greedy"]})
+    finished(tmp_path, plan, {"a": [0.5, 0.6]})
+    for seed, value in enumerate([0.4, 0.49]):
+        content = json.dumps({"success": {"value": value}})
+        (tmp_path / f"a-seed{seed}" / "evaluations" / "control-greedy.json").write_text(content)
+    (claim,) = read_outcome(plan, tmp_path).claims
+    assert claim.interval.mean == pytest.approx(0.105) and str(claim.claim) == "a > a:control-greedy"
+
+
 def test_what_is_not_finished_is_left_out(tmp_path: Path) -> None:
     finished(tmp_path, PLAN, {"a": [0.5, 0.6], "b": [0.5]})
     found = read_outcome(PLAN, tmp_path)

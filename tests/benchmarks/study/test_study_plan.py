@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from turngym.benchmarks.study.plan import Claim, Job, plan_of, read_plan
+from turngym.benchmarks.study.plan import Claim, Job, Side, plan_of, read_plan
 from turngym.errors import ConfigError
 
 ARMS = {"ppo": "--algorithm ppo", "grpo": "--algorithm grpo --grpo.clip-high 0.3"}
@@ -17,7 +17,7 @@ def test_arms_share_the_common_options_and_every_seed() -> None:
     assert plan.options(Job("grpo", 2)) == [
         *("--env", "a b", "--algorithm", "grpo", "--grpo.clip-high", "0.3", "--seed", "2")
     ]
-    assert plan.claims == (Claim("grpo", "ppo"),) and plan.title == plan.name == "mine"
+    assert plan.claims == (Claim(Side("grpo"), Side("ppo")),) and plan.title == plan.name == "mine"
 
 
 @pytest.mark.parametrize(
