@@ -24,7 +24,7 @@ from turngym.trainers.integrations.gateway.programs import (
 from turngym.trainers.loop.task import EVALUATION_SLOTS, EnvTask
 from turngym.trainers.settings.config import TrainConfig
 
-_SHOWN = ("share/kept", "share/appended", "share/reencoded", "calls/forked", "tokens/abandoned")
+_SHOWN = ("share/kept", "share/appended", "share/reencoded", "calls/forked", "tokens/abandoned", "programs/failed")
 
 
 class AgentTask(EnvTask):
@@ -80,7 +80,8 @@ class AgentTask(EnvTask):
         """Play episodes, and return them with the calls of their programs as turns."""
         played = rollout(vector, programs, specs, schedule=self.config.rollout.order, final_prompts=False)
         programs.settle()
-        self._report = programs.gateway.report()
+        failed = sum(bool(play.failed) for play in programs.played.values())
+        self._report = {**programs.gateway.report(), "programs/failed": failed / max(len(programs.played), 1)}
         found = [with_tokens(each, programs.played[each.spec.episode]) for each in played]
         if not self.config.agent.verifier:
             return found

@@ -72,6 +72,7 @@ def test_a_program_that_ends_early_says_nothing_for_the_rest() -> None:
         assert [[turn.action for turn in each.turns] for each in played] == [["", "", ""]] * 2
         assert [len(with_tokens(each, agent.played[k]).turns) for k, each in enumerate(played)] == [1, 1]
         assert all("ended with 3" in each.episode.detail for each in agent.played.values())
+        assert all(each.failed == "it ended with 3: it printed nothing" for each in agent.played.values())
 
 
 def test_a_program_that_hangs_is_ended() -> None:
@@ -113,6 +114,7 @@ def test_a_run_trains_a_program(tmp_path: Path) -> None:
     assert result.finished
     record = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[0])
     assert record["rollout/faults"] == 0 and record["rollout/turns"] == 3 and record["rollout/tokens"] > 0
+    assert record["rollout/gateway_programs_failed"] == 0
     assert record["rollout/gateway_share_kept"] > 0 and record["rollout/gateway_share_reencoded"] == 0
     assert record["train/rows"] == 2 and abs(record["train/logprob_gap"]) < 1e-4
 

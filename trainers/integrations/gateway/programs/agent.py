@@ -39,6 +39,7 @@ class Play:
         marks: For each action, how many answers there were before it.
         request: What it is asked now.
         has_answered: Whether its end has been taken as an action.
+        failed: How it failed before its episode had ended; empty if it did not.
     """
 
     episode: GatewayEpisode
@@ -47,6 +48,7 @@ class Play:
     marks: list[int] = field(default_factory=list)
     request: Request | None = None
     has_answered: bool = False
+    failed: str = ""
 
 
 class ProgramAgent(EagerAgent):
@@ -193,8 +195,10 @@ class ProgramAgent(EagerAgent):
         if status is None:
             play.program.end()
         play.episode.detail = "the agent program was out of time" if status is None else f"it ended with {status}"
+        last = tail.splitlines()[-1][:500] if tail else "it printed nothing"
+        if status != 0 and not play.failed:
+            play.failed = play.episode.detail if status is None else f"{play.episode.detail}: {last}"
         if status and not play.episode.calls and not play.marks:
-            last = tail.splitlines()[-1][:500] if tail else "it printed nothing"
             if not self._has_worked:
                 raise ConfigError(f"the agent program ended with status {status} before it did anything: {last}")
             return Decision("", fault=f"the agent program ended with status {status}: {last}")
