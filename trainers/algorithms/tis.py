@@ -5,7 +5,8 @@ A modifier: with ``p`` the policy before the first update, as the trainer comput
     L = min(p / b, cap) * L_base(ratios against p)
 
 The weight is a constant for the gradient. It has the base of decoupled PPO (Hilton et al. 2021, arXiv 2110.00641): the
-base method's clip keeps the policy near ``p``, and the weight removes the bias of sampling from ``b``.
+base method's clip keeps the policy near ``p``, and the weight removes the bias of sampling from ``b``: all of it over
+episodes and below the cap, some of it over tokens or turns.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
     python benchmarks/studies/checks/bias.py            # measure, and write the pages of the methods
     python benchmarks/studies/checks/bias.py mmd        # only this method
+    python benchmarks/studies/checks/bias.py --parts    # only what methods share
     python benchmarks/studies/checks/bias.py --pages    # only the pages
 
 Every episode of a tiny environment is listed with its exact probability (``bias_world.py``), every batch goes through
@@ -26,6 +27,7 @@ from turngym.benchmarks.studies.checks.bias_gradients import (
     Batches,
     Figure,
     Objective,
+    branched,
     expected_gradient,
     large_batch,
     one_group,
@@ -158,34 +160,32 @@ def _rounded(figures: dict[Kind, Figure]) -> dict[str, dict[str, float]]:
 
 def measured_part(part: Part) -> dict[str, Any]:
     """Return one row of the tables about parts of methods."""
-    found = {}
+    arm, found = part.arm, {}
     for kind in KINDS if part.in_limit else KINDS[:1]:
-        listed = (
-            large_batch(part.arm.rules, part.size)
-            if kind == "large_batch"
-            else one_group(part.arm.rules, part.size, sampler=part.arm.sampler)
-        )
-        gradient = expected_gradient(part.arm.made(), part.arm, listed)
+        if part.is_branched:
+            listed = branched(arm.rules)
+        elif kind == "large_batch":
+            listed = large_batch(arm.rules, part.size)
+        else:
+            listed = one_group(arm.rules, part.size, sampler=arm.sampler)
+        gradient = expected_gradient(arm.made(), arm, listed)
         if part.less is not None:
             gradient = gradient - expected_gradient(part.less.made(), part.less, listed)
-        found[kind] = Figure.of(gradient, part.objective.gradient(part.arm.rules))
+        found[kind] = Figure.of(gradient, part.objective.gradient(arm.rules))
     return {"part": part.name, **_rounded(found)}
 
 
-def measure(names: Sequence[str]) -> list[str]:
-    """Measure some methods, or everything if there are none; returns those that are not what their case says."""
-    content: dict[str, Any] = {
+def measure(names: Sequence[str], tables: Sequence[str]) -> list[str]:
+    """Measure some methods and tables, keep the other figures; returns the methods that are not as their case says."""
+    former = json.loads(RESULT.read_text("utf8")) if RESULT.exists() else {"methods": {}, "parts": {}}
+    found = {name: measured(name) for name in names}
+    parts = {table: [measured_part(part) for part in PARTS[table]] for table in tables}
+    content = {
         "what": "expected gradients by enumeration of a tiny environment, beside those of the objectives",
         "command": "python benchmarks/studies/checks/bias.py",
-        "methods": {},
-        "parts": {},
+        "methods": {name: each for name, each in sorted({**former["methods"], **found}.items()) if name in ALGORITHMS},
+        "parts": {**former["parts"], **parts},
     }
-    if names:
-        content = json.loads(RESULT.read_text("utf8"))
-    else:
-        content["parts"] = {table: [measured_part(part) for part in rows] for table, rows in PARTS.items()}
-    found = {name: measured(name) for name in names or sorted(ALGORITHMS)}
-    content["methods"] = dict(sorted({**content["methods"], **found}.items()))
     write_json(RESULT, content)
     return [name for name, each in found.items() if each["class"] != CASES[name].expected or not each["is_explained"]]
 
@@ -194,12 +194,14 @@ def main(argv: Sequence[str]) -> int:
     """Measure methods and write the pages; the exit status is 1 if a method is not what its case says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="methods; all unless given")
+    parser.add_argument("--parts", action="store_true", help="only the tables about what methods share")
     parser.add_argument("--pages", action="store_true", help="only write the pages from the figures as they are")
     options = parser.parse_args(argv)
     if unknown := sorted(set(options.names) - set(CASES)):
         parser.error(f"no case for {', '.join(unknown)}: add it to CASES of bias_methods.py.")
     torch.set_num_threads(1)
-    wrong = [] if options.pages else measure(options.names)
+    names = options.names or ([] if options.parts else sorted(ALGORITHMS))
+    wrong = [] if options.pages else measure(names, [] if options.names else list(PARTS))
     if wrong:
         print(f"not in their class, or with a bias that no reason names: {', '.join(wrong)}")
         return 1

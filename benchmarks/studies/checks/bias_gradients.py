@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement, product
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
 
-from turngym.agents.trajectory import Trajectory
+from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
 from turngym.benchmarks.studies.checks.bias_world import (
     IDS,
     REFERENCE,
@@ -25,12 +25,14 @@ from turngym.benchmarks.studies.checks.bias_world import (
     Rules,
     TabularPolicy,
     batch_of,
+    continuations,
     critic,
     episodes,
     language_model,
     pairs,
 )
 from turngym.trainers.algorithms import build
+from turngym.trainers.algorithms.arpo import with_origins
 from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.core.update_config import OldLogprobs
 from turngym.trainers.engine.prepared import prepare
@@ -177,6 +179,25 @@ def one_group(rules: Rules, size: int = 2, *, sampler: Policy | None = None, is_
             orders //= math.factorial(numbers.count(number))
         chance = orders * math.prod(each.probability(policy) for each in members)
         found.append((float(chance), batch_of([members], sampler)))
+    return found
+
+
+def branched(rules: Rules) -> Batches:
+    """Return every batch of an episode and one that branches off at its second turn, or a fresh one if it has none."""
+    found = []
+    for parent in episodes(rules):
+        (first,) = batch_of([[parent]])
+        if len(first.turns) > 1:
+            rests = continuations(rules, first.turns[1].observation)
+            spec = EpisodeSpec(1, 0, 0, branch=Branch(first, 1))
+            seconds = [(1 / len(rests), replace(rest, spec=spec)) for rest in rests]
+        else:
+            spec = EpisodeSpec(1, 0, 0)
+            seconds = [
+                (float(each.probability(rules.policy)), replace(each.trajectory, spec=spec)) for each in episodes(rules)
+            ]
+        chance = float(parent.probability(rules.policy))
+        found += [(chance * share, with_origins([first, second])) for share, second in seconds]
     return found
 
 

@@ -108,7 +108,11 @@ CASES: dict[str, Case] = {
         discount="gamma",
         collects=True,
     ),
-    "arpo": Case("biased", OUTCOME, note="Measured without branches."),
+    "arpo": Case(
+        "biased",
+        OUTCOME,
+        note="Measured without branches; what they add is among the\n[reasons](README.md#expected-gradients).",
+    ),
     "bi_level_gae": Case("biased", (Step(DISCOUNT.reason, {"turn_gamma": 1.0}), *CRITIC), discount="turn_gamma"),
     "cispo": Case("biased", OUTCOME),
     "dapo": Case(

@@ -26,7 +26,11 @@ HEADS = {
     "credit": ("reason", "Reasons for a bias, each alone:"),
     "normalisation": ("`normalisation`", "What the loss is averaged over, around leave-one-out advantages:"),
     "ratio": ("`ratio`", "What an importance ratio is taken over, at the first update, where all ratios are 1:"),
-    "divergence": ("estimator", "A divergence from a reference policy, and the entropy, without any reward:"),
+    "divergence": (
+        "estimator",
+        "A divergence from a reference policy, and the entropy, without any reward. In a reward k2 and k3 have about\n"
+        "no gradient near the reference policy and may lead away from it; in a loss all take visited states as given:",
+    ),
     "group": (
         "group",
         "The mean of the group as the baseline, as in `dr_grpo` with `constant=1`, in groups of this size:",

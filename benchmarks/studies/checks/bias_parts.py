@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args
 
 from turngym.benchmarks.studies.checks.bias_gradients import Arm, Objective
 from turngym.benchmarks.studies.checks.bias_methods import BASES
-from turngym.benchmarks.studies.checks.bias_world import SAMPLER
+from turngym.benchmarks.studies.checks.bias_world import SAMPLER, Rules
 from turngym.trainers.algorithms.base.reward_kl import RewardKLEstimator
 from turngym.trainers.core.weights import NORMALISATIONS
 
@@ -23,6 +23,7 @@ class Part(NamedTuple):
         less: What is subtracted, so that the part alone is left.
         size: Episodes of a group.
         in_limit: Whether it is measured in the limit of a large batch too.
+        is_branched: Whether the second episode of a group branches off from the first at its second turn.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Part(NamedTuple):
     less: Arm | None = None
     size: int = 2
     in_limit: bool = False
+    is_branched: bool = False
 
 
 def _rloo(settings: Mapping[str, Any], modifier: str = "", of_modifier: Mapping[str, Any] | None = None) -> Arm:
@@ -74,6 +76,12 @@ CREDIT = [
         Arm("dr_grpo", {"dr_grpo": {"invalid_penalty": 0.1, "constant": 1.0}}),
         Objective(penalty=0.1),
     ),
+    Part(
+        "an episode and one that branches off at its second turn: the common turn counts once, the mean depends on it "
+        "(`arpo`, returns of 0 and 1)",
+        Arm("arpo", {"arpo": SUM}, Rules(is_binary=True), collects=False),
+        is_branched=True,
+    ),
     Part("whitening over the tokens of the batch (`ppo`)", _ppo({"whiten": True})),
     Part("a critic's value where an episode was cut off (`ppo`)", _ppo({"bootstrap_truncated": True})),
     Part("a decay of 0.95, with a critic that is far from right (`ppo`)", _ppo({"lam": 0.95})),
@@ -86,7 +94,7 @@ CREDIT = [
 """One reason each."""
 
 PARTS: dict[str, list[Part]] = {
-    "credit": [part._replace(in_limit=True) for part in CREDIT],
+    "credit": [part._replace(in_limit=not part.is_branched) for part in CREDIT],
     "normalisation": [Part(f"`{name}`", _rloo({"normalisation": name}), in_limit=True) for name in NORMALISATIONS],
     "ratio": [
         Part("`token`, advantages of tokens from a critic", _ppo({})),

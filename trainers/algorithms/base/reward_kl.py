@@ -4,6 +4,9 @@
 
 A method of tokens subtracts it from each token's reward, a method of turns from that of the turn, a method of whole
 episodes from the return. With a target the coefficient follows the divergence.
+
+Only ``k1`` gives the gradient of the divergence here. ``k2`` and ``k3`` are constants in the reward, and what is left
+of their gradient is about 0 near the reference policy and may lead away from it.
 """
 
 from __future__ import annotations
