@@ -2,6 +2,8 @@
 
 import math
 import sys
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -15,11 +17,11 @@ from lab.experiment import PILOT_SEEDS, Arm, Contrast, Experiment, outcome
 from lab.experiments import EXPERIMENTS
 from lab.network import lab_model
 from lab.page import page
-from lab.queue import Job, Ledger, main_jobs, make_plan, pilot_jobs, run_experiment, summary
+from lab.queue import NEVER_ACTED, Job, Ledger, main_jobs, make_plan, pilot_jobs, run_experiment, summary
 from lab.runs import Method, Setting, run
 from lab.settings import confounds, deviations, unexplained
 from lab.task import LabTask, Play
-from lab.worlds import Combination, Maze
+from lab.worlds import Combination, Maze, NoisyMaze
 
 from turngym.benchmarks.statistics.power import (
     Interval,
@@ -87,7 +89,7 @@ def test_levels_give_every_arm_the_same_samples(experiment: Experiment) -> None:
     for setting in experiment.levels.values():
         assert bool(setting.turns) != bool(setting.iterations)
     names = [name for contrast in experiment.contrasts for name in (contrast.better, contrast.worse)]
-    assert set(names) == set(experiment.arms)
+    assert set(names) <= set(experiment.arms)
     assert all(experiment.arms[contrast.better].acts for contrast in experiment.contrasts), (
         "nothing shows that it acted"
     )
@@ -169,6 +171,35 @@ def test_lock_opens_after_its_combination_alone() -> None:
     assert forward.reward[0] == 1 and forward.ended[0]
 
 
+def test_noisy_maze_moves_as_the_maze_does_and_shows_another_symbol() -> None:
+    plain, noisy = Maze(size=4, limit=9, slip=0.2), NoisyMaze(size=4, limit=9, slip=0.2, symbols=5)
+    rng = np.random.default_rng(0)
+    place, action, draw = rng.integers(plain.num_states, size=200), rng.integers(4, size=200), rng.random(200)
+    expected, found = plain.step(place, action, draw), noisy.step(place * 5 + 2, action, draw)
+    assert (found.state // 5 == expected.state).all() and (found.reward == expected.reward).all()
+    assert set((found.state % 5).tolist()) == set(range(5))
+
+
+def test_arms_may_have_rewards_and_groups_of_their_own() -> None:
+    setting = EXPERIMENTS["f"].arms["grpo, dense"].setting(EXPERIMENTS["f"].levels["8 x 8"])
+    assert isinstance(setting.world, Maze) and setting.world.dense == 1.0 and setting.play.group_size == 8
+    level = EXPERIMENTS["h"].levels["5 actions"]
+    assert EXPERIMENTS["h"].arms["arpo"].setting(level).play.group_size == 4
+
+
+@pytest.mark.parametrize(
+    ("letter", "arm"),
+    [("b", "turn_ppo"), ("c", "st_ppo"), ("d", "epo 0.01"), ("e", "plain 0.9"), ("g", "vine_ppo"), ("g", "archer")],
+)
+def test_arms_run(letter: str, arm: str) -> None:
+    experiment = EXPERIMENTS[letter]
+    level = next(iter(experiment.levels.values()))
+    play = replace(level.play, groups=1, group_size=2, evaluation_episodes=4)
+    setting = replace(level, world=NoisyMaze(size=2, walls=0.0, limit=3), play=play, turns=0, iterations=2, epochs=1)
+    found = run(experiment.arms[arm].setting(setting), experiment.arms[arm].method, 0.03, 0)
+    assert found["iterations"] == 2 and set(experiment.arms[arm].acts) <= set(found["metrics"])
+
+
 def test_anchors_are_shared_as_often_as_asked_and_the_policy_does_not_see_it() -> None:
     maze = Maze(size=4, limit=12)
     model = lab_model(4, maze.num_observations, 1, copying=0.5, seed=0)
@@ -198,23 +229,45 @@ def tiny(name: str = "tiny") -> Experiment:
     )
 
 
+def stored(experiment: Experiment, folder: Path, jobs: Iterable[Job]) -> Ledger:
+    """Return a ledger with made-up runs: gigpo has 0.1 more success than grpo."""
+    ledger = Ledger(experiment, folder)
+    for job in jobs:
+        final = 0.5 + 0.1 * (job.arm == "gigpo")
+        line = {"curve": [0.0, final], "final": final, "mean": final, "turns": 100, "seconds": 0.0}
+        ledger.add(job, {**line, "metrics": {"policy/ess": 1.0, "credit/turns_with_shared_anchor": 0.5}})
+    return ledger
+
+
 def test_queue_plans_after_the_pilot_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     experiment = tiny()
+    pilot = pilot_jobs(experiment)
+    stored(experiment, tmp_path, pilot)
+    plan = make_plan(experiment, Ledger(experiment, tmp_path).done)
+    main = main_jobs(experiment, plan)
+    assert plan["seeds"] == 20 and len(main) == 2 * 20 and not {job.seed for job in main} & set(PILOT_SEEDS)
+    stored(experiment, tmp_path, main[:-1])
+    assert summary(Ledger(experiment, tmp_path))["state"] == "the pilot is not complete"
     found = run_experiment(experiment, at_once=1, folder=tmp_path)
-    assert found["state"] == "complete" and found["plan"]["seeds"] == 20
-    assert found["runs"] == len(pilot_jobs(experiment)) + 2 * 20
-    assert not {job.seed for job in main_jobs(experiment, found["plan"])} & set(PILOT_SEEDS)
-    [row] = found["contrasts"]
-    assert row["seeds"] == 20 and row["verdict"] == "does not hold"
-    assert all(found["arms"][0]["acted"].values())
+    assert found["state"] == "complete" and found["runs"] == len(pilot) + len(main)
+    assert found["contrasts"][0]["seeds"] == 20 and all(found["arms"][0]["acted"].values())
     ledger = tmp_path / "tiny.runs.jsonl"
     lines = ledger.read_text("utf8").splitlines(keepends=True)
     ledger.write_text("".join(lines[:-1]), "utf8")
-    assert summary(Ledger(experiment, tmp_path))["state"] == "39 of 40 main runs"
-    assert "contrasts" not in summary(Ledger(experiment, tmp_path))
-    again = run_experiment(experiment, at_once=1, folder=tmp_path)
-    assert again["contrasts"] == found["contrasts"]
+    waiting = summary(Ledger(experiment, tmp_path))
+    assert waiting["state"] == "39 of 40 main runs" and "contrasts" not in waiting, "one look, after the last run"
+    assert run_experiment(experiment, at_once=1, folder=tmp_path)["contrasts"] == found["contrasts"]
     assert len(ledger.read_text("utf8").splitlines()) == len(lines)
+
+
+def test_arm_that_never_acted_gets_no_verdict(tmp_path: Path) -> None:
+    experiment = replace(tiny(), contrasts=(Contrast("gigpo", "grpo", ("only",)),))
+    idle = replace(experiment, arms={**experiment.arms, "gigpo": Arm(Method("gigpo"), acts={"policy/ess": 2.0})})
+    stored(idle, tmp_path, pilot_jobs(idle))
+    stored(idle, tmp_path, [Job(arm, "only", 0.1, seed) for arm in idle.arms for seed in range(20)])
+    found = run_experiment(idle, at_once=1, folder=tmp_path)
+    assert found["contrasts"][0]["verdict"] == NEVER_ACTED
+    assert found["contrasts"][0]["difference"]["mean"] == pytest.approx(0.1)
 
 
 def test_runs_repeat_to_the_bit_and_keep_to_their_turns() -> None:

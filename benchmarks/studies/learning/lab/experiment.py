@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
 
 from lab.runs import Method, Setting
 
@@ -22,11 +22,20 @@ class Arm:
         method: The method with what differs from its page.
         acts: Metric -> least mean over a run at which the thing under test has acted, for the tables.
         level_free: Whether the level changes nothing for it, so that it runs once for all levels.
+        changes: Fields of the world that are its own, such as rewards.
+        group_size: Episodes that a group begins with, where it adds the others itself; 0 for those of the level.
     """
 
     method: Method
     acts: Mapping[str, float] = field(default_factory=dict)
     level_free: bool = False
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    group_size: int = 0
+
+    def setting(self, level: Setting) -> Setting:
+        """Return the setting of a level as this arm runs it."""
+        play = replace(level.play, group_size=self.group_size or level.play.group_size)
+        return replace(level, world=replace(cast("Any", level.world), **self.changes), play=play)
 
 
 @dataclass(frozen=True)
@@ -39,12 +48,14 @@ class Contrast:
         claimed_at: The levels at which the paper claims it; the others show how it changes.
         outcome: What is compared: ``final`` success (mean of the last three evaluations), the ``mean`` over the run, or
             ``kept``, 1 for a run that did not collapse.
+        effect: Smallest difference that matters; 0 for that of the experiment.
     """
 
     better: str
     worse: str
     claimed_at: tuple[str, ...]
     outcome: Literal["final", "mean", "kept"] = "final"
+    effect: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +97,10 @@ class Experiment:
     def cells(self) -> list[tuple[str, str]]:
         """Return every arm and level that runs, once each."""
         return list(dict.fromkeys((arm, self.level_of(arm, level)) for level in self.levels for arm in self.arms))
+
+    def effect_of(self, contrast: Contrast) -> float:
+        """Return the smallest difference of a contrast that matters."""
+        return contrast.effect or self.effect
 
     def kept_metrics(self) -> set[str]:
         """Return the metrics that results keep."""

@@ -22,8 +22,9 @@ of its own chose each arm's step size from the same grid and set the number of s
 most 60); comparisons are paired by seed and made once, after the last run.
 
 *Holds*: the 95 % interval of the difference lies above 0. *Does not hold*: it lies below the effect that the experiment
-was made for. *Undecided*: neither. Made by `python benchmarks/studies/learning/laboratory.py page` from
-`benchmarks/results/claims/`; `... run LETTER` repeats an experiment.
+was made for. *Undecided*: neither. *Not tested*: a metric says that what the arm is named for did nothing. Made by
+`python benchmarks/studies/learning/laboratory.py page` from `benchmarks/results/claims/`; `... run LETTER` repeats an
+experiment.
 """
 
 
@@ -50,7 +51,7 @@ def page(found: Mapping[str, Mapping[str, Any]]) -> str:
 def _power(result: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     planned = result["plan"]["contrasts"]
     [same] = [each for each in planned if (each["contrast"], each["level"]) == (row["contrast"], row["level"])]
-    return f"{100 * same['power']:.0f} % for {100 * result['plan']['effect']:.0f}"
+    return f"{100 * same['power']:.0f} % for {100 * same['effect']:.0f}"
 
 
 def _points(row: Mapping[str, Any]) -> str:
@@ -86,10 +87,10 @@ def _section(name: str, result: Mapping[str, Any]) -> list[str]:
     metrics = list(dict.fromkeys(each for row in result["arms"] for each in row["metrics"]))
     lines += [
         "",
-        "| arm | level | step size | success at the end, % | mean of the run, % | collapsed, % | acted | "
+        "| arm | level | step size | turns | success at the end, % | mean of the run, % | collapsed, % | acted | "
         + " | ".join(f"`{each}`" for each in metrics)
         + " |",
-        "|---" * (7 + len(metrics)) + "|",
+        "|---" * (8 + len(metrics)) + "|",
     ]
     lines += [_arm_row(row, metrics) for row in result["arms"]]
     return [*lines, "", *(f"- `{key}`: {why}." for key, why in experiment.reasons.items())]
@@ -97,11 +98,10 @@ def _section(name: str, result: Mapping[str, Any]) -> list[str]:
 
 def _arm_row(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
     shares = " | ".join(f"{100 * row[key]:.1f}" for key in ("final", "mean", "collapsed"))
-    acted = "yes" if all(row["acted"].values()) else "NO"
+    acted = ("yes" if all(row["acted"].values()) else "NO") if row["acted"] else ""
     values = " | ".join(f"{row['metrics'][each]:g}" if each in row["metrics"] else "" for each in metrics)
-    return (
-        f"| {row['arm']} | {row['level']} | {row['rate']:g} | {shares} | {acted if row['acted'] else ''} | {values} |"
-    )
+    head = f"{row['arm']} | {row['level']} | {row['rate']:g} | {row['turns']}"
+    return f"| {head} | {shares} | {acted} | {values} |"
 
 
 def write_curves(result: Mapping[str, Any], target: Path) -> None:

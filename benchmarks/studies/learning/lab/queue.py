@@ -21,6 +21,8 @@ from turngym.storage.files import append_line, read_jsonl, write_json
 
 RESULTS = Path(__file__).parents[3] / "results" / "claims"
 
+NEVER_ACTED = "not tested: it never acted"
+
 
 class Job(NamedTuple):
     """One run."""
@@ -95,7 +97,7 @@ def make_plan(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> 
     at least 20 and at most 60.
     """
     rates = best_rates(experiment, done)
-    spreads: dict[tuple[str, str], float] = {}
+    spreads: dict[tuple[str, str], tuple[float, float]] = {}
     for contrast in experiment.contrasts:
         for level in contrast.claimed_at:
             sides = []
@@ -105,20 +107,21 @@ def make_plan(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> 
                 jobs = [Job(arm, place, rate, seed) for seed in PILOT_SEEDS]
                 sides.append([outcome(done[job], contrast.outcome) for job in jobs])
             differences = [first - second for first, second in zip(*sides, strict=True)]
-            spreads[_name(contrast), level] = upper_deviation(differences)
-    needed = max(seeds_needed(experiment.effect, spread) for spread in spreads.values())
+            spreads[_name(contrast), level] = experiment.effect_of(contrast), upper_deviation(differences)
+    needed = max(seeds_needed(effect, spread) for effect, spread in spreads.values())
     seeds = min(max(needed, LEAST_SEEDS), MOST_SEEDS)
     rows = [
         {
             "contrast": contrast,
             "level": level,
+            "effect": effect,
             "deviation": spread,
-            "power": round(power(experiment.effect, spread, seeds), 3),
+            "power": round(power(effect, spread, seeds), 3),
         }
-        for (contrast, level), spread in spreads.items()
+        for (contrast, level), (effect, spread) in spreads.items()
     ]
     pilot = {"pilot_seeds": list(PILOT_SEEDS), "rates": rates, "contrasts": rows}
-    return {"effect": experiment.effect, "wanted_power": WANTED_POWER, "needed": needed, "seeds": seeds, **pilot}
+    return {"wanted_power": WANTED_POWER, "needed": needed, "seeds": seeds, **pilot}
 
 
 def _name(contrast: Any) -> str:
@@ -135,7 +138,8 @@ def main_jobs(experiment: Experiment, plan: Mapping[str, Any]) -> list[Job]:
 
 
 def _work(setting: Setting, experiment: Experiment, job: Job) -> tuple[Job, dict[str, Any]]:
-    return job, run(setting, experiment.arms[job.arm].method, job.rate, job.seed)
+    arm = experiment.arms[job.arm]
+    return job, run(arm.setting(setting), arm.method, job.rate, job.seed)
 
 
 def run_jobs(ledger: Ledger, jobs: Iterable[Job], at_once: int) -> None:
@@ -207,12 +211,14 @@ def _arm(ledger: Ledger, plan: Mapping[str, Any], arm: str, level: str) -> dict[
         "mean": fmean(outcome(line, "mean") for line in lines),
         "collapsed": 1 - fmean(outcome(line, "kept") for line in lines),
         "curve": [round(fmean(points), 4) for points in zip(*(line["curve"] for line in lines), strict=False)],
+        "turns": round(fmean(line["turns"] for line in lines)),
         "metrics": {name: float(f"{value:.4g}") for name, value in metrics.items()},
         "acted": {name: metrics.get(name, 0.0) >= least for name, least in declared.acts.items()},
     }
 
 
 def _rows(ledger: Ledger, plan: Mapping[str, Any], contrast: Any) -> list[dict[str, Any]]:
+    """Return what a contrast says at each level; nothing where what it tests never acted."""
     rows = []
     for level in ledger.experiment.levels:
         sides = [
@@ -221,6 +227,9 @@ def _rows(ledger: Ledger, plan: Mapping[str, Any], contrast: Any) -> list[dict[s
         ]
         differences = [first - second for first, second in zip(*sides, strict=True)]
         found = interval(differences)
+        place = ledger.experiment.level_of(contrast.better, level)
+        acted = all(_arm(ledger, plan, contrast.better, place)["acted"].values())
+        said = verdict(found, ledger.experiment.effect_of(contrast)) if acted else NEVER_ACTED
         rows.append(
             {
                 "contrast": _name(contrast),
@@ -230,7 +239,7 @@ def _rows(ledger: Ledger, plan: Mapping[str, Any], contrast: Any) -> list[dict[s
                 "worse": fmean(sides[1]),
                 "difference": found._asdict(),
                 "seeds": len(differences),
-                "verdict": verdict(found, ledger.experiment.effect),
+                "verdict": said,
             }
         )
     return rows

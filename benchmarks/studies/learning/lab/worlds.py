@@ -227,3 +227,29 @@ class Combination(World):
         ended = right & (depth == self.length - 1)
         after = np.where(ended, opened, np.where(right, state + 1, behind))
         return Step(after, ended.astype(np.float64), ended, ended, action >= 0)
+
+
+@dataclass(frozen=True)
+class NoisyMaze(Maze):
+    """A maze whose observations have an irrelevant symbol that changes at every turn.
+
+    Policy and critic must learn every symbol's contexts apart, so a critic sees each of them rarely.
+
+    Args:
+        symbols: How many there are.
+    """
+
+    symbols: int = 8
+
+    @property
+    def num_states(self) -> int:
+        return super().num_states * self.symbols
+
+    def start(self, seed: int) -> int:
+        return super().start(seed) * self.symbols + seed % self.symbols
+
+    def step(self, state: Integers, action: Integers, draw: Numbers) -> Step:
+        place, symbol = np.divmod(state, self.symbols)
+        found = super().step(place, action, draw)
+        shown = (symbol + 1 + np.floor(draw * 1e6).astype(np.int64)) % self.symbols
+        return found._replace(state=found.state * self.symbols + shown)
