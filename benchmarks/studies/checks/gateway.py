@@ -2,7 +2,7 @@
 
 Agent programs edit their histories: thinking is stripped, conversations are compacted, system prompts change, calls are
 repeated or broken off, sub-agents run beside one another, tool calls are written down in another way. Each of 1,000
-generated conversations is played over HTTP against a tiny random model, in three protocols, streamed and not, with
+generated conversations is played over HTTP against a tiny random model, in four protocols, streamed and not, with
 three chat templates. What the sampler itself was asked for and returned is logged apart from the gateway, and compared
 with what the gateway makes of it: turns, training sequences, loss weights, recomputed log-probabilities. Writes
 ``benchmarks/results/gateway.json``.
@@ -39,6 +39,25 @@ from turngym.trainers.integrations.gateway import Gateway, GatewayEpisode, Gatew
 CONVERSATIONS = 1000
 RESULTS = Path(__file__).parents[2] / "results" / "gateway.json"
 METHODS = ("grpo", "reinforce", "gigpo", "turn_ppo")
+KINDS = (
+    "answers beyond ASCII",
+    "answers with tool calls",
+    "calls broken off",
+    "changed system prompts",
+    "compactions",
+    "edited answers",
+    "empty answers",
+    "parallel sub-agents",
+    "repeated requests",
+    "requests of chat",
+    "requests of completions",
+    "requests of messages",
+    "requests of responses",
+    "retries",
+    "streams",
+    "stripped thinking",
+)
+"""What agents do; everything must have occurred."""
 _SCRIPTED = 0.6
 """Share of answers with a written text, such as a tool call: a random model would never write one."""
 _AT_ONCE = 4
@@ -135,7 +154,11 @@ def check_episode(witness: Witness, episode: GatewayEpisode, played: Trajectory,
         if call.parent >= 0:
             parent = episode.calls[call.parent]
             counts["kept prompts"] += 1
-            counts["kept prompts that begin with the parent's ids"] += call.prompt_ids[: len(parent.ids)] == parent.ids
+            left_out = (
+                bool(call.prompt_text) and call.kept == len(parent.ids) - 1
+            )  # a text goes on without an end token
+            is_kept = call.prompt_ids[: call.kept] == parent.ids[: len(parent.ids) - left_out]
+            counts["kept prompts that begin with the parent's ids"] += is_kept
 
 
 def check_links(episode: GatewayEpisode, talk: Talk, counts: Counter[str]) -> None:
@@ -244,6 +267,7 @@ def main(argv: Sequence[str]) -> int:
         for first, second, text in pairs(result["counts"])
         if first != second
     ]
+    wrong += [f"{name}: no {kind}" for name, each in found.items() for kind in KINDS if not each["counts"].get(kind)]
     gap = max(max(result["gaps"].values()) for result in found.values())
     figures = {"conversations": total, "seconds": round(time.process_time() - began), "largest gap": gap}
     write_json(RESULTS, {**figures, "differences": wrong, "templates": found, "machine": machine("torch", "uvicorn")})

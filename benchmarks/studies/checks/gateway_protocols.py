@@ -50,7 +50,8 @@ def rewritten(arguments: str, draw: random.Random) -> str:
     return json.dumps(data, indent=draw.choice([None, 2]), ensure_ascii=draw.random() < 0.5)
 
 
-def _events(content: bytes) -> list[Body]:
+def events_of(content: bytes) -> list[Body]:
+    """Return the data of a stream's events."""
     lines = [line[6:] for line in content.decode().split("\n") if line.startswith("data: ")]
     return [json.loads(line) for line in lines if line != "[DONE]"]
 
@@ -109,7 +110,7 @@ class ChatSpeaker:
         if not stream:
             found = json.loads(content)
             return found["id"], [self._said(choice["message"]) for choice in found["choices"]]
-        events = _events(content)
+        events = events_of(content)
         messages: dict[int, Body] = {}
         for event in events:
             for choice in event["choices"]:
@@ -165,7 +166,7 @@ class MessagesSpeaker:
             found = json.loads(content)
             return found["id"], [self._said(found["content"])]
         id, blocks = "", dict[int, Body]()
-        for event in _events(content):
+        for event in events_of(content):
             if event["type"] == "message_start":
                 id = event["message"]["id"]
             elif event["type"] == "content_block_start":
@@ -226,9 +227,9 @@ class ResponsesSpeaker:
         return [*texts, *calls]
 
     def read(self, content: bytes, stream: bool) -> tuple[str, list[Said]]:
-        found = _events(content)[-1]["response"] if stream else json.loads(content)
+        found = events_of(content)[-1]["response"] if stream else json.loads(content)
         if stream:
-            deltas = [event["delta"] for event in _events(content) if event["type"] == "response.output_text.delta"]
+            deltas = [event["delta"] for event in events_of(content) if event["type"] == "response.output_text.delta"]
             texts = [part["text"] for item in found["output"] for part in item.get("content", [])]
             assert "".join(deltas) == "".join(texts), "a stream differs from its end"
         text = "".join(part["text"] for item in found["output"] for part in item.get("content", []))

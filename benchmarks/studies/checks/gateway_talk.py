@@ -7,10 +7,12 @@ import json
 import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from turngym.benchmarks.studies.checks.gateway_protocols import SPEAKERS, Said
+from turngym.benchmarks.studies.checks.gateway_texts import TextAgent
 from turngym.trainers.integrations.gateway import GatewayEpisode
 
 Body = dict[str, Any]
@@ -33,6 +35,8 @@ SCRIPTS = (
 TEXTS = [*SCRIPTS, "You are in a room. wall box goal", "The user asked the system and the assistant answered."]
 _SAID = ("a wall", "wo bin ich? 🙂", "", "<|end|><|assistant|>hm", "\ud83d lone", "日本\u0000", "x" * 60, "STOP")
 _LONGEST = 4
+_TEXTS_SHARE = 0.2
+"""Agents that continue texts instead of conversations."""
 
 
 class Talk:
@@ -69,6 +73,12 @@ class Talk:
 
     def _agent(self, name: str, draw: random.Random) -> None:
         """Play one agent's conversation."""
+        if draw.random() < _TEXTS_SHARE:
+            agent = TextAgent(name, draw, partial(self._complete, name), self.counts)
+            agent.run()
+            self.expected |= agent.expected
+            self.edited |= agent.edited
+            return
         speaker = draw.choice(list(SPEAKERS.values()))
         about: Body = {"tools": TOOLS if draw.random() < 0.5 else (), "json": draw.random() < 0.15}
         history: list[Said] = [Said("system", "Move.")] if draw.random() < 0.6 else []
@@ -114,6 +124,7 @@ class Talk:
         self.counts["streams"] += options["stream"]
         self.counts["answers with tool calls"] += any(answer.calls for answer in answers)
         self.counts["empty answers"] += any(not answer.text and not answer.calls for answer in answers)
+        self.counts["answers beyond ASCII"] += any(not answer.text.isascii() for answer in answers)
         return id, draw.choice(answers)
 
     def _link(self, history: list[Said], about: Body) -> str:
@@ -131,6 +142,7 @@ class Talk:
             stripped = answer.text.partition("</think>")[2] or f"{answer.text[: len(answer.text) // 2]}..."
             shown, edited = Said("assistant", stripped, answer.calls), id
             self.counts["edited answers"] += 1
+            self.counts["stripped thinking"] += "</think>" in answer.text
         history.append(shown)
         history += [Said("tool", draw.choice(_SAID), call_id=call[0]) for call in answer.calls]
         if not answer.calls or draw.random() < 0.3:
@@ -154,11 +166,19 @@ class Talk:
         connection.request("POST", self._path(speaker, agent), json.dumps(body), self._headers(speaker))
         connection.close()
 
+    def _complete(self, agent: str, body: Body, headers: dict[str, str]) -> bytes:
+        """Send a completion."""
+        known = {"Authorization": f"Bearer {self.episode.key}", **headers}
+        return self._sent_to(self._address(agent, "completions"), {"model": "x", **body}, known)
+
     def _post(self, speaker: Any, agent: str, body: Body, headers: dict[str, str]) -> bytes:
+        return self._sent_to(self._path(speaker, agent), body, {**self._headers(speaker), **headers})
+
+    def _sent_to(self, path: str, body: Body, headers: dict[str, str]) -> bytes:
         connection = self._connection()
         try:
             content = json.dumps(body).encode()
-            connection.request("POST", self._path(speaker, agent), content, {**self._headers(speaker), **headers})
+            connection.request("POST", path, content, headers)
             response = connection.getresponse()
             found = response.read()
         finally:
@@ -171,7 +191,10 @@ class Talk:
         return http.client.HTTPConnection(self._place.hostname or "", self._place.port, timeout=120)
 
     def _path(self, speaker: Any, agent: str) -> str:
-        return f"/episode/{self.episode.id}" + (f"/agent/{agent}" if agent else "") + f"/v1/{speaker.path}"
+        return self._address(agent, speaker.path)
+
+    def _address(self, agent: str, path: str) -> str:
+        return f"/episode/{self.episode.id}" + (f"/agent/{agent}" if agent else "") + f"/v1/{path}"
 
     def _headers(self, speaker: Any) -> dict[str, str]:
         return dict(speaker.headers(self.episode.key))
