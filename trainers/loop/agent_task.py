@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
 
 from turngym.agents.core import Agent
 from turngym.agents.episodes.evaluate import EvaluationResult, open_vector, summarise
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
+from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.multiagent.registration import is_game
 from turngym.envs.vector import TextVectorEnv
 from turngym.errors import ConfigError
 from turngym.trainers.core.algorithm import Need
 from turngym.trainers.engine.ranks import SINGLE, Ranks
+from turngym.trainers.integrations.gateway.calls import TokenCounts
 from turngym.trainers.integrations.gateway.programs import (
     ProgramAgent,
     VerifierJudge,
@@ -21,7 +25,10 @@ from turngym.trainers.integrations.gateway.programs import (
     require_startable,
     with_tokens,
 )
+from turngym.trainers.loop.agent_journal import EpisodeJournal, EpisodeKey, PlayedEpisode
+from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.task import EVALUATION_SLOTS, EnvTask
+from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 
 _SHOWN = ("share/kept", "share/appended", "share/reencoded", "calls/forked", "tokens/abandoned", "programs/failed")
@@ -43,6 +50,7 @@ class AgentTask(EnvTask):
         _require_sound(config, needs)
         super().__init__(config, ranks=ranks)
         self._report: dict[str, float] = {}
+        self._journal: EpisodeJournal | None = None
 
     def play(
         self, agent: Agent, specs: Sequence[EpisodeSpec], on_episode: Callable[[Trajectory], None] | None = None
@@ -55,8 +63,25 @@ class AgentTask(EnvTask):
             on_episode: Called with each when all have ended.
         """
         assert isinstance(agent, ModelAgent)
-        with programs_of(agent, self.config.agent) as programs:
-            played = self._played(self.vector, programs, specs, agent)
+        keys = {spec.episode: EpisodeKey(agent.iteration, agent.sampling.temperature, spec.episode) for spec in specs}
+        found: dict[int, PlayedEpisode] = {}
+
+        def keep(played: PlayedEpisode) -> None:
+            number = played.trajectory.spec.episode
+            found[number] = played
+            if self._journal is not None:
+                self._journal.add(keys[number], played)
+
+        for number, key in keys.items():
+            before = self._journal.find(key) if self._journal is not None else None
+            if before is not None:
+                found[number] = before
+        left = [spec for spec in specs if spec.episode not in found]
+        if left:
+            with programs_of(agent, self.config.agent) as programs:
+                self._play(self.vector, programs, left, agent, keep)
+        self._count(found.values())
+        played = [found[spec.episode].trajectory for spec in specs]
         if on_episode is not None:
             for trajectory in played:
                 on_episode(trajectory)
@@ -71,22 +96,70 @@ class AgentTask(EnvTask):
             open_vector(self.config.env, options, max(slots, 1), settings.backend, self.config.wrappers) as vector,
             programs_of(agent, self.config.agent) as programs,
         ):
-            trajectories = self._played(vector, programs, specs, agent)
+            found = dict[int, PlayedEpisode]()
+            self._play(vector, programs, specs, agent, lambda each: found.update({each.trajectory.spec.episode: each}))
+        self._count(found.values())
+        trajectories = [found[spec.episode].trajectory for spec in specs]
         return summarise(self.config.env, trajectories), trajectories
 
-    def _played(
-        self, vector: TextVectorEnv, programs: ProgramAgent, specs: Sequence[EpisodeSpec], agent: ModelAgent
-    ) -> list[Trajectory]:
-        """Play episodes, and return them with the calls of their programs as turns."""
-        played = rollout(vector, programs, specs, schedule=self.config.rollout.order, final_prompts=False)
+    def _play(
+        self,
+        vector: TextVectorEnv,
+        programs: ProgramAgent,
+        specs: Sequence[EpisodeSpec],
+        agent: ModelAgent,
+        on_played: Callable[[PlayedEpisode], None],
+    ) -> None:
+        """Play episodes, and pass on each, with the calls of its program as turns, as soon as it is over."""
+        verifier = self.config.agent.verifier
+        judge = VerifierJudge(verifier, self.config.agent_settings(), agent) if verifier else None
+        ended: dict[int, Trajectory] = {}
+
+        def settled(number: int) -> None:
+            play = programs.played[number]
+            found = with_tokens(ended.pop(number), play)
+            counts = TokenCounts()
+            for call in play.episode.calls:
+                counts.add(call)
+            found = found if judge is None else judge.judged(found)
+            on_played(PlayedEpisode(found, asdict(counts), bool(play.failed)))
+
+        programs.on_settled = settled
+        rollout(
+            vector,
+            programs,
+            specs,
+            schedule="continuous",  # no program waits for another one
+            on_episode=lambda each: ended.update({each.spec.episode: each}),
+            final_prompts=False,
+        )
         programs.settle()
-        failed = sum(bool(play.failed) for play in programs.played.values())
-        self._report = {**programs.gateway.report(), "programs/failed": failed / max(len(programs.played), 1)}
-        found = [with_tokens(each, programs.played[each.spec.episode]) for each in played]
-        if not self.config.agent.verifier:
-            return found
-        judge = VerifierJudge(self.config.agent.verifier, self.config.agent_settings(), agent)
-        return [judge.judged(each) for each in found]
+        for trajectory in ended.values():  # broken before a program was started
+            on_played(PlayedEpisode(trajectory, asdict(TokenCounts())))
+
+    def _count(self, played: Iterable[PlayedEpisode]) -> None:
+        """Count what became of the tokens of episodes."""
+        counts, failed = TokenCounts(), []
+        for each in played:
+            counts.merge(TokenCounts(**each.counts))
+            failed.append(each.has_failed)
+        self._report = {**counts.report(), "programs/failed": sum(failed) / max(len(failed), 1)}
+
+    @contextmanager
+    def playing(self, folder: RunFolder, model: LanguageModel, iteration: int) -> Iterator[None]:
+        """Keep episodes in the run folder from an iteration on, and use those that were kept before."""
+        if self.ranks.size > 1:
+            yield
+            return
+        with EpisodeJournal(folder.path / "journal", iteration) as self._journal:
+            yield
+        self._journal = None
+
+    def save(self, folder: RunFolder) -> None:
+        """Begin the journal's segment of the newest checkpoint."""
+        if self._journal is not None:
+            kept = [int(path.name) for path in all_checkpoints(folder.checkpoints)]
+            self._journal.checkpoint(kept[-1], kept[0])
 
     def metrics(self) -> dict[str, float]:
         """Return what became of the tokens of the latest episodes."""

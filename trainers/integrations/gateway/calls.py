@@ -112,6 +112,12 @@ class TokenCounts:
         self.abandoned += 0 if call.delivered else len(call.completion_ids)
         self.unread += bool(call.columns.get("unread_call", 0))
 
+    def merge(self, other: TokenCounts) -> None:
+        """Count what another one has counted."""
+        self.calls = {link: count + other.calls[link] for link, count in self.calls.items()}
+        for name in ("kept", "appended", "reencoded", "sampled", "abandoned", "unread"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
     def report(self) -> dict[str, float]:
         """Return the counts, and the shares of the prompts' tokens."""
         prompts = max(self.kept + self.appended + self.reencoded, 1)

@@ -40,6 +40,7 @@ class Play:
         request: What it is asked now.
         has_answered: Whether its end has been taken as an action.
         failed: How it failed before its episode had ended; empty if it did not.
+        is_settled: Whether program and episode are over.
     """
 
     episode: GatewayEpisode
@@ -49,6 +50,7 @@ class Play:
     request: Request | None = None
     has_answered: bool = False
     failed: str = ""
+    is_settled: bool = False
 
 
 class ProgramAgent(EagerAgent):
@@ -80,6 +82,8 @@ class ProgramAgent(EagerAgent):
         self._tasks = {task.id: task for task in read_tasks(config.tasks)} if config.tasks else {}
         self.played: dict[int, Play] = {}
         """Number of an episode -> what its program did; kept until :meth:`clear`."""
+        self.on_settled: Callable[[int], None] = lambda number: None
+        """Called with the number of each episode as soon as it and its program are over."""
         self._acted: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
         self._running: dict[int, Play] = {}
         self._has_worked = False
@@ -140,7 +144,7 @@ class ProgramAgent(EagerAgent):
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
         """Return the actions that programs have taken since, and empty ones for programs that have ended."""
         while True:
-            self._end_late()
+            self._settle_ended()
             found = self._actions()
             found += [(request, self._silent(play)) for play, request in self._ended()]
             if found or not wait or not any(play.request for play in self._running.values()):
@@ -149,11 +153,19 @@ class ProgramAgent(EagerAgent):
                 number, action = self._acted.get(timeout=_LOOK_SECONDS)
                 self._acted.put((number, action))
 
-    def _end_late(self) -> None:
-        """End programs that did not end by themselves after their episode."""
-        for number, play in self.played.items():
-            if number not in self._running and play.program.is_late:
-                play.program.end()
+    def _settle_ended(self) -> None:
+        """Close the episodes that are over and whose programs have ended, or had time enough to end by themselves."""
+        for number, play in list(self.played.items()):
+            is_over = number not in self._running and not play.is_settled
+            if is_over and (play.program.status is not None or play.program.is_late):
+                self._settle(number, play)
+
+    def _settle(self, number: int, play: Play) -> None:
+        play.program.end()
+        if play.episode.status == "open":
+            play.episode.status = "terminated"
+        play.is_settled = True
+        self.on_settled(number)
 
     def _actions(self) -> list[tuple[Request, Decision]]:
         found = []
@@ -230,12 +242,9 @@ class ProgramAgent(EagerAgent):
 
     def settle(self) -> None:
         """Wait until the programs of all episodes have ended by themselves or were ended, and close the episodes."""
-        for play in self.played.values():
-            while play.program.status is None and not play.program.is_late:
-                time.sleep(_LOOK_SECONDS)
-            play.program.end()
-            if play.episode.status == "open":
-                play.episode.status = "terminated"
+        while any(not play.is_settled for play in self.played.values()):
+            self._settle_ended()
+            time.sleep(_LOOK_SECONDS)
 
     def clear(self) -> None:
         """Forget all episodes."""
