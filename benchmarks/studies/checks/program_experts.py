@@ -36,32 +36,40 @@ def tool_call(name: str, **arguments: str) -> str:
     return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
 
 
-def repair_call(action: str, observation: str) -> str:
-    r"""Return the command that turns the program of an observation into that of an action, and submits it.
+LOOK = tool_call("bash", command="cat program.py")
 
-    >>> repair_call("<code>\nc\n</code>", "```python\na\n```").split("\n")[1][30:]
+
+def repair_calls(action: str, observation: str) -> tuple[str, ...]:
+    r"""Return the commands that show a program, turn that of an observation into that of an action, and submit it.
+
+    >>> repair_calls("<code>\nc\n</code>", "```python\na\n```")[1].split("\n")[1][30:]
     '{"command": "sed -i \'1c\\\\c\' program.py\\nsubmit"}}'
     """
     right = action.partition("<code>")[2].partition("</code>")[0].strip("\n").split("\n")
     wrong = observation.partition("```python\n")[2].partition("\n```")[0].split("\n")
     if len(right) != len(wrong) or any("\\" in line for line in right):
         text = "\n".join(right)
-        return tool_call("bash", command=f"cat > program.py <<'END'\n{text}\nEND\nsubmit")
+        return LOOK, tool_call("bash", command=f"cat > program.py <<'END'\n{text}\nEND\nsubmit")
     pairs = enumerate(zip(right, wrong, strict=True), 1)
     changes = [f"{line}c\\{new}" for line, (new, old) in pairs if new != old]
     edits = [f"sed -i {shlex.quote(change)} program.py" for change in changes]
-    return tool_call("bash", command="\n".join([*edits, "submit"]))
+    return LOOK, tool_call("bash", command="\n".join([*edits, "submit"]))
 
 
-def search_call(action: str, observation: str) -> str:
+def search_calls(action: str, observation: str) -> tuple[str, ...]:
     r"""Return the call of the tool that a turn of SearchQA is.
 
-    >>> search_call("<search>a river</search>", "")
-    '<tool_call>\n{"name": "search", "arguments": {"words": "a river"}}\n</tool_call>'
+    >>> search_calls("<search>a river</search>", "")
+    ('<tool_call>\n{"name": "search", "arguments": {"words": "a river"}}\n</tool_call>',)
     """
     if "<search>" in action:
-        return tool_call("search", words=action.partition("<search>")[2].partition("</search>")[0])
-    return tool_call("final_answer", answer=action.partition("<answer>")[2].partition("</answer>")[0])
+        return (tool_call("search", words=action.partition("<search>")[2].partition("</search>")[0]),)
+    return (tool_call("final_answer", answer=action.partition("<answer>")[2].partition("</answer>")[0]),)
+
+
+def household_calls(action: str, observation: str) -> tuple[str, ...]:
+    """Return the call of the tool that a turn of Household is."""
+    return (tool_call("act", command=action),)
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class AgentProgram:
         script: Its file.
         env: What it plays.
         suite: What it is evaluated on.
-        writes: What a model writes in it for an action of the solver, given the first observation.
+        writes: The answers of a model that are an action of the solver, given the first observation.
         words: Further words of its command.
     """
 
@@ -81,7 +89,7 @@ class AgentProgram:
     script: str
     env: str
     suite: str
-    writes: Callable[[str, str], str]
+    writes: Callable[[str, str], tuple[str, ...]]
     words: str = ""
 
     def command(self, python: str) -> str:
@@ -91,22 +99,22 @@ class AgentProgram:
 
 PROGRAMS = {
     "mini-swe-agent": AgentProgram(
-        "mini-swe-agent", "mini_swe_repair.py", "turngym/CodeRepair-v0", "code-repair", repair_call
+        "mini-swe-agent", "mini_swe_repair.py", "turngym/CodeRepair-v0", "code-repair", repair_calls
     ),
-    "smolagents": AgentProgram("smolagents", "smolagents_search.py", "turngym/SearchQA-v0", "searchqa", search_call),
+    "smolagents": AgentProgram("smolagents", "smolagents_search.py", "turngym/SearchQA-v0", "searchqa", search_calls),
     "openai-agents": AgentProgram(
         "openai-agents",
         "agents_sdk_household.py",
         "turngym/Household-v0",
         "household",
-        lambda action, observation: tool_call("act", command=action),
+        household_calls,
     ),
     "openai-agents, chat completions": AgentProgram(
         "openai-agents",
         "agents_sdk_household.py",
         "turngym/Household-v0",
         "household",
-        lambda action, observation: tool_call("act", command=action),
+        household_calls,
         "--chat",
     ),
     "openai": AgentProgram(
@@ -114,7 +122,7 @@ PROGRAMS = {
         "openai_agent.py",
         "turngym/Household-v0",
         "household",
-        lambda action, observation: f"<action>{action}</action>",
+        lambda action, observation: (f"<action>{action}</action>",),
     ),
 }
 
@@ -133,7 +141,8 @@ class ProgramExpert(EagerAgent):
         self.programs: ProgramAgent | None = None
         self._expert = ExpertAgent()
         self._model = model
-        self._first = self._text = ""
+        self._first = ""
+        self._texts: tuple[str, ...] = ("",)
 
     def attach(self, vector: TextVectorEnv) -> None:
         """Set the vector, of one slot, whose solver is used."""
@@ -142,7 +151,8 @@ class ProgramExpert(EagerAgent):
     def _sample(
         self, prompts: Sequence[Sequence[int]], uniforms: Sequence[NDArray[np.float64]], sampling: Sampling
     ) -> list[Completion]:
-        ids = (*self._model.tokenizer.encode(self._text, add_special_tokens=False), min(self._model.stop_ids))
+        text, self._texts = self._texts[0], self._texts[1:] or self._texts
+        ids = (*self._model.tokenizer.encode(text, add_special_tokens=False), min(self._model.stop_ids))
         return [Completion(ids, (0.0,) * len(ids))] * len(prompts)
 
     def begin(self, requests: Sequence[Request]) -> None:
@@ -151,7 +161,7 @@ class ProgramExpert(EagerAgent):
         if not self._first:
             self._first = requests[0].observation
         (decision,) = self._expert.act(requests)
-        self._text = self.program.writes(decision.action, self._first)
+        self._texts = self.program.writes(decision.action, self._first)
         self.programs.begin(requests)
 
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:

@@ -53,7 +53,7 @@ def main() -> None:
     """Play one episode."""
     observation = environment()["observation"]
     usual = Workshop().config.wrapper_args
-    workshop = Workshop(wrapper_args=[*usual, "--clearenv", "--unshare-net", "--unshare-pid", "--die-with-parent"])
+    workshop = Workshop(wrapper_args=["--clearenv", *usual, "--unshare-net", "--unshare-pid", "--die-with-parent"])
     program = observation.partition("```python\n")[2].partition("\n```")[0]
     (workshop.working_dir / "program.py").write_text(program + "\n")
     model = LitellmModel(
