@@ -1,4 +1,4 @@
-# make quickstart        build .venv, install, train a small language model on Sokoban, open the report it writes
+# make quickstart        build .venv, install, train a small language model on FrozenLake, which writes a report
 # make test              build .venv, install what the tests need, run the core tests
 # make test-fast         the core tests that cost little: for every day
 # make lint              ruff and mypy

@@ -22,6 +22,7 @@ from turngym.benchmarks.cli.options.parsing import (
     strict,
 )
 from turngym.benchmarks.cli.options.prompts import template_text
+from turngym.benchmarks.cli.options.quickstart import QUICKSTART, with_quickstart
 from turngym.benchmarks.cli.options.usage import read_words
 from turngym.envs.multiagent.registration import GAMES, is_game
 from turngym.errors import ConfigError, RunStopped, TurngymError, missing_extra
@@ -40,6 +41,8 @@ _OWN_LINES = """
         resume: Go on with the run in that folder, with the settings that it has.
         json: Print the result as JSON.
 """
+_QUICKSTART_LINES = f"""Without --env, --env-options, --model and --preset it is the quickstart, with these options:
+    {" ".join(QUICKSTART)}"""
 _ENV = Annotated[
     str,
     tyro.conf.arg(
@@ -79,9 +82,12 @@ def main(argv: Sequence[str]) -> int:
         from turngym.trainers.engine.ranks.launch import is_first_here
         from turngym.trainers.loop.job import train
         from turngym.trainers.records.run_folder import RunFolder
+        from turngym.trainers.report.run import headline
         from turngym.trainers.settings.presets import preset_sentence
     console = Console(highlight=False, quiet=not is_first_here())  # other ranks say nothing
     if not resume:
+        if (words := with_quickstart(argv)) != list(argv):
+            console.print(f"quickstart: turngym train {shlex.join(words)}", markup=False, soft_wrap=True)
         console.print(preset_sentence(config), markup=False, soft_wrap=True)
     try:
         result = train(config, run_dir, resume)
@@ -96,6 +102,8 @@ def main(argv: Sequence[str]) -> int:
     if result.finished:
         folder = RunFolder.open(result.path)
         console.print(f"report: {result.report}", markup=False, soft_wrap=True)
+        if against := headline(folder)["control_sentence"]:
+            console.print(against, markup=False, soft_wrap=True)
         console.print(f"{result_sentence(folder)} Evaluate the model with:", markup=False, soft_wrap=True)
         console.print(f"  {evaluation_command(folder, folder.config())}", markup=False, soft_wrap=True)
     if "--json" in argv and is_first_here():
@@ -114,8 +122,8 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
     """Return the settings, the run folder, and whether to resume.
 
     The options depend on the algorithm, and the defaults on the environment and the model, so these are looked at
-    first. With ``--resume`` the settings of the run are the defaults, and nothing may differ from them but what only
-    bounds memory.
+    first. Without an environment, a model and a preset the run is the quickstart. With ``--resume`` the settings of the
+    run are the defaults, and nothing may differ from them but what only bounds memory.
 
     Raises:
         UnknownName: There is no such algorithm or environment.
@@ -125,25 +133,26 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
     """
     with _training_packages():
         from turngym.trainers.records.run_folder import RunFolder
-        from turngym.trainers.settings.config import QUICKSTART_ENV, TrainConfig
+        from turngym.trainers.settings.config import DEFAULT_ENV, TrainConfig
         from turngym.trainers.settings.memory import with_memory_settings
         from turngym.trainers.settings.presets import with_preset
         from turngym.trainers.settings.renamed import current_options
     argv, renamed = current_options(argv)
     for warning in renamed:
         print(f"warning: {warning}", file=sys.stderr)
-    env = _given(argv, "env", "game")
-    start = TrainConfig() if env in (None, QUICKSTART_ENV) else TrainConfig(env=env, env_options={})
+    is_help = "--help" in argv or "-h" in argv
+    words = list(argv) if is_help else with_quickstart(argv)
+    env = _given(words, "env", "game")
+    start = TrainConfig() if env in (None, DEFAULT_ENV) else TrainConfig(env=env, env_options={})
     default = "rae" if is_game(start.env) else start.algorithm
     start = dataclasses.replace(start, algorithm=_given(argv, "algorithm") or default)
-    is_help = "--help" in argv or "-h" in argv
     if "--resume" in argv and not is_help:
         stored = RunFolder.open(_run_dir(argv, start)).config()
         config, _ = _parsed(argv, stored)
         resumed = with_memory_settings(stored, config)
         _require_same(config, resumed)
         return resumed, _run_dir(argv, stored), True
-    config, run_dir = _parsed(argv, with_preset(start, *_choice(argv)))
+    config, run_dir = _parsed(words, with_preset(start, *_choice(words)))
     if not is_game(config.env):
         require_text_env(find_env(config.env, GAMES))
     return config, run_dir or default_run_dir(config), False
@@ -227,6 +236,7 @@ def _default_arguments(start: TrainConfig, methods: Mapping[str, Any]) -> Any:
     values |= {"run_dir": None, "resume": False, "json": False}
     doc = (type(start).__doc__ or "").rstrip().replace("``", "`") + _OWN_LINES
     doc = "Train a language model on an environment" + doc.partition("A training run")[2]
+    doc = doc.replace("\n\n    Args:", f"\n\n    {_QUICKSTART_LINES}\n\n    Args:", 1)
     made = dataclasses.make_dataclass("Arguments", list(kinds.items()), namespace={"__doc__": doc}, frozen=True)
     return made(**values)
 

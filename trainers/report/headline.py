@@ -99,8 +99,10 @@ def control_sentence(run: RunData) -> str:
         "unclear": "Training cannot be told apart from the control",
     }
     reason = f"; {why_unclear(difference)}" if difference.verdict == "unclear" else ""
+    count = run.config.get("warmup", {}).get("demonstrations")
+    shown = f" from the same {counted(count, 'demonstration')}" if count else ""
     return (
-        f"{verdicts[difference.verdict]}, which went on with supervised learning instead: "
+        f"{verdicts[difference.verdict]}, which went on with supervised learning{shown} instead: "
         f"{percent(difference.first)} against {percent(difference.second)} "
         f"(paired difference {points(difference.estimate)}{reason}).{_left_out(difference)}"
     )

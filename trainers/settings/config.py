@@ -28,9 +28,9 @@ from turngym.trainers.settings.supervised import SupervisedConfig
 from turngym.wrappers.wrapping import wrapping
 
 __all__ = [
+    "DEFAULT_ENV",
+    "DEFAULT_OPTIONS",
     "EMBEDDED",
-    "QUICKSTART_ENV",
-    "QUICKSTART_OPTIONS",
     "EvaluationConfig",
     "RolloutConfig",
     "SelfPlayConfig",
@@ -40,8 +40,8 @@ __all__ = [
 
 EMBEDDED = "embedded"
 _MOST_THREADS = 1024
-QUICKSTART_ENV = "turngym/Sokoban-v0"
-QUICKSTART_OPTIONS: Mapping[str, Any] = {"view": "coordinates", "max_turns": 15}
+DEFAULT_ENV = "turngym/Sokoban-v0"
+DEFAULT_OPTIONS: Mapping[str, Any] = {"view": "coordinates", "max_turns": 15}
 
 
 @dataclass(frozen=True)
@@ -150,8 +150,8 @@ class TrainConfig:
         track: A service that metrics go to besides the run folder: ``wandb`` or ``trackio``.
     """
 
-    env: str = QUICKSTART_ENV
-    env_options: Mapping[str, Any] = field(default_factory=lambda: dict(QUICKSTART_OPTIONS))
+    env: str = DEFAULT_ENV
+    env_options: Mapping[str, Any] = field(default_factory=lambda: dict(DEFAULT_OPTIONS))
     wrappers: tuple[str, ...] = ()
     algorithm: str = "gigpo"
     algorithm_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -216,7 +216,7 @@ class TrainConfig:
         """Take the tasks of a file as the environment, if there are some."""
         if not self.agent.tasks:
             return
-        if self.env not in (QUICKSTART_ENV, TASK_FILE):
+        if self.env not in (DEFAULT_ENV, TASK_FILE):
             raise ConfigError(f"tasks come from a file or from an environment: leave out --agent.tasks or {self.env}.")
         object.__setattr__(self, "env", TASK_FILE)
         object.__setattr__(self, "env_options", self.agent.env_options)

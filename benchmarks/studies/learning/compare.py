@@ -1,6 +1,6 @@
-"""ppo, turn_ppo, grpo and gigpo on the quickstart's task at equal environment turns, three seeds each.
+"""ppo, turn_ppo, grpo and gigpo on Sokoban at equal environment turns, three seeds each.
 
-Arms, written down before they ran: every method with the default settings of version 0.1.0 and the quickstart's
+Arms, written down before they ran: every method with the default settings of version 0.1.0 and the preset quickstart's
 learning rate and batch; 100,000 environment turns; warm start equal for equal seeds; no control arm.
 """
 
@@ -15,7 +15,10 @@ from turngym.trainers.report.curve import write_curves
 METHODS = ("ppo", "turn_ppo", "grpo", "gigpo")
 SEEDS = (0, 1, 2)
 TURNS = 100_000
-COMMON = ["--no-control", "--max-environment-turns", str(TURNS), "--max-seconds", "480", "--evaluation.every", "5"]
+COMMON = [
+    *("--env", "turngym/Sokoban-v0", "--no-control", "--max-environment-turns", str(TURNS)),
+    *("--max-seconds", "480", "--evaluation.every", "5"),
+]
 ARMS = {
     f"compare-{method}-seed{seed}": [*with_settings_of_0_1_0(["--algorithm", method]), "--seed", str(seed), *COMMON]
     for seed in SEEDS

@@ -1,9 +1,9 @@
-"""How much stale samples cost: asynchronous rollouts on the quickstart's task, three seeds each.
+"""How much stale samples cost: asynchronous rollouts on Sokoban, three seeds each.
 
 Arms, written down before they ran: GRPO with samples up to 0, 1 and 4 iterations old, without a correction (ratios
 against the sampler, with the clip), with truncated importance sampling against the policy at the start of the update,
-and with A-3PO; 100,000 environment turns, the quickstart's learning rate and batch, warm start equal for equal seeds,
-no control arm. A batch waits for what would become too old, so nothing is dropped.
+and with A-3PO; 100,000 environment turns, the preset quickstart's learning rate and batch, warm start equal for
+equal seeds, no control arm. A batch waits for what would become too old, so nothing is dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ METHODS = ("grpo", "grpo+tis", "a3po")
 STALENESS = (0, 1, 4)
 SEEDS = (0, 1, 2)
 TURNS = 100_000
-COMMON = ["--no-control", "--max-environment-turns", str(TURNS), "--max-seconds", "3600", "--evaluation.every", "5"]
+COMMON = [
+    *("--env", "turngym/Sokoban-v0", "--no-control", "--max-environment-turns", str(TURNS)),
+    *("--max-seconds", "3600", "--evaluation.every", "5"),
+]
 
 
 def name_of(method: str, staleness: int, seed: int) -> str:

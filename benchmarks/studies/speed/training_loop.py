@@ -1,9 +1,9 @@
-"""The quickstart's training loop here and in an earlier checkout, side by side: seconds of each phase.
+"""The training loop on Sokoban here and in an earlier checkout, side by side: seconds of each phase.
 
     python benchmarks/studies/speed/training_loop.py PATH_OF_EARLIER_CHECKOUT
 
-Both sides do the same work: they start from one warmed-up model, with the seed and the settings of the quickstart but
-without its control and evaluations, and an invalid action costs nothing, since versions differ in where they take that
+Both sides do the same work: they start from one warmed-up model, with the seed and the settings of the preset quickstart
+but without its control and evaluations, and an invalid action costs nothing, since versions differ in where they take that
 penalty off. Whether the weights and metrics came out equal is written down. The sides take turns, each run in a process
 of its own with one thread. ``benchmarks/results/training_loop.json`` has the wall seconds from the runs' own metrics
 and the processor seconds beside them, which other work on the machine changes less; medians over the repeats.
@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SIDE = Path(__file__).with_name("training_loop_side.py")
 TARGET = ROOT / "benchmarks" / "results" / "training_loop.json"
 COMMON = (
+    *("--env", "turngym/Sokoban-v0"),
     *("--no-control", "--max-seconds", "0", "--device", "cpu", "--threads", "1"),
     *("--evaluation.episodes", "0", "--evaluation.every", "0", "--gigpo.invalid-penalty", "0"),
 )

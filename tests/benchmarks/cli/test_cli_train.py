@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from turngym.__main__ import main
+from turngym.benchmarks.cli.options.quickstart import QUICKSTART
 from turngym.benchmarks.cli.train import default_run_dir, parse_train
 from turngym.errors import CheckpointError, ConfigError, UnknownName
 from turngym.system.locks import FolderLock
@@ -54,8 +55,29 @@ def other_value(kind: type[Any]) -> tuple[str, Any]:
 
 
 def test_nothing_on_the_command_line_is_the_quickstart() -> None:
-    quickstart = with_preset(TrainConfig(), "quickstart")
-    assert parse_train([]) == (quickstart, Path("runs/sokoban-gigpo-seed0"), False)
+    config, folder, _ = parse_train([])
+    assert (config, folder) == (parsed(*QUICKSTART), Path("runs/frozenlake-gigpo-seed0"))
+    assert config.env == "turngym/FrozenLake-v0" and config.control and config.warmup.demonstrations == 30
+    assert parse_train(["--seed", "3", "--iterations=2"])[1] == Path("runs/frozenlake-gigpo-seed3")
+    assert parsed("--seed", "3", "--iterations=2") == dataclasses.replace(config, seed=3, iterations=2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--env turngym/Sokoban-v0", "--env-options view=coordinates max_turns=15", "--preset quickstart", "--model embedded"],
+)
+def test_a_task_a_model_or_a_preset_is_not_the_quickstart(words: str) -> None:
+    default = with_preset(TrainConfig(), "quickstart")
+    assert parse_train(words.split()) == (default, Path("runs/sokoban-gigpo-seed0"), False)
+
+
+def test_the_run_of_the_quickstart_is_resumed_without_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config, folder, _ = parse_train([])
+    RunFolder.create(folder, config)
+    assert parse_train(["--resume"]) == (config, folder, True)
 
 
 def test_help_shows_every_setting_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Presets: what a model needs by its size, picked without loading it; the quickstart stays as it was."""
+"""Presets: what a model needs by its size, picked without loading it; the settings on Sokoban stay as they were."""
 
 import dataclasses
 import json
@@ -79,10 +79,10 @@ def known_of(found: Any, recorded: Any) -> Any:
     return {key: known_of(found[key], value) for key, value in recorded.items()}
 
 
-def test_the_quickstart_is_what_it_was() -> None:
+def test_the_settings_on_sokoban_are_what_they_were() -> None:
     """Recorded from the version before there were presets: every setting of the run and of its method."""
     recorded = json.loads((ROOT / "tests" / "golden" / "quickstart.json").read_text("utf8"))
-    config = parse_train([])[0]
+    config = parse_train(["--env", "turngym/Sokoban-v0"])[0]
     settings = json.loads(json.dumps(config.as_json()))
     method = dataclasses.asdict(build(config.algorithm, config.algorithm_options).config)
     assert {key: method[key] for key in recorded["gigpo"]} == recorded["gigpo"]
