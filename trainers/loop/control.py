@@ -2,7 +2,7 @@
 
 Run as ``python -m turngym.trainers.loop.control RUN_FOLDER PARENT_PID`` beside the training. The parent publishes the
 seconds of training so far, and the control waits whenever it is ahead of them; it ends with the training, or with its
-parent.
+parent, or when it has learnt the demonstrations by heart.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -20,10 +21,14 @@ from turngym.agents.models.loading import load_model
 from turngym.storage.files import write_json
 from turngym.trainers.engine.ranks.launch import LAUNCHER_VARIABLES
 from turngym.trainers.loop.setup import build_supervised, policy_agent
+from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.loop.task_factory import make_task
 from turngym.trainers.records.run_folder import RunFolder
 
 _BUDGET = "allowance.json"
+_LEARNT_BY_HEART = 1e-4
+"""Mean loss of a token below which the demonstrations teach nothing more, and AdamW's steps get ever larger beside the
+gradients, until one of them undoes what was learnt."""
 
 
 class ControlArm:
@@ -91,8 +96,16 @@ class _Allowance:
         return os.getppid() != self.parent
 
 
+def learn(learner: SupervisedLearner, is_used_up: Callable[[], bool]) -> list[float]:
+    """Learn until the time is used up or the demonstrations are known by heart; returns the loss of each epoch."""
+    losses: list[float] = []
+    while not (is_used_up() or (losses and losses[-1] < _LEARNT_BY_HEART)):
+        losses.append(learner.run_epoch(is_used_up))
+    return losses
+
+
 def main(path: Path, parent: int) -> int:
-    """Learn until the allowance is used up; returns 1 if the parent went away before."""
+    """Learn until the allowance is used up or nothing is left to learn; returns 1 if the parent went away before."""
     folder = RunFolder.open(path)
     config = folder.config()
     if config.threads:
@@ -104,9 +117,7 @@ def main(path: Path, parent: int) -> int:
     learner = build_supervised(config, model, data)
     learner.epoch = config.warmup.epochs  # other orders of the batches than the warm-up had
     allowance = _Allowance(folder, parent)
-    losses = []
-    while not allowance.is_used_up():
-        losses.append(learner.run_epoch(allowance.is_used_up))
+    losses = learn(learner, allowance.is_used_up)
     if allowance.is_orphan():
         return 1
     model.save(folder.path / "control" / "model")

@@ -2,8 +2,8 @@
 
     python benchmarks/studies/speed/training_loop.py PATH_OF_EARLIER_CHECKOUT
 
-Both sides do the same work: they start from one warmed-up model, with the seed and the settings of the preset quickstart
-but without its control and evaluations, and an invalid action costs nothing, since versions differ in where they take that
+Both sides do the same work: they start from one warmed-up model, with the seed and the preset quickstart's settings but
+without its control and evaluations, and an invalid action costs nothing, since versions differ in where they take that
 penalty off. Whether the weights and metrics came out equal is written down. The sides take turns, each run in a process
 of its own with one thread. ``benchmarks/results/training_loop.json`` has the wall seconds from the runs' own metrics
 and the processor seconds beside them, which other work on the machine changes less; medians over the repeats.

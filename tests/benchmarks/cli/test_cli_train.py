@@ -63,17 +63,14 @@ def test_nothing_on_the_command_line_is_the_quickstart() -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["--env turngym/Sokoban-v0", "--env-options view=coordinates max_turns=15", "--preset quickstart", "--model embedded"],
+    "words", ["--env turngym/Sokoban-v0", "--env-options view=coordinates max_turns=15", "--preset quickstart"]
 )
 def test_a_task_a_model_or_a_preset_is_not_the_quickstart(words: str) -> None:
     default = with_preset(TrainConfig(), "quickstart")
     assert parse_train(words.split()) == (default, Path("runs/sokoban-gigpo-seed0"), False)
 
 
-def test_the_run_of_the_quickstart_is_resumed_without_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_run_of_the_quickstart_is_resumed_without_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     config, folder, _ = parse_train([])
     RunFolder.create(folder, config)

@@ -13,6 +13,7 @@ from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.trainers.core.rows import Read, Row, build_rows
 from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.loop import control
 from turngym.trainers.loop.setup import build_supervised
 from turngym.trainers.loop.sft import SupervisedConfig, SupervisedLearner, demonstrations, with_observations
 from turngym.trainers.settings.config import TrainConfig
@@ -125,3 +126,15 @@ def test_the_warm_up_takes_the_memory_settings_of_the_run(played: list[Trajector
     assert learner.max_micro_batch_tokens == 77 and learner._checkpointed
     plain = build_supervised(TrainConfig(), small_model(), played)
     assert plain.max_micro_batch_tokens == 16_384 and not plain._checkpointed
+
+
+def test_the_control_ends_when_it_knows_the_demonstrations_by_heart(
+    played: list[Trajectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Epochs after that let AdamW's steps grow until the loss went from 2e-9 to that of guessing."""
+    monkeypatch.setattr(control, "_LEARNT_BY_HEART", 1.0)  # soon reached
+    time = iter([False] * 300)
+    learner = SupervisedLearner(small_model().network, played[:1], SupervisedConfig(learning_rate=1e-2), 0)
+    losses = control.learn(learner, lambda: next(time, True))
+    assert losses[-1] < 1.0 <= min(losses[:-1]) and next(time, None) is False, "there was time left"
+    assert len(control.learn(learner, lambda: True)) == 0
