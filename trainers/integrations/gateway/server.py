@@ -100,6 +100,7 @@ def _prepared(gateway: Gateway, host: str, port: int) -> tuple[Any, socket.socke
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=family, backlog=4096)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
     except (OSError, OverflowError) as error:
         raise ConfigError(f"cannot listen on {host} port {port}: {error}. Pass another port, or 0 for any.") from error
     shown = f"[{host}]" if ":" in host else host

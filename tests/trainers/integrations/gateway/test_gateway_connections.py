@@ -1,0 +1,32 @@
+"""Connections of a gateway: no part of an answer waits for the client to acknowledge the part before it."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+from small import small_model
+
+from turngym.trainers.integrations.gateway import serving
+from turngym.trainers.integrations.gateway.policy import gateway_for
+
+
+def test_connections_send_small_parts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    listeners: list[socket.socket] = []
+    create = socket.create_server
+
+    def kept(*args: Any, **options: Any) -> socket.socket:
+        listeners.append(create(*args, **options))
+        return listeners[-1]
+
+    monkeypatch.setattr(socket, "create_server", kept)
+    with serving(gateway_for(small_model())):
+        (listener,) = listeners
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    with create(("127.0.0.1", 0)) as other:  # that accepted connections have the option of the one that listens
+        other.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with socket.create_connection(other.getsockname()):
+            accepted, _ = other.accept()
+            with accepted:
+                assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
