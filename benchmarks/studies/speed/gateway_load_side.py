@@ -28,6 +28,7 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampling import Sampling
 from turngym.trainers.integrations.gateway import Gateway, GatewayLimits, serving, trajectory_of
 from turngym.trainers.integrations.gateway.engine import Job, Sampled
+from turngym.trainers.integrations.gateway.server import shorten_collections
 
 TURNS = 8
 _SYSTEM = "You play a game of boxes. Push every box onto a goal, and say one action at a time: up, down, left, right. "
@@ -94,6 +95,7 @@ class Server:
         self.gateway.engine.submit = self._timed  # type: ignore[method-assign]
         self._serving = serving(self.gateway)
         self.url = self._serving.__enter__()
+        shorten_collections()
 
     def _timed(self, job: Job) -> Future[Sampled]:
         began = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from typing import Any
 
@@ -10,6 +11,7 @@ from small import small_model
 
 from turngym.trainers.integrations.gateway import serving
 from turngym.trainers.integrations.gateway.policy import gateway_for
+from turngym.trainers.integrations.gateway.server import shorten_collections
 
 
 def test_connections_send_small_parts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,3 +32,11 @@ def test_connections_send_small_parts_at_once(monkeypatch: pytest.MonkeyPatch) -
             accepted, _ = other.accept()
             with accepted:
                 assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_full_collections_pass_over_what_a_server_has_loaded() -> None:
+    try:
+        shorten_collections()
+        assert gc.get_freeze_count() > 10_000 > len(gc.get_objects())
+    finally:
+        gc.unfreeze()
