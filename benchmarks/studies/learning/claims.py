@@ -191,7 +191,7 @@ def written_results() -> dict[str, dict[str, Any]]:
 
 
 def main() -> int:
-    """Run the experiments named, or all; write ``claims-X.json`` for each and ``claims.md`` for all that ever ran."""
+    """Run the experiments named, or all; write ``claims-X.json`` for each, and the page of all that ever ran."""
     wanted = sys.argv[1:] or list(EXPERIMENTS)
     unknown = [name for name in wanted if name not in EXPERIMENTS]
     if unknown:
@@ -199,7 +199,7 @@ def main() -> int:
         return 2
     for name in wanted:
         write_results(f"claims-{name}", run_experiment(name))
-        write_atomic(RESULTS / "claims.md", page(written_results()).encode())
+        write_atomic(RESULTS / "claims_embedded.md", page(written_results()).encode())
     print(page(written_results()))
     return 0
 

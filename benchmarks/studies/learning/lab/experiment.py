@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from lab.runs import Method, Setting
 
-RATES = (0.01, 0.03, 0.1)
+RATES = (0.03, 0.1, 0.3)
 PILOT_SEEDS = tuple(range(1000, 1008))
 LEAST_SEEDS, MOST_SEEDS = 20, 60
 WANTED_POWER = 0.9

@@ -33,7 +33,7 @@ EXPERIMENT = Experiment(
     claim="EPO beats an entropy bonus and none where episodes have 30 and more turns and only the end pays.",
     source="EPO (arXiv 2509.22576)",
     varied="turns of an episode",
-    levels={name: Setting(world, 0, Play(groups=4, group_size=8), iterations=24) for name, world in _LEVELS.items()},
+    levels={name: Setting(world, 0, Play(groups=4, group_size=8), iterations=14) for name, world in _LEVELS.items()},
     arms={
         "none": Arm(Method("grpo", {"grpo": {"kl_coef": 0.0}})),
         "bonus 0.001": _bonus(0.001),

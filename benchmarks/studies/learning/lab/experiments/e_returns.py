@@ -20,8 +20,8 @@ EXPERIMENT = Experiment(
     source="GEM (arXiv 2510.01051)",
     varied="rewards",
     levels={
-        "sparse": Setting(Maze(size=12, limit=60), 24_000, Play(groups=4, group_size=8)),
-        "dense": Setting(Maze(size=12, limit=60, dense=1.0), 24_000, Play(groups=4, group_size=8)),
+        "sparse": Setting(Maze(size=12, limit=60), 16_000, Play(groups=4, group_size=8)),
+        "dense": Setting(Maze(size=12, limit=60, dense=1.0), 16_000, Play(groups=4, group_size=8)),
     },
     arms={
         "grpo": Arm(Method("grpo", {"grpo": {"kl_coef": 0.0, "normalisation": "token"}})),

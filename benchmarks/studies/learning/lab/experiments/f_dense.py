@@ -13,7 +13,11 @@ from lab.runs import Method, Setting
 from lab.task import Play
 from lab.worlds import Maze
 
-_LEVELS = {"8 x 8": Maze(size=8, limit=30), "12 x 12": Maze(size=12, limit=60), "10 x 10, far": Maze(size=10, limit=50)}
+_LEVELS = {
+    "8 x 8": (Maze(size=8, limit=30), 8_000),
+    "12 x 12": (Maze(size=12, limit=60), 16_000),
+    "10 x 10, far": (Maze(size=10, limit=50), 24_000),
+}
 _METHODS: dict[str, dict[str, Any]] = {
     "ppo": {"bootstrap_truncated": False},
     "grpo": {"kl_coef": 0.0},
@@ -25,7 +29,7 @@ EXPERIMENT = Experiment(
     claim="Dense rewards beat sparse ones.",
     source="GEM (arXiv 2510.01051) and others",
     varied="how far the goal is",
-    levels={name: Setting(world, 16_000, Play(groups=4, group_size=8)) for name, world in _LEVELS.items()},
+    levels={name: Setting(world, turns, Play(groups=4, group_size=8)) for name, (world, turns) in _LEVELS.items()},
     arms={
         f"{method}, {rewards}": Arm(
             Method(method, {method: settings}),

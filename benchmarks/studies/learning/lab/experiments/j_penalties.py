@@ -1,18 +1,20 @@
 """(j) A penalty for invalid actions and for answers that do not parse.
 
-A maze with 4 actions that are never legal and with walls that refuse a step; at the second level an action is a word of
-4 tokens as well, and half of the first answers are none. The penalties are those of the papers and five times as much.
+A maze whose walls refuse a step. At one level half of the actions are never legal; at the other an action is a word of
+4 tokens, and half of the first answers are none. The penalties are those of the papers and five times as much.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from lab.experiment import Arm, Contrast, Experiment
 from lab.runs import Method, Setting
 from lab.task import Play
 from lab.worlds import Maze
 
-_WORLD = Maze(size=8, limit=40, walls_invalid=True, extra_actions=4)
-_LEVELS = ("illegal actions", "misspelt answers too")
+_WORLD = Maze(size=6, limit=30, walls_invalid=True)
+_LEVELS = ("illegal actions", "misspelt answers")
 
 
 def _arm(method: str, penalty: float) -> Arm:
@@ -27,8 +29,8 @@ EXPERIMENT = Experiment(
     source="GiGPO (arXiv 2505.10978), RAGEN and others",
     varied="what can be invalid",
     levels={
-        _LEVELS[0]: Setting(_WORLD, 30_000, Play(groups=4, group_size=8)),
-        _LEVELS[1]: Setting(_WORLD, 30_000, Play(groups=4, group_size=8, turn_tokens=4), copying=0.5 ** (1 / 3)),
+        _LEVELS[0]: Setting(replace(_WORLD, extra_actions=4), 20_000, Play(groups=4, group_size=8)),
+        _LEVELS[1]: Setting(_WORLD, 20_000, Play(groups=4, group_size=8, turn_tokens=4), copying=0.5 ** (1 / 3)),
     },
     arms={f"{method} {penalty:g}": _arm(method, penalty) for method in ("grpo", "ppo") for penalty in (0.0, 0.1, 0.5)},
     contrasts=tuple(
