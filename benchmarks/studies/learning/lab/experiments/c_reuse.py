@@ -20,7 +20,7 @@ _WORLD = Maze(size=5, limit=20, nearest=0.3)
 _PPO = {"normalisation": "trajectory", "bootstrap_truncated": False}
 _TURN = {"loss/clip_fraction_turn": 1e-4}
 _DIVIDED = {"train/clipping_bias_divisor": 1.01}
-_MOST = ("8 passes", "8 passes, stale")
+_MOST = ("8 passes, stale", "16 passes, very stale")
 
 
 def _level(epochs: int, refresh_every: int = 1) -> Setting:
@@ -41,8 +41,13 @@ EXPERIMENT = Experiment(
     name="c",
     claim="Turn-level ratios, S-PPO and ST-PPO stay stable where token-level PPO collapses under reuse of its samples.",
     source="ST-PPO / SORL (arXiv 2511.20718)",
-    varied="reuse of a batch (4 minibatches a pass; stale: 4 iterations with the same sampler)",
-    levels={"1 pass": _level(1), "8 passes": _level(8), "8 passes, stale": _level(8, 4)},
+    varied="reuse of a batch (4 minibatches a pass; stale: 4, very stale: 8 iterations with the same sampler)",
+    levels={
+        "1 pass": _level(1),
+        "8 passes": _level(8),
+        "8 passes, stale": _level(8, 4),
+        "16 passes, very stale": _level(16, 8),
+    },
     arms={
         "ppo": Arm(_method()),
         "turn_is": Arm(_method("turn_is"), acts=_TURN),
@@ -61,7 +66,7 @@ EXPERIMENT = Experiment(
         "s_ppo.normaliser": "varied: the paper's guard is not known",
         "st_ppo.normaliser": "varied: the paper's guard is not known",
     },
-    rates=(0.03,),
+    rates=(0.05,),
     watched=(
         "train/clipping_bias_norm",
         "train/clipping_bias_divisor",

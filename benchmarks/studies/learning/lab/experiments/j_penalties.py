@@ -29,8 +29,8 @@ EXPERIMENT = Experiment(
     source="GiGPO (arXiv 2505.10978), RAGEN and others",
     varied="what can be invalid",
     levels={
-        _LEVELS[0]: Setting(replace(_WORLD, extra_actions=4), 20_000, Play(groups=4, group_size=8)),
-        _LEVELS[1]: Setting(_WORLD, 20_000, Play(groups=4, group_size=8, turn_tokens=4), copying=0.5 ** (1 / 3)),
+        _LEVELS[0]: Setting(replace(_WORLD, extra_actions=4), 12_000, Play(groups=4, group_size=8)),
+        _LEVELS[1]: Setting(_WORLD, 12_000, Play(groups=4, group_size=8, turn_tokens=4), copying=0.5 ** (1 / 3)),
     },
     arms={f"{method} {penalty:g}": _arm(method, penalty) for method in ("grpo", "ppo") for penalty in (0.0, 0.1, 0.5)},
     contrasts=tuple(
