@@ -27,7 +27,10 @@ from turngym.trainers.report.curve import curve_picture
 from turngym.trainers.report.findings import read_run
 
 PAGES = (ROOT / "trainers" / "algorithms", ROOT / "trainers" / "reward_models")
-NOT_HERE = {"otc": "the embedded model answers too few questions by searching for tool calls to matter"}
+NOT_HERE = {
+    "otc": "the embedded model answers too few questions by searching for tool calls to matter",
+    "mmd": "games won against one player say little about an equilibrium; exploitability takes its place",
+}
 """Pages without a curve -> the reason."""
 CURVES = RESULTS / "curves"
 COMMON = ("--preset", "quickstart", "--seed", "0", "--no-control", "--max-seconds", "480")

@@ -72,5 +72,5 @@ def test_the_curve_of_a_method_is_drawn_with_the_command_on_its_page(name: str) 
 
 def test_a_page_without_a_curve_says_why() -> None:
     for name, reason in curves.NOT_HERE.items():
-        page = curves.PAGES[1] / f"{name}.md"
-        assert f"No curve: {reason}" in page.read_text("utf8")
+        (page,) = [path for folder in curves.PAGES if (path := folder / f"{name}.md").exists()]
+        assert f"No curve: {reason}" in " ".join(page.read_text("utf8").split())
