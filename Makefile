@@ -315,7 +315,8 @@ integration-alfworld: $(ALFWORLD_DONE)
 	$(call ISOLATED,$(ALFWORLD)) tests/envs/household/test_alfworld_engine.py
 
 integration-tools: $(TOOLS_DONE)
-	$(call ISOLATED,.venvs/tools) tests/envs/tools/test_sandbox_*.py tests/envs/tools/test_mcp_tools.py
+	$(call ISOLATED,.venvs/tools) tests/envs/tools/test_sandbox_*.py tests/envs/tools/test_mcp_tools.py \
+		tests/trainers/integrations/test_mcp_server.py
 
 integration-search: $(SEARCH_DONE)
 	$(call ISOLATED,.venvs/search) tests/envs/search/test_search_dense.py tests/envs/search/test_search_qdrant.py tests/envs/search/test_search_hub.py

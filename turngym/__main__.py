@@ -36,6 +36,7 @@ COMMANDS = {
     "leaderboard": "Put evaluations into one page that needs no network: tables with 95 % intervals and rank ranges.",
     "tournament": "Let the players of a game meet one another, and rate them with 95 % intervals.",
     "serve-env": "Serve an environment to clients of OpenEnv, over HTTP and WebSockets.",
+    "mcp": "Serve an environment as tools of the Model Context Protocol (MCP).",
     "gateway": "Serve a model to agent programs of any kind, and keep the exact tokens of every call.",
     "serve-search": "Serve searches over a corpus to many environments, over HTTP.",
     "serve-model": "Serve a model to training runs with samplers in other processes: token ids in and out, over HTTP.",

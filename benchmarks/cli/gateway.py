@@ -14,6 +14,16 @@ from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.errors import ConfigError
 
 KEY_VARIABLE = "TURNGYM_KEY"
+LIMITS = (
+    "max_new_tokens",
+    "idle_seconds",
+    "max_body",
+    "calls_per_second",
+    "max_at_once",
+    "max_calls",
+    "max_episodes",
+)
+"""Options that are limits of :class:`turngym.trainers.integrations.gateway.limits.GatewayLimits`."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,11 @@ class Arguments:
         retries: What a repeated identical request gets: same, the first answer; new, a new sample; counter, the first
             answer if the client's package marks it as a retry.
         idle_seconds: An episode without a request for so long has ended.
+        max_body: Bytes of a request.
+        calls_per_second: Requests of one episode that begin in a second, on average over ten; others are refused (429).
+        max_at_once: Requests of one episode that are answered at once; others are refused (429).
+        max_calls: Answers of one episode.
+        max_episodes: Open episodes.
         seed: Seed of the samples.
     """
 
@@ -51,6 +66,11 @@ class Arguments:
     max_new_tokens: int = 1024
     retries: Literal["counter", "new", "same"] = "counter"
     idle_seconds: float = 600.0
+    max_body: int = 8 * 2**20
+    calls_per_second: float = 200.0
+    max_at_once: int = 64
+    max_calls: int = 2000
+    max_episodes: int = 4096
     seed: int = 0
 
 
@@ -67,7 +87,7 @@ def main(argv: Sequence[str]) -> int:
     temperature = None if arguments.temperature == "client" else arguments.temperature
     top_p = None if arguments.top_p == "client" else arguments.top_p
     rules = GatewayRules(arguments.retries, temperature, top_p)
-    limits = GatewayLimits(max_new_tokens=arguments.max_new_tokens, idle_seconds=arguments.idle_seconds)
+    limits = GatewayLimits(**{name: getattr(arguments, name) for name in LIMITS})
     gateway = gateway_of(
         arguments.model,
         key_values(arguments.server, "--server"),

@@ -34,6 +34,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
     "leaderboard": {"folder": EVALUATION, "out": "page.html", "verify": "no-verify"},
     "tournament": {"game": "turngym/KuhnPoker-v0", "blocks": "1"},
     "serve-env": {"env": HANOI, "port": "0"},
+    "mcp": {"env": HANOI, "option": "discs=2"},
     "gateway": {"model": f"{RUN}/model", "port": "0"},
     "serve-search": {"size": "20", "engine": "fts5", "port": "0"},
     "serve-model": {"model": f"{RUN}/model", "port": "0"},

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from turngym.errors import ConfigError, nearest
 
-FIELDS = ("base_url", "root_url", "env_url", "key", "task", "task_id", "workdir", "seed", "model")
+FIELDS = ("base_url", "root_url", "env_url", "mcp_url", "key", "task", "task_id", "workdir", "seed", "model")
 """What may stand in braces in a command."""
 TASK_FILE = "turngym.envs.task_file:TaskFile"
 """The environment of tasks from a file."""
@@ -27,10 +27,11 @@ class ProgramConfig:
     Args:
         command: The program and its words, such as ``python my_agent.py --base-url {base_url} --key {key}``; no shell
             reads it. ``{base_url}`` is that of OpenAI's protocol, ``{root_url}`` of Anthropic's, ``{env_url}`` where
-            the environment is played, ``{task}`` its rules and first observation, ``{task_id}`` the id of a task of
-            a file, ``{workdir}`` a folder of the episode's own with the files of its task, ``{seed}`` the number of
-            the episode. The variables OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY,
-            TURNGYM_ENV_URL and TURNGYM_WORKDIR hold the same; TURNGYM_REWARD_URL is where a program rewards itself.
+            the environment is played, ``{mcp_url}`` where it is a server of MCP, ``{task}`` its rules and first
+            observation, ``{task_id}`` the id of a task of a file, ``{workdir}`` a folder of the episode's own with the
+            files of its task, ``{seed}`` the number of the episode. The variables OPENAI_BASE_URL, OPENAI_API_KEY,
+            ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, TURNGYM_ENV_URL, TURNGYM_MCP_URL and TURNGYM_WORKDIR hold the same;
+            TURNGYM_REWARD_URL is where a program rewards itself.
         seconds: Time of one episode; the program is ended then.
         memory_mib: Address space of the program.
         tasks: A file of tasks instead of an environment: JSON Lines of ``{"id", "instruction", "answer", "files"}``.

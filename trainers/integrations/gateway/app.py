@@ -17,6 +17,8 @@ from turngym.trainers.integrations.gateway.dialects import PROTOCOLS
 from turngym.trainers.integrations.gateway.episode import GatewayEpisode, valid_name
 from turngym.trainers.integrations.gateway.refusal import Body, Dialect, Refusal
 from turngym.trainers.integrations.gateway.service import Gateway
+from turngym.trainers.integrations.mcp_server.protocol import answered
+from turngym.trainers.integrations.mcp_server.streamable import send_message
 from turngym.web.access import denial
 
 Scope = MutableMapping[str, Any]
@@ -109,6 +111,9 @@ class GatewayApp:
             return await self._api(scope, headers, place, key, receive, send)
         if place.action == "env" and place.episode:
             return await self._environment(scope, self.gateway.episodes.admitted(place.episode, key), receive)
+        if place.action == "mcp" and place.episode:
+            await self._mcp(scope, self.gateway.episodes.admitted(place.episode, key), receive, send)
+            return None
         if not self.gateway.episodes.is_operator(key) and not self._rewards_itself(place, key):
             raise Refusal(401, "only the operator's key opens, rewards and ends episodes.")
         body = await self._body(receive) if scope["method"] == "POST" else {}
@@ -155,6 +160,16 @@ class GatewayApp:
         if not isinstance(action, str):
             raise Refusal(400, 'an action is {"action": TEXT}.')
         return await episode.world.act(action)
+
+    async def _mcp(self, scope: Scope, episode: GatewayEpisode, receive: Receive, send: Send) -> None:
+        """Answer a message of MCP: the environment of an episode as tools."""
+        if episode.world is None:
+            raise Refusal(404, f"episode {episode.id} has no environment.")
+        if scope["method"] != "POST":
+            raise Refusal(405, "messages of MCP are sent by POST, and each has one answer.")
+        answer = await answered(await self._body(receive), episode.world)
+        with suppress(OSError):  # the client has gone
+            await send_message(send, 202 if answer is None else 200, answer)
 
     def _operate(self, scope: Scope, headers: dict[str, str], place: Place, body: Body) -> Body:
         method, gateway = scope["method"], self.gateway

@@ -6,11 +6,14 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from typing import Any
 
 import pytest
 from gateway_clients import Client, gateway_client, user
 
+from turngym.__main__ import main
+from turngym.benchmarks.cli.gateway import LIMITS, Arguments
 from turngym.trainers.integrations.gateway import GatewayEpisode, GatewayLimits
 from turngym.trainers.integrations.gateway.episode import Episodes
 from turngym.trainers.integrations.gateway.refusal import Refusal
@@ -180,3 +183,12 @@ def test_a_sampler_that_fails_is_reported_and_goes_on(client: Client, episode: G
     engine.generate = working
     assert status == 500 and b"the sampler failed: RuntimeError: no memory" in content
     client.chat(episode, [user("a")])
+
+
+def test_limits_are_options_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert {field.name for field in fields(GatewayLimits)} >= set(LIMITS)
+    for name in LIMITS:
+        default = getattr(GatewayLimits(), name)
+        assert getattr(Arguments("model"), name) == default
+        assert main(["gateway", "--model", "no-such-model", f"--{name.replace('_', '-')}", "0"]) == 2
+        assert f"{name} of a gateway must be greater than 0" in capsys.readouterr().err

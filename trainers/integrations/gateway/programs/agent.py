@@ -97,7 +97,7 @@ class ProgramAgent(EagerAgent):
                 play.request = request
             else:
                 play.request = request
-                play.world.show(request.observation)
+                play.world.show(request.observation, legal_actions=request.info.get("legal_actions", ()))
 
     def _start(self, request: Request) -> Play:
         number = request.episode
@@ -108,7 +108,8 @@ class ProgramAgent(EagerAgent):
         episode = self.gateway.open(number=number)
         episode.rewards_itself = self.config.judge == PROGRAM_JUDGE
         acted = partial(self._on_action, number)
-        world = World(request.instructions, request.observation, acted)
+        legal = request.info.get("legal_actions", ())
+        world = World(request.instructions, request.observation, acted, legal)
         episode.world = world
         root = f"{self.url}/episode/{episode.id}"
         task = f"{request.instructions}\n\n{request.observation}".strip()
@@ -117,6 +118,7 @@ class ProgramAgent(EagerAgent):
             "base_url": f"{root}/v1",
             "root_url": root,
             "env_url": f"{root}/env",
+            "mcp_url": f"{root}/mcp",
             "key": episode.key,
             "task": task,
             "task_id": task_id,
@@ -130,6 +132,7 @@ class ProgramAgent(EagerAgent):
             "ANTHROPIC_BASE_URL": root,
             "ANTHROPIC_API_KEY": episode.key,
             "TURNGYM_ENV_URL": values["env_url"],
+            "TURNGYM_MCP_URL": values["mcp_url"],
             "TURNGYM_WORKDIR": values["workdir"],
         }
         if episode.rewards_itself:

@@ -1,0 +1,80 @@
+"""``turngym mcp``: an environment as tools of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from turngym.benchmarks.cli.options.parsing import Pairs, Specs, key_values, parse, text_env_maker
+from turngym.errors import ConfigError
+
+TOKEN_VARIABLE = "TURNGYM_TOKEN"
+
+USES_OWN_MODULES = True
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Serve an environment as tools of MCP: reset, step and legal_actions; what is earned is recorded and never shown.
+
+    Without --port it speaks over standard input and output, as clients start servers of tools.
+
+    Args:
+        env: Id of the environment, `module:id`, `module:Class`, or `path/to/file.py:Class`.
+        option: An option of the environment, such as max_turns=20; may be repeated.
+        wrapper: A wrapper around it, such as invalid_action:penalty=0.1; may be repeated.
+        seed: Each reset begins another task; all of them follow from this.
+        episodes: How many episodes may begin; 0 for any number.
+        records: A file that gets a line of JSON with reward, success and score of each episode.
+        port: Serve over HTTP on this port, 0 for any that is free; each session has an environment of its own.
+        host: Address to listen on; anything but the loopback needs a token.
+        token: What clients have to send as `Authorization: Bearer TOKEN`. The variable TURNGYM_TOKEN is safer: a
+            command line can be read by others on the machine.
+    """
+
+    env: Positional[str]
+    option: Pairs = ()
+    wrapper: Specs = ()
+    seed: int = 0
+    episodes: int = 0
+    records: Path | None = None
+    port: int | None = None
+    host: str = "127.0.0.1"
+    token: str = ""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve until the client has gone, or until interrupted."""
+    from turngym.trainers.integrations.mcp_server import EnvSession, Episodes
+    from turngym.trainers.integrations.mcp_server.serving import serve_http
+    from turngym.trainers.integrations.mcp_server.stdio import serve_stdio
+    from turngym.trainers.integrations.mcp_server.streamable import McpApp
+
+    arguments = parse(Arguments, argv, "mcp")
+    if arguments.port is not None and not 0 <= arguments.port < 2**16:
+        raise ConfigError(f"--port must lie between 0 and {2**16 - 1}, got {arguments.port}.")
+    if arguments.episodes < 0:
+        raise ConfigError(f"--episodes must be 0 or more, got {arguments.episodes}.")
+    make = text_env_maker(arguments.env, key_values(arguments.option, "--option"), arguments.wrapper)
+    make().close()  # errors are reported before anything is served
+    episodes = Episodes(arguments.seed, arguments.episodes, arguments.records)
+    token = arguments.token or os.environ.get(TOKEN_VARIABLE, "")
+    if arguments.port is None:
+        if arguments.host != "127.0.0.1" or arguments.token:
+            raise ConfigError("--host and --token are for HTTP: pass --port as well.")
+        with closing(EnvSession(make, episodes)) as session:
+            serve_stdio(session, sys.stdin, sys.stdout)
+        return 0
+    app = McpApp(lambda: EnvSession(make, episodes), token)
+    serve_http(app, arguments.host, arguments.port, _announce, bool(token))
+    return 0
+
+
+def _announce(url: str) -> None:
+    print(f"serving at {url}; Ctrl+C ends it", file=sys.stderr, flush=True)

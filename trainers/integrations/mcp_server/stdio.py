@@ -1,0 +1,43 @@
+"""MCP over standard input and output: one message a line."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from typing import Any, TextIO
+
+from turngym.trainers.integrations.mcp_server.protocol import answered, failure
+from turngym.trainers.integrations.mcp_server.session import EnvSession
+
+_PARSE_ERROR = -32700
+
+
+def serve_stdio(session: EnvSession, lines: TextIO, answers: TextIO) -> None:
+    """Answer the messages of a client until its end; what the environment prints goes to standard error.
+
+    Args:
+        session: The environment.
+        lines: What the client writes.
+        answers: What it reads.
+    """
+    with asyncio.Runner() as runner, contextlib.redirect_stdout(sys.stderr):
+        for line in lines:
+            if not line.strip():
+                continue
+            message = _read(line)
+            if message is None:
+                answer: Any = failure(None, _PARSE_ERROR, "a line is no JSON.")
+            else:
+                answer = runner.run(answered(message, session))
+            if answer is not None:
+                answers.write(json.dumps(answer) + "\n")
+                answers.flush()
+
+
+def _read(line: str) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
