@@ -171,6 +171,7 @@ def child(run: Run) -> None:
     def watch(model: LanguageModel, record: Mapping[str, Any]) -> None:
         metrics = {name: value for name, value in record.items() if not name.startswith("time/")}
         append_line(run.folder / "records.jsonl", json.dumps(metrics))
+        append_line(run.folder / "batches.jsonl", json.dumps({"iteration": record["iteration"], "trained": True}))
 
     resume = (run.run / "config.json").exists()
     with (run.folder / "output").open("a") as output:

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +96,7 @@ def judged(run: Run, whole: Run | None) -> dict[str, Any]:
         run: The run.
         whole: The same run in one piece; None where there is none to compare with.
     """
-    batches: dict[int, list[dict[str, str]]] = {}
-    for line in read_jsonl(run.folder / "batches.jsonl"):
-        batches.setdefault(line["iteration"], []).append(line["episodes"])
+    batches = gathered(run)
     records: dict[int, list[dict[str, Any]]] = {}
     for record in read_jsonl(run.folder / "records.jsonl"):
         records.setdefault(record["iteration"], []).append(record)
@@ -106,7 +105,7 @@ def judged(run: Run, whole: Run | None) -> dict[str, Any]:
     turns = int(final[-1]["turns_total"])
     found = {
         **{f"{what.lower().replace(' ', '_')}_kills": count for what, count in sorted(run.kills.items())},
-        **_episodes(run, batches, records),
+        **_episodes(run, batches),
         "iterations_trained_again": sum(len(each) - 1 for each in records.values()),
         "iterations_whose_metrics_differ": sum(
             any(not are_same(run, other, each[-1]) for other in each) for each in records.values()
@@ -125,26 +124,52 @@ def judged(run: Run, whole: Run | None) -> dict[str, Any]:
     return found
 
 
-def _episodes(
-    run: Run, batches: Mapping[int, Sequence[Mapping[str, str]]], records: Mapping[int, Sequence[Any]]
-) -> dict[str, int]:
-    """Return what was lost, trained twice or changed."""
-    trained = [name for each in batches.values() for name in each[-1]]
+@dataclass
+class Gathered:
+    """A batch that was gathered.
+
+    Args:
+        episodes: Place in the run -> tokens.
+        was_trained: Whether it was trained on, and not only gathered before a kill.
+    """
+
+    episodes: dict[str, str]
+    was_trained: bool = False
+
+
+def gathered(run: Run) -> dict[int, list[Gathered]]:
+    """Return the batches that were gathered for each iteration, the last one being that of the finished run."""
+    found: dict[int, list[Gathered]] = {}
+    for line in read_jsonl(run.folder / "batches.jsonl"):
+        if "trained" in line:
+            found[line["iteration"]][-1].was_trained = True
+        else:
+            found.setdefault(line["iteration"], []).append(Gathered(line["episodes"]))
+    return found
+
+
+def _episodes(run: Run, batches: Mapping[int, Sequence[Gathered]]) -> dict[str, int]:
+    """Return what was lost, trained twice or changed.
+
+    Without staleness every batch of an iteration has the same episodes; else it is made of those that finished first,
+    so that one that was not trained on may be another one the next time.
+    """
+    trained = [name for each in batches.values() for name in each[-1].episodes]
     by_number = {
-        int(n.split(".")[0]) * SIZE + int(n.split(".")[1]): t for e in batches.values() for n, t in e[-1].items()
+        int(name.split(".")[0]) * SIZE + int(name.split(".")[1]): found
+        for each in batches.values()
+        for name, found in each[-1].episodes.items()
     }
-
-    def counts(iteration: int) -> bool:
-        """Whether a batch of a staleness above 0 was trained on, and not only gathered before a kill."""
-        return run.kind.is_reproducible or len(records.get(iteration, ())) > 1
-
     return {
         "episodes": len(trained),
         "episodes_lost": ITERATIONS * GROUPS * SIZE - len(set(trained)) + _strangers(run),
         "episodes_trained_twice": len(trained) - len(set(trained)),
         "finished_episodes_that_changed": sum(by_number.get(n, t) != t for n, t in run.seen.items()),
         "batches_trained_again_that_differ": sum(
-            sum(other != each[-1] for other in each if counts(i)) for i, each in batches.items()
+            other.episodes != each[-1].episodes
+            for each in batches.values()
+            for other in each
+            if other.was_trained or run.kind.is_reproducible
         ),
     }
 
@@ -154,22 +179,20 @@ def _strangers(run: Run) -> int:
     if run.config.rollout.is_journaled:
         return 0
     planned = {i: [spec.seed for spec in iteration_specs(run.config, i)] for i in range(ITERATIONS)}
-    lines = read_jsonl(run.folder / "batches.jsonl")
+    lines = [line for line in read_jsonl(run.folder / "batches.jsonl") if "seeds" in line]
     return sum(
         one != other for line in lines for one, other in zip(planned[line["iteration"]], line["seeds"], strict=True)
     )
 
 
-def _equals(run: Run, whole: Run, batches: Mapping[int, Sequence[Mapping[str, str]]], final: Sequence[Any]) -> bool:
+def _equals(run: Run, whole: Run, batches: Mapping[int, Sequence[Gathered]], final: Sequence[Any]) -> bool:
     """Return whether a run ended as one in one piece: its episodes and metrics, and its weights to the bit.
 
     Servers compute in batches of changing sizes, whose last bits differ; their episodes have to be the same.
     """
-    episodes = {line["iteration"]: line["episodes"] for line in read_jsonl(whole.folder / "batches.jsonl")}
-    metrics = RunFolder(whole.run).metrics()
-    has_same = {i: each[-1] for i, each in batches.items()} == episodes and all(
-        are_same(run, one, other) for one, other in zip(final, metrics, strict=True)
-    )
+    has_same = {i: each[-1].episodes for i, each in batches.items()} == {
+        i: each[-1].episodes for i, each in gathered(whole).items()
+    } and all(are_same(run, one, other) for one, other in zip(final, RunFolder(whole.run).metrics(), strict=True))
     return has_same and (bool(run.kind.servers) or weights(run.run) == weights(whole.run))
 
 
