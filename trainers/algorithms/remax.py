@@ -15,7 +15,7 @@ from turngym.lazy import torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.base.reward_kl import RewardKLConfig, RewardKLMethod
-from turngym.trainers.core.algorithm import Credit, Rollout
+from turngym.trainers.core.algorithm import Credit, Need, Rollout
 from turngym.trainers.core.columns import with_columns
 from turngym.trainers.core.turn_table import TurnTable
 
@@ -33,6 +33,11 @@ class ReMax(RewardKLMethod[ReMaxConfig]):
     """Policy gradient with the greedy policy's return as baseline."""
 
     Config: ClassVar[type[ReMaxConfig]] = ReMaxConfig
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What the method needs, and greedy episodes."""
+        return super().needs | {Need.GREEDY}
 
     def collect(self, rollout: Rollout) -> list[Trajectory]:
         """Gather the episodes of the iteration, each with the return of the greedy one on its instance."""

@@ -52,6 +52,8 @@ class Need(enum.Enum):
     SNAPSHOTS = "snapshots"
     SAMPLED_ENTROPIES = "sampled_entropies"
     TRAINER_LOGPROBS = "trainer_logprobs"
+    GREEDY = "greedy_episodes"
+    """``collect`` plays instances once more with greedy decoding."""
     OLD_LOGPROBS = "old_logprobs"
     """The credit reads what ratios are taken against, so that it must be known before the first update."""
 

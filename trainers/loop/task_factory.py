@@ -77,6 +77,12 @@ def _plain_task(needs: frozenset[Need], ranks: Ranks, config: TrainConfig) -> Ta
             "journals have no place: take --rollout.schedule lockstep or continuous without --rollout.journal, or a "
             "method without snapshots, such as grpo."
         )
+    if config.rollout.is_journaled and Need.GREEDY in needs:
+        raise ConfigError(
+            f"{config.algorithm} plays the instances of an iteration once more with greedy decoding, for which "
+            "asynchronous rollouts and journals have no place: take --rollout.schedule lockstep or continuous without "
+            "--rollout.journal, or another method."
+        )
     task = EnvTask(
         config,
         snapshots=Need.SNAPSHOTS in needs,
