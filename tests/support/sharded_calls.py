@@ -18,6 +18,8 @@ import pytest
 import torch
 from algorithm_batches import VARIANTS, made
 from layout_batches import exact_norms, token_episodes, wide_model
+from rank_methods import CONFIG as RUN
+from rank_methods import train
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
@@ -37,6 +39,8 @@ from turngym.trainers.engine.ranks.sharding import gathered, inside
 from turngym.trainers.engine.scoring import score
 from turngym.trainers.loop.checkpoint import load_checkpoint, save_checkpoint, write_divided
 from turngym.trainers.loop.checkpoint_pieces import divided_tensors
+from turngym.trainers.loop.task import EnvTask
+from turngym.trainers.records.run_folder import RunFolder
 
 CONFIG: Mapping[str, Any] = {"learning_rate": 1e-2, "max_grad_norm": 0.5, "max_micro_batch_tokens": 200}
 
@@ -259,7 +263,16 @@ def traps(ranks: Ranks) -> dict[str, Any]:
     rows = [Row.of([3, 4, 5], [Read(1, 5, 0, 0, 0)])]
     with torch.no_grad():
         before = float(score(network, rows, 1.0).logprobs[0, 0])
+    loss_of, sampling = learner.algorithm.loss, list(learner.model.network.parameters())
+    seen: list[int] = []
+
+    def weighed(inputs: LossInputs) -> LossOutput:
+        seen.append(sum(parameter.numel() for parameter in sampling))
+        return loss_of(inputs)
+
+    learner.algorithm.loss = weighed  # type: ignore[method-assign]
     learner.update(episodes, 0)
+    found["numbers of the policy that samples, in an update"] = max(seen)
     with torch.no_grad():
         found["published"] = float(
             score(network, rows, 1.0).logprobs[0, 0] - score(learner.model.network, rows, 1.0).logprobs[0, 0]
@@ -286,6 +299,31 @@ def not_finite(ranks: Ranks) -> str:
 
     learner.algorithm.loss = broken  # type: ignore[method-assign]
     return _said(lambda: learner.update(episodes, 0))
+
+
+def emergency(ranks: Ranks) -> dict[str, Any]:
+    """One rank fails while the second iteration is played: what was trained until then is in a checkpoint."""
+    folder = Path(ranks.from_first(tempfile.mkdtemp() if ranks.is_first else ""))
+    config = replace(RUN, algorithm="grpo", iterations=3, checkpoint_every=100)
+    config = replace(config, update=replace(config.update, sharding="full"))
+    play, calls = EnvTask.play, list[int]()
+
+    def failing_play(self: EnvTask, *args: Any, **kwargs: Any) -> list[Trajectory]:
+        calls.append(1)
+        if len(calls) == 2 and ranks.rank == 1:
+            raise OSError("a disk of the second rank")
+        return play(self, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EnvTask, "play", failing_play)
+        said = _said(lambda: train(ranks, folder / "run", config, torch.float32))
+    ranks.barrier()
+    kept = sorted(path.name for path in (folder / "run" / "checkpoints").iterdir())
+    ranks.barrier()
+    train(ranks, folder / "run", config, torch.float32, resumes=True)
+    played = [record["iteration"] for record in ranks.on_first(lambda: RunFolder(folder / "run").metrics())]
+    ranks.on_first(lambda: shutil.rmtree(folder))
+    return {"said": said, "checkpoints": kept, "iterations": played}
 
 
 def nodes(ranks: Ranks) -> dict[str, Any]:
@@ -335,6 +373,7 @@ CALLS: dict[str, Callable[[Ranks], Any]] = {
     "no room": no_room,
     "traps": traps,
     "not finite": not_finite,
+    "emergency": emergency,
 }
 
 

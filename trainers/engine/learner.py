@@ -143,6 +143,7 @@ class Learner:
         metrics = {f"credit/{name}": float(value) for name, value in batch.credit.metrics.items()}
         metrics.update(table_metrics(batch.table))
         self._statistics = PolicyStatistics(batch.table, self.ranks)
+        self.spread.release(self.network, self.model.network)
         try:
             metrics.update(self._run_epochs(batch, iteration))
             check_weights(self.trained_modules)

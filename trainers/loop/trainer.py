@@ -21,6 +21,7 @@ from turngym.trainers.core.context import exclusion_metrics, kept, require_turns
 from turngym.trainers.core.finite import check_weights, screen_rewards
 from turngym.trainers.core.signals import stop_signals
 from turngym.trainers.engine.learner import Learner
+from turngym.trainers.engine.ranks.failures import is_known_to_all
 from turngym.trainers.engine.ranks.sharding import is_sharded
 from turngym.trainers.loop.checkpoint import (
     all_checkpoints,
@@ -236,11 +237,9 @@ class Trainer:
         if is_out_of_memory(error):
             traceback.clear_frames(error.__traceback__)  # they hold the tensors of the update
             self.learner.optimizer.zero_grad(set_to_none=True)
-        alone = self.ranks.is_first and not is_sharded(self.learner.network)  # other ranks may have gone
-        if self.learner.updates == self._settled and self.iteration and alone:
+        if self.learner.updates == self._settled and self.iteration:
             try:
-                check_weights(self.learner.trained_modules)
-                self._save_with_room()
+                self._save_last(error)
             except (OSError, SafetensorError, TurngymError, MemoryError, RuntimeError) as second:
                 failed = f" (a checkpoint of now could not be written: {second})"
         diagnosis = self._diagnosis(error)
@@ -250,6 +249,15 @@ class Trainer:
         except OSError as second:
             diagnosis = replace(diagnosis, what=f"{diagnosis.what} (diagnosis.json could not be written: {second})")
         return RunStopped(diagnosis.in_words(), diagnosis.as_json())
+
+    def _save_last(self, error: Exception) -> None:
+        """Write a last checkpoint: the first rank alone, since others may have gone, or all that hold parts of it."""
+        if is_sharded(self.learner.network):
+            if is_known_to_all(error):
+                self.save()
+        elif self.ranks.is_first:
+            check_weights(self.learner.trained_modules)
+            self._save_with_room()
 
     def deadline(self) -> float:
         """Return when the limits on time and turns end the training at its present speed.
@@ -273,7 +281,7 @@ class Trainer:
     def _one_iteration(self) -> dict[str, Any]:
         algorithm = self.learner.algorithm
         algorithm.begin_iteration(self.iteration, self.config.iterations)
-        start = time.perf_counter()
+        start, talked = time.perf_counter(), self.ranks.seconds
         played = Played([], [], [])
         self.phase = "rollout"
         trajectories = algorithm.collect(self._rollout(played))
@@ -300,6 +308,8 @@ class Trainer:
             record.update(sampler.metrics())
         record.update(metrics)
         record.update(timing_metrics(start, gathered, done, turns, self.seconds_total))
+        if self.ranks.size > 1:
+            record["time/communication"] = self.ranks.seconds - talked
         self.task.trained(self.model, self.iteration)
         self.iteration += 1
         self._settled, self._last_record = self.learner.updates, record

@@ -9,6 +9,7 @@ from turngym import errors
 from turngym.errors import DivergenceError, TurngymError
 
 _HEARD = "raised by another rank, which reports it"
+_TOLD = "told to the other ranks, which stop as well"
 
 
 class RankLost(TurngymError, RuntimeError):
@@ -53,6 +54,22 @@ def is_heard(error: BaseException) -> bool:
     """
     own = _HEARD in getattr(error, "__notes__", [])
     return own or (error.__cause__ is not None and is_heard(error.__cause__))
+
+
+def note_told(error: Exception) -> None:
+    """Note that all ranks know of an error of this one."""
+    error.add_note(_TOLD)
+
+
+def is_known_to_all(error: BaseException) -> bool:
+    """Return whether an error, or what caused it, stops every rank at the same point of the program.
+
+    >>> failed = errors.ConfigError("no")
+    >>> is_known_to_all(failed), note_told(failed), is_known_to_all(failed)
+    (False, None, True)
+    """
+    own = not {_HEARD, _TOLD}.isdisjoint(getattr(error, "__notes__", []))
+    return own or (error.__cause__ is not None and is_known_to_all(error.__cause__))
 
 
 def _made(content: Mapping[str, Any]) -> Exception:

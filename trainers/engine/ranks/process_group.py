@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import Store
 
 from turngym.trainers.engine.ranks.base import Ranks
-from turngym.trainers.engine.ranks.failures import RankLost, as_json, from_json
+from turngym.trainers.engine.ranks.failures import RankLost, as_json, from_json, note_told
 
 T = TypeVar("T")
 
@@ -65,6 +65,7 @@ class ProcessGroup(Ranks):
             raise
         except Exception as error:
             self._all_gather(json.dumps({"error": as_json(error, self.rank)}).encode())
+            note_told(error)
             raise
         found = [json.loads(each) for each in self._all_gather(sent)]
         failed = [each["error"] for each in found if "error" in each]
@@ -102,7 +103,10 @@ class ProcessGroup(Ranks):
             self._store.delete_key(f"{key}-beat")
         if "error" not in outcome:
             return outcome["value"]  # type: ignore[no-any-return]
-        raise self._failure if self.is_first else from_json(outcome["error"])
+        if not self.is_first:
+            raise from_json(outcome["error"])
+        note_told(self._failure)
+        raise self._failure
 
     _failure: Exception
 

@@ -16,6 +16,7 @@ from turngym.trainers.engine.ranks.sharding import (
     device_mesh,
     gradients_by_backward,
     publish,
+    release,
     sharded_copy,
 )
 from turngym.trainers.engine.ranks.spread import ModuleT, Replicated
@@ -60,6 +61,10 @@ class Sharded(Replicated):
         if self._mesh is None:
             self._mesh = device_mesh(next(network.parameters()).device)
         return sharded_copy(network, self._mesh, whole)
+
+    def release(self, network: nn.Module, target: nn.Module) -> None:
+        """Free the trained weights of the whole network."""
+        release(network, target)
 
     def publish(self, network: nn.Module, target: nn.Module) -> None:
         """Gather the trained weights of a placed network into the whole one that it was made from."""

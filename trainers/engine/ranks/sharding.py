@@ -153,13 +153,24 @@ def assign(tensor: Tensor, whole: Tensor) -> None:
         tensor.copy_(whole)
 
 
+def release(network: nn.Module, target: nn.Module) -> None:
+    """Free the memory of the weights that :func:`publish` writes; reading them before that is an error."""
+    given = dict(target.named_parameters())
+    for name, parameter in network.named_parameters():
+        if parameter.requires_grad:
+            given[name].data = given[name].data.new_empty(0)
+
+
 @torch.no_grad()
 def publish(network: nn.Module, target: nn.Module) -> None:
     """Gather the trained weights of a sharded network, one after another, into a whole one on every rank."""
     given = dict(target.named_parameters())
     for name, parameter in network.named_parameters():
         if parameter.requires_grad:
-            given[name].copy_(gathered(parameter))
+            whole, own = gathered(parameter), given[name]
+            if own.shape != whole.shape:  # released
+                own.data = own.data.new_empty(whole.shape)
+            own.copy_(whole)
 
 
 def gathered(tensor: Tensor) -> Tensor:

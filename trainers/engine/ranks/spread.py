@@ -65,6 +65,9 @@ class Spread(ABC):
         """
         return network
 
+    def release(self, network: nn.Module, target: nn.Module) -> None:  # noqa: B027
+        """Free the memory of what :meth:`publish` writes to, which nothing may read until then."""
+
     def publish(self, network: nn.Module, target: nn.Module) -> None:  # noqa: B027
         """Copy the trained weights of a placed network into the one that it was made from."""
 

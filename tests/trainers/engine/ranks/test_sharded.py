@@ -85,6 +85,7 @@ def test_what_goes_wrong_without_a_word_is_done_in_another_way(called: dict[str,
     assert not found["layers that sample while others are checkpointed"]
     assert found["moved"] and found["published"] == pytest.approx(0.0, abs=1e-5)
     assert found["only parts are kept between passes"]
+    assert found["numbers of the policy that samples, in an update"] == 0, "their memory is free during an update"
 
 
 def test_a_loss_that_is_not_finite_on_one_rank_ends_the_update_on_all(called: dict[str, Any]) -> None:
@@ -95,6 +96,13 @@ def test_a_rank_that_cannot_write_leaves_no_half_checkpoint(called: dict[str, An
     found = called["no room"]
     assert found["said"].startswith("OSError: [Errno 27]"), found["said"]
     assert found["left"] == ["000001"] and found["afterwards"] == ["000001", "000002"]
+
+
+def test_what_was_trained_is_kept_when_a_rank_fails(called: dict[str, Any]) -> None:
+    """All ranks know of the error, so that each writes its part of a last checkpoint."""
+    found = called["emergency"]
+    assert found["said"].startswith("RunStopped") and "a disk of the second rank" in found["said"]
+    assert found["checkpoints"] == ["000001"] and found["iterations"] == [0, 1, 2]
 
 
 def test_two_nodes_of_two_ranks() -> None:
