@@ -18,25 +18,18 @@ from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import DivergenceError, RunStopped, TurngymError
 from turngym.trainers.core.algorithm import Rollout
 from turngym.trainers.core.context import exclusion_metrics, kept, require_turns
-from turngym.trainers.core.finite import check_weights, screen_rewards
+from turngym.trainers.core.finite import screen_rewards
 from turngym.trainers.core.signals import stop_signals
 from turngym.trainers.engine.learner import Learner
-from turngym.trainers.engine.ranks.failures import is_known_to_all
-from turngym.trainers.engine.ranks.sharding import is_sharded
-from turngym.trainers.loop.checkpoint import (
-    all_checkpoints,
-    keep_newest,
-    load_checkpoint,
-    save_checkpoint,
-    write_divided,
-)
+from turngym.trainers.loop.checkpoint import all_checkpoints, keep_newest, load_checkpoint
 from turngym.trainers.loop.samplers import RolloutSampler
+from turngym.trainers.loop.saving import CheckpointWriter, Progress
 from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.records.metric_log import MetricLog
 from turngym.trainers.records.rollout_metrics import branch_metrics, rollout_metrics, timing_metrics
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.records.samples import advantages_by_turn
-from turngym.trainers.report.diagnosis import DISK, Diagnosis, diagnose, is_out_of_memory, kind_of
+from turngym.trainers.report.diagnosis import Diagnosis, diagnose, is_out_of_memory
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.guards import Watchdog
 from turngym.trainers.settings.memory import memory_advice
@@ -82,6 +75,7 @@ class Trainer:
         self.task = task
         self.folder = folder
         self.evaluate = evaluate
+        self.checkpoints = CheckpointWriter(learner, task, folder)
         self.iteration = 0
         self.turns_total = 0
         self.seconds_total = 0.0
@@ -130,36 +124,11 @@ class Trainer:
         Raises:
             DivergenceError: The weights are not finite.
         """
-        check_weights(self.learner.trained_modules)
-        self._write_divided()
-        self.ranks.on_first(self._save_with_room)
+        self.checkpoints.write(self._progress())
 
-    def _write_divided(self) -> None:
-        """Let every rank write what it holds a part of; errors are the same on all ranks."""
-        folder = self.folder.checkpoints
-        try:
-            write_divided(folder, self.learner, self.iteration)
-        except OSError as error:
-            if kind_of(error) != DISK or self.ranks.from_first(len(all_checkpoints(folder))) < 2:
-                raise
-            self.ranks.on_first(lambda: keep_newest(folder, 1))
-            write_divided(folder, self.learner, self.iteration)
-
-    def _save_with_room(self) -> None:
-        try:
-            self._save()
-        except (OSError, SafetensorError) as error:
-            if kind_of(error) != DISK or len(all_checkpoints(self.folder.checkpoints)) < 2:
-                raise
-            keep_newest(self.folder.checkpoints, 1)
-            self._save()
-
-    def _save(self) -> None:
-        self.folder.write_instances(self.instances)
+    def _progress(self) -> Progress:
         totals = {"turns_total": self.turns_total, "seconds_total": self.seconds_total}
-        extra = {**totals, "last_record": self._last_record}
-        save_checkpoint(self.folder.checkpoints, self.learner, self.iteration, extra)
-        self.task.save(self.folder)
+        return Progress(self.iteration, self.instances, {**totals, "last_record": self._last_record})
 
     def run(
         self,
@@ -239,7 +208,7 @@ class Trainer:
             self.learner.optimizer.zero_grad(set_to_none=True)
         if self.learner.updates == self._settled and self.iteration:
             try:
-                self._save_last(error)
+                self.checkpoints.write_last(self._progress(), error)
             except (OSError, SafetensorError, TurngymError, MemoryError, RuntimeError) as second:
                 failed = f" (a checkpoint of now could not be written: {second})"
         diagnosis = self._diagnosis(error)
@@ -249,15 +218,6 @@ class Trainer:
         except OSError as second:
             diagnosis = replace(diagnosis, what=f"{diagnosis.what} (diagnosis.json could not be written: {second})")
         return RunStopped(diagnosis.in_words(), diagnosis.as_json())
-
-    def _save_last(self, error: Exception) -> None:
-        """Write a last checkpoint: the first rank alone, since others may have gone, or all that hold parts of it."""
-        if is_sharded(self.learner.network):
-            if is_known_to_all(error):
-                self.save()
-        elif self.ranks.is_first:
-            check_weights(self.learner.trained_modules)
-            self._save_with_room()
 
     def deadline(self) -> float:
         """Return when the limits on time and turns end the training at its present speed.
