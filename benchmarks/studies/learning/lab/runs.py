@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import torch
 from lab.network import lab_model
 from lab.task import LabTask, Play
 from lab.worlds import World
+from turngym.errors import DivergenceError, RunStopped
 from turngym.seeding import stream_seed
 from turngym.trainers.core.algorithm import Need
 from turngym.trainers.core.update_config import UpdateConfig
@@ -106,8 +107,21 @@ def config_of(setting: Setting, method: Method, rate: float, seed: int) -> Train
     )
 
 
+def _diverges(trainer: Trainer, note: Callable[[Mapping[str, Any]], None]) -> bool:
+    """Run the trainer to its end; returns whether it had to stop because a number was not finite."""
+    try:
+        trainer.run(note, lambda warning: None)
+    except RunStopped as stopped:
+        if isinstance(stopped.__cause__, DivergenceError):
+            return True
+        raise
+    return False
+
+
 def run(setting: Setting, method: Method, rate: float, seed: int) -> dict[str, Any]:
     """Train once; returns the learning curve, and the mean of every metric over the run.
+
+    A run whose weights or losses stop being finite counts as one without success from there on.
 
     Args:
         setting: World and budget.
@@ -143,10 +157,12 @@ def run(setting: Setting, method: Method, rate: float, seed: int) -> dict[str, A
         trainer = _Trainer(config, model, learner, task, _Folder(Path(empty)))
         if setting.refresh_every > 1:
             learner.hold_back_sampler()
-        trainer.run(note, lambda warning: None)
+        diverged = _diverges(trainer, note)
     if trainer.stop_requested:
         raise KeyboardInterrupt  # half a run is not a result
+    curve += [0.0] * (POINTS - len(curve)) if diverged else []
     return {
+        "diverged": diverged,
         "curve": [round(float(point), 4) for point in curve],
         "final": float(np.mean(curve[-3:])),
         "mean": float(np.mean(curve[1:])),
