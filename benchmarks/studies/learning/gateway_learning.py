@@ -26,6 +26,7 @@ ITERATIONS = 50
 LAST = 10
 PLAYER = Path(__file__).with_name("gateway_player.py")
 COMMAND = f"{sys.executable} -I -S {PLAYER} {{base_url}} {{env_url}} {{key}}"
+_SHOWN = "python -I -S gateway_player.py {base_url} {env_url} {key}"
 COMMON = [
     *("--env", "turngym/NumberLine-v0", "--env-options", "highest=5", "max_turns=5"),
     *("--algorithm", "grpo", "--no-control", "--max-seconds", "0", "--iterations", str(ITERATIONS)),
@@ -71,7 +72,8 @@ def main() -> int:
         what: {way: [runs[name_of(way, seed)][what] for seed in SEEDS] for way in WAYS} for what in ("last", "all")
     }
     differences = {what: difference(each["native"], each["gateway"]) for what, each in table.items()}
-    write_results("gateway_learning", {"arms": ARMS, "runs": runs, "gateway less native": differences})
+    arms = {name: [_SHOWN if word == COMMAND else word for word in words] for name, words in ARMS.items()}
+    write_results("gateway_learning", {"arms": arms, "runs": runs, "gateway less native": differences})
     curves = {way: [folders[name_of(way, seed)] for seed in SEEDS] for way in WAYS}
     write_curves(curves, RESULTS / "gateway_learning.png", f"NumberLine, {ITERATIONS} iterations of 64 episodes")
     for way in WAYS:
