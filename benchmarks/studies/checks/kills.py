@@ -46,6 +46,7 @@ from turngym.benchmarks.studies.checks.kills_victims import Servers, live, start
 from turngym.storage.files import write_json
 
 FIRST_KINDS = tuple(KINDS)[:3]
+KILLS = tuple(f"{what}_kills" for what in ("learner", "worker", "rank", "server", "ray_worker"))
 COMMAND = "python benchmarks/studies/checks/kills.py"
 
 
@@ -99,7 +100,7 @@ def _one_piece(run: Run, kind: str, number: int, servers: Servers) -> Run:
 def write(output: Path, runs: Sequence[dict[str, Any]], kept: Sequence[dict[str, Any]]) -> None:
     """Write the runs so far, after those of other kinds."""
     every = [*kept, *runs]
-    totals: Counter[str] = Counter()
+    totals: Counter[str] = Counter(dict.fromkeys(KILLS, 0))
     for run in every:
         totals.update({name: value for name, value in run.items() if type(value) is int})
     settings = {"iterations": ITERATIONS, "groups": GROUPS, "group_size": SIZE, "longest_life_lines": LONGEST_LIFE}
