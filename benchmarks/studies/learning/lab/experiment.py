@@ -10,7 +10,7 @@ from lab.runs import Method, Setting
 
 RATES = (0.03, 0.1, 0.3)
 PILOT_SEEDS = tuple(range(1000, 1008))
-LEAST_SEEDS, MOST_SEEDS = 20, 60
+LEAST_SEEDS, MOST_SEEDS = 20, 200
 WANTED_POWER = 0.9
 
 
@@ -72,7 +72,7 @@ class Experiment:
         contrasts: The comparisons.
         reasons: Setting as ``part.name`` -> why it differs from its method's page.
         under_test: Settings that may differ between compared arms because they are the claim.
-        effect: Smallest difference that matters, which the seeds are computed for.
+        effect: Smallest difference that matters, which the seeds are computed for: papers claim 10 points and more.
         rates: Step sizes; the pilot takes each arm's best.
         watched: Further metrics that tables show.
     """
@@ -86,7 +86,7 @@ class Experiment:
     contrasts: Sequence[Contrast]
     reasons: Mapping[str, str] = field(default_factory=dict)
     under_test: frozenset[str] = frozenset()
-    effect: float = 0.05
+    effect: float = 0.1
     rates: tuple[float, ...] = RATES
     watched: tuple[str, ...] = ()
 

@@ -19,7 +19,7 @@ Tiny policies (one hidden layer over one-hot contexts) over small worlds; turn t
 trainer are those of every training run. All arms of an experiment have equal environment turns (equal episodes in (d)
 and most of (g)), equal clip widths and no entropy bonus unless it is under test; a test compares each arm's settings
 with its method's page. A pilot on seeds of its own chose each arm's step size from the same grid and set the number of
-seeds for 90 % power (at least 20, at most 60); comparisons are paired by seed and made once, after the last run.
+seeds for 90 % power (at least 20, at most 200); comparisons are paired by seed and made once, after the last run.
 
 *Holds*: the 95 % interval of the difference lies above 0. *Does not hold*: it lies below the effect that the experiment
 was made for. *Undecided*: neither. *Not tested*: a metric says that what the arm is named for did nothing. Made by

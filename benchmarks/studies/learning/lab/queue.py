@@ -94,7 +94,7 @@ def make_plan(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> 
     """Return step sizes and number of seeds, from the pilot.
 
     Every comparison of an experiment has the same seeds: as many as the one at a claimed level needs that spreads most,
-    at least 20 and at most 60.
+    at least 20 and at most 200.
     """
     rates = best_rates(experiment, done)
     spreads: dict[tuple[str, str], tuple[float, float]] = {}

@@ -48,7 +48,6 @@ EXPERIMENT = Experiment(
         "replay.mode": "failed groups is the paper's, own groups is ours",
         "arpo.episodes_per_group": "8, the size of the other arms' groups; the paper goes from 8 to 16 as well by half",
     },
-    effect=0.1,
     watched=(
         "credit/replayed_episodes",
         "credit/branches_at_rises",
