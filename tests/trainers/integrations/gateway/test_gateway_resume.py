@@ -16,7 +16,7 @@ from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.trainers.loop.agent_journal import EpisodeJournal, EpisodeKey, PlayedEpisode
 
 PROGRAM = """
-import json, os, pathlib, sys, urllib.request
+import json, os, pathlib, sys, time, urllib.request
 place, held = pathlib.Path(sys.argv[1]), sys.argv[2]
 
 def post(url, body):
@@ -28,10 +28,8 @@ messages = [{"role": "user", "content": sys.argv[4]}]
 said = post(os.environ["OPENAI_BASE_URL"] + "/chat/completions", {"messages": messages})
 with open(place / "begun", "a") as file:
     file.write(sys.argv[3] + "\\n")
-if sys.argv[3] == held and (place / "hold").exists():
-    while True:
-        import time
-        time.sleep(1)
+while sys.argv[3] == held and (place / "hold").exists():
+    time.sleep(0.1)
 print(said["choices"][0]["message"]["content"])
 """
 HELD = "5"
