@@ -13,9 +13,9 @@ from turngym.agents.chat import ACTION, Ask, ChatModel, Message, Reply
 from turngym.agents.core import Agent, Decision, Request, build_each
 from turngym.agents.models.generate import Completion, Generate
 from turngym.agents.models.loading import Vocabulary
-from turngym.agents.models.sampling import Sampling, turn_uniforms
 from turngym.agents.prompt_text import remembered_text, shown_text
 from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
+from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import Turn
 from turngym.agents.usage import Usage
 from turngym.wrappers.actions.action_format import action_format

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 
 
 @dataclass(frozen=True, slots=True)

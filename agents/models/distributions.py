@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 
 _BLOCK = 256
 _MIN_TWO_LEVEL = 4096

@@ -18,9 +18,9 @@ from transformers import DynamicCache, PreTrainedModel
 
 from turngym.agents.models.completion import Completion, Generate
 from turngym.agents.models.distributions import choose, entropy_share, sampling_logprobs
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.sessions.requests import CacheCounts
 from turngym.agents.models.weights import WeightsWatch, evaluating
+from turngym.agents.sampling import Sampling
 
 __all__ = ["Completion", "Generate", "Memo", "choose", "entropy_share", "generate", "sampling_logprobs"]
 

@@ -13,10 +13,10 @@ from transformers import PreTrainedModel
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.generate import Memo, generate
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.sessions.memory import bytes_per_token, can_be_kept
 from turngym.agents.models.sessions.requests import CacheCounts
 from turngym.agents.models.sessions.sessions import Sessions
+from turngym.agents.sampling import Sampling
 
 _MOST_WORDS = 1024
 _MEMORY_SHARE = 4

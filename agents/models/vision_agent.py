@@ -12,12 +12,12 @@ from turngym.agents.core import Request
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.generate import Completion
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.vision.generation import generate_with_pictures
 from turngym.agents.models.vision.pictures import PictureInputs, PictureTokenizer
 from turngym.agents.png import png
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting.prompts import Memory, PromptBuilder
+from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import Turn
 from turngym.errors import PromptTooLong
 

@@ -18,9 +18,9 @@ from torch import Tensor
 from transformers import AutoConfig
 
 from turngym.agents.models.generate import Completion
-from turngym.agents.models.sampling import Sampling, seed_of
 from turngym.agents.models.vllm_config import VllmConfig, require_vllm
 from turngym.agents.models.vllm_weights import require_shapes, shapes_of, stale_weights, with_head
+from turngym.agents.sampling import Sampling, seed_of
 from turngym.errors import ConfigError, ModelError
 
 _QUIET = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.players import AGENTS, AgentSettings
 from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.sampling import Sampling
 from turngym.agents.servers.agent import ServerAgent
 from turngym.agents.servers.client import ChatServer
 from turngym.agents.servers.config import OPENAI_HOST, ServerConfig, read_address, read_key, read_prices

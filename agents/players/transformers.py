@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.players import AGENTS, AgentSettings
 from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.sampling import Sampling
 from turngym.errors import ConfigError, nearest
 from turngym.lazy import require
 

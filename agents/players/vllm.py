@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.vllm_config import VllmConfig, require_vllm
 from turngym.agents.players import AGENTS, AgentSettings
 from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.sampling import Sampling
 from turngym.errors import ConfigError, nearest
 from turngym.lazy import require
 

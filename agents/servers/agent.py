@@ -18,8 +18,8 @@ from typing import Any
 from turngym.agents.chat import ACTION, Ask, ChatModel, Reply, guessed_tokens
 from turngym.agents.chat import Message as ChatMessage
 from turngym.agents.core import Decision, EagerAgent, Request
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.sampling import Sampling
 from turngym.agents.servers.background import Background
 from turngym.agents.servers.check import check_server, explained, is_of_server, is_unreachable
 from turngym.agents.servers.client import CONTEXT, CallFailed, ChatServer

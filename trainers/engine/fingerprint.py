@@ -30,8 +30,8 @@ from transformers import PreTrainedModel
 
 from turngym.agents.models.completion import Completion, Generate
 from turngym.agents.models.loading import LanguageModel, set_format
-from turngym.agents.models.sampling import Sampling, turn_uniforms
 from turngym.agents.models.weights import evaluating
+from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.trainers.engine.adapters import without_adapters
 
 Score = Callable[[Sequence[Sequence[int]]], Sequence[Sequence[float]]]

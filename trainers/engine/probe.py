@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from turngym.agents.models.generate import Generate
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.engine.policy_statistics import gap_figures
 from turngym.trainers.engine.scoring import score

@@ -12,8 +12,8 @@ from typing import Any
 
 from turngym.agents.models.generate import Completion, generate
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling, turn_uniforms
 from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
+from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.errors import ConfigError
 from turngym.trainers.integrations.episode import Episode, Task, task_rows
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling, seed_of
 from turngym.agents.models.served.client import Answer, PolicyClient
 from turngym.agents.models.served.keeper import WRONG_WEIGHTS
 from turngym.agents.models.served.members import STALE
+from turngym.agents.sampling import Sampling, seed_of
 from turngym.agents.servers.exchange import CallFailed
 from turngym.trainers.engine.fingerprint import Expected, Fingerprints, Gaps, Limits, handed_over, probe_sequences
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.served.client import PolicyClient
 from turngym.agents.models.served.keeper import Keeper
 from turngym.agents.models.served.launcher import ADAPTER, OwnServer, ServerCommand
@@ -29,6 +28,7 @@ from turngym.agents.models.served.sync.gpu import GpuSync
 from turngym.agents.models.served.sync.native import NativeSync
 from turngym.agents.models.served.vllm_plugin import FILE
 from turngym.agents.models.vllm_weights import with_head
+from turngym.agents.sampling import Sampling
 from turngym.agents.servers.config import read_address, read_key
 from turngym.agents.servers.exchange import CallFailed
 from turngym.errors import ConfigError, ModelError

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from turngym.agents.models.generate import Completion
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.vllm_config import VllmConfig
 from turngym.agents.models.vllm_sampler import VllmSampler
+from turngym.agents.sampling import Sampling
 from turngym.errors import ModelError
 from turngym.trainers.engine.adapters import without_adapters
 from turngym.trainers.engine.fingerprint import Fingerprints, handed_over

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 from turngym.agents.servers.config import read_address
 from turngym.agents.servers.exchange import LARGEST_ANSWER, CallFailed, Exchange
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.models.completion import Completion
-from turngym.agents.models.sampling import Sampling, seed_of
 from turngym.agents.models.served.affinity import Affinity
 from turngym.agents.models.served.client import Answer, PolicyClient
 from turngym.agents.models.served.config import ServedConfig
 from turngym.agents.models.served.members import STALE, Handover, Member, ServerCounts, State
+from turngym.agents.sampling import Sampling, seed_of
 from turngym.agents.servers.exchange import CallFailed
 from turngym.errors import ModelError
 

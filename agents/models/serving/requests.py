@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 
 LARGEST_REQUEST = 16 * 2**20
 MOST_PROMPTS = 256

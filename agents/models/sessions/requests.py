@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.models.completion import Completion
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 
 
 @dataclass

@@ -13,12 +13,12 @@ from transformers import PreTrainedModel
 
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.distributions import choose, entropy_share, sampling_logprobs
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.sessions.admission import Admission, Admitted
 from turngym.agents.models.sessions.forward import Forward
 from turngym.agents.models.sessions.requests import CacheCounts, Running
 from turngym.agents.models.sessions.store import Store
 from turngym.agents.models.weights import WeightsWatch, evaluating
+from turngym.agents.sampling import Sampling
 from turngym.errors import ConfigError
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from turngym.agents.models.generate import Completion, choose, entropy_share, sampling_logprobs
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.vision.pictures import PictureInputs
+from turngym.agents.sampling import Sampling
 
 _MOST_ROWS = 64
 

@@ -26,7 +26,7 @@ from turngym.agents.models.completion import Completion
 from turngym.agents.models.embedded import CHAT_TEMPLATE, EmbeddedConfig, build_model, build_tokenizer
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampler import Sampler
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import Trajectory
 from turngym.benchmarks.machine import machine
 from turngym.benchmarks.studies.checks.gateway_talk import SCRIPTS, TEXTS, Talk

@@ -20,8 +20,8 @@ from turngym.agents.core import Decision, EagerAgent, Request
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.players.expert import ExpertAgent
+from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.trainers.integrations.gateway import Gateway, GatewayLimits

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from turngym.agents.models.completion import Completion
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 from turngym.benchmarks.studies.checks.weight_handovers import TEMPERATURE, HandOvers, Side, Weights, build
 
 Fault: TypeAlias = Callable[[HandOvers], Weights]

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 from turngym.benchmarks.machine import machine
 from turngym.benchmarks.studies.speed.asynchronous_servers import sleeping_servers
 from turngym.envs.core import Outcome, TextEnv

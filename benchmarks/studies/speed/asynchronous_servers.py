@@ -10,12 +10,12 @@ from contextlib import closing, contextmanager
 import numpy as np
 
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.served.client import Answer, PolicyClient
 from turngym.agents.models.served.config import ServedConfig
 from turngym.agents.models.served.members import State
 from turngym.agents.models.served.pool import ServerPool
 from turngym.agents.models.served.sync.core import Weights, WeightSync
+from turngym.agents.sampling import Sampling
 from turngym.trainers.engine.fingerprint import Expected
 from turngym.trainers.loop.served_check import WeightCheck
 from turngym.trainers.loop.served_rollouts import ServedRollouts

@@ -20,9 +20,9 @@ import torch
 from turngym.agents.models.embedded import EmbeddedConfig, build_model, build_tokenizer
 from turngym.agents.models.generate import Completion, Generate, generate
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling, turn_uniforms
 from turngym.agents.models.vllm_config import VllmConfig
 from turngym.agents.models.vllm_sampler import VllmSampler
+from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.benchmarks.machine import machine
 
 BATCH, PROMPT, NEW, REPEATS = 16, 32, 32, 3

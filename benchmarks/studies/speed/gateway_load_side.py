@@ -25,7 +25,7 @@ from sides import Results, serve
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.embedded import EmbeddedConfig, build_model, build_tokenizer
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 from turngym.trainers.integrations.gateway import Gateway, GatewayLimits, serving, trajectory_of
 from turngym.trainers.integrations.gateway.engine import Job, Sampled
 from turngym.trainers.integrations.gateway.server import shorten_collections

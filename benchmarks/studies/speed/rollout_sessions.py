@@ -69,8 +69,8 @@ def network_of(name: str, gguf: str) -> Any:
 def play(network: Any, kind: str, episodes: int, turns: int) -> dict[str, Any]:
     """Play episodes in lockstep; returns the seconds of each turn and the gap to a fresh forward pass."""
     from turngym.agents.models.generate import Memo, generate
-    from turngym.agents.models.sampling import Sampling
     from turngym.agents.models.sessions import Sessions
+    from turngym.agents.sampling import Sampling
 
     memo, sessions = Memo(), Sessions(network, frozenset(), 10**6)
     sampling = Sampling(max_new_tokens=SAMPLED)

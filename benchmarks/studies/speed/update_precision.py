@@ -22,7 +22,7 @@ import torch
 
 from turngym.agents.models.generate import generate
 from turngym.agents.models.loading import LanguageModel, load_model, set_format
-from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.benchmarks.machine import machine
 from turngym.storage.files import write_json

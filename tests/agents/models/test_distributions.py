@@ -6,7 +6,7 @@ import torch
 
 from turngym.agents.models import distributions
 from turngym.agents.models.distributions import choose
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 
 
 def whole_search(logprobs: torch.Tensor, uniforms: torch.Tensor, top_p: float = 1.0) -> torch.Tensor:

@@ -9,7 +9,7 @@ from small import small_model
 
 from turngym.agents.models.generate import Completion, Memo, choose, generate, sampling_logprobs
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.errors import ConfigError
 
 

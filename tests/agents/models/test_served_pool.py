@@ -11,12 +11,12 @@ import pytest
 from scripted_policy_servers import ScriptedServer, scripted_servers, token_of
 
 from turngym.agents.models.completion import Completion
-from turngym.agents.models.sampling import Sampling, seed_of, turn_uniforms
 from turngym.agents.models.served.client import PolicyClient
 from turngym.agents.models.served.config import ServedConfig
 from turngym.agents.models.served.keeper import WRONG_WEIGHTS, Keeper
 from turngym.agents.models.served.members import Member, State
 from turngym.agents.models.served.pool import ServerPool
+from turngym.agents.sampling import Sampling, seed_of, turn_uniforms
 from turngym.agents.servers.exchange import CallFailed
 from turngym.errors import ModelError
 

@@ -22,11 +22,11 @@ from turngym.agents.models.completion import Completion
 from turngym.agents.models.generate import generate
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampler import Sampler, automatic_budget, memo_pays
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.models.sessions import CacheCounts, Sessions
 from turngym.agents.models.sessions.memory import bytes_per_token, can_be_kept
 from turngym.agents.players import AgentSettings
 from turngym.agents.players.transformers import transformers_agent
+from turngym.agents.sampling import Sampling
 from turngym.errors import ConfigError
 
 WORDS = 300

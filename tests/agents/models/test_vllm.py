@@ -11,7 +11,7 @@ from small import small_model
 
 from turngym.agents.models.generate import Completion, generate
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.sampling import Sampling, turn_uniforms
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")

@@ -8,8 +8,8 @@ import torch
 from small import small_model
 
 from turngym.agents.models.loading import LanguageModel, load_vocabulary
-from turngym.agents.models.sampling import Sampling, turn_uniforms
 from turngym.agents.players import AgentSettings
+from turngym.agents.sampling import Sampling, turn_uniforms
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("vllm", reason="vllm is in .venvs/vllm only: run make test-integration")

@@ -9,8 +9,8 @@ from chat_servers import Body, ChatServerForTests, Reply, agent_of, chaotic, cha
 
 from turngym.agents.core import Decision, Request
 from turngym.agents.episodes.evaluate import evaluate
-from turngym.agents.models.sampling import Sampling
 from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.sampling import Sampling
 from turngym.agents.servers.agent import ServerAgent
 from turngym.agents.servers.client import ChatServer
 from turngym.agents.servers.config import ServerConfig, read_address

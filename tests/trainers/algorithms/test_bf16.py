@@ -12,7 +12,7 @@ from small import small_model
 
 from turngym.agents.models.generate import generate
 from turngym.agents.models.loading import set_format
-from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import Trajectory
 from turngym.trainers.algorithms import ALGORITHMS, build
 from turngym.trainers.core.algorithm import Need

@@ -8,8 +8,8 @@ import torch
 from small import small_model
 
 from turngym.agents.models.embedded import EmbeddedConfig
-from turngym.agents.models.sampling import Sampling, turn_uniforms
 from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.job import train

@@ -9,7 +9,7 @@ from verl.workers.rollout.replica import TokenOutput
 
 from turngym.agents.models.generate import generate
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.sampling import Sampling, turn_uniforms
 
 
 class HFServer(LLMServerClient):  # type: ignore[misc]  # the package has no types

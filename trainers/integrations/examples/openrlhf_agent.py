@@ -13,7 +13,7 @@ from tiny_model import ENV_ID, SETTINGS, talks, tiny_model
 
 from turngym.agents.models.generate import generate
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.trainers.integrations.openrlhf import TurngymExecutor, openrlhf_rows
 
 

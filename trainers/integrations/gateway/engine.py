@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.models.completion import Completion, Generate
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 from turngym.trainers.integrations.gateway.limits import GatewayLimits
 
 _CLOSING_SECONDS = 30.0

@@ -12,8 +12,8 @@ from typing import Any
 
 from turngym.agents.models.completion import Generate
 from turngym.agents.models.loading import Vocabulary
-from turngym.agents.models.sampling import turn_uniforms
 from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.sampling import turn_uniforms
 from turngym.trainers.integrations.gateway.calls import SampledCall, TokenCounts
 from turngym.trainers.integrations.gateway.engine import Engine, Job, Sampled
 from turngym.trainers.integrations.gateway.episode import Episodes, GatewayEpisode

@@ -20,7 +20,7 @@ from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampler import Sampler
-from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.trainers.algorithms import build
 from turngym.trainers.engine.prepared import prepare

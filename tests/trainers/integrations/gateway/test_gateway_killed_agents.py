@@ -16,7 +16,7 @@ from small import small_model
 
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 from turngym.trainers.integrations.gateway import Gateway, GatewayLimits, GatewayRules, serving, trajectory_of
 
 PROGRAM = Path(__file__).parents[3] / "support" / "caller_program.py"

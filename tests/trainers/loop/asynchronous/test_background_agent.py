@@ -13,7 +13,7 @@ from small import agent_of, small_model
 from turngym.agents.core import Decision, Request
 from turngym.agents.episodes.stream import Feed, OpenTurn, play_stream
 from turngym.agents.models.completion import Completion
-from turngym.agents.models.sampling import Sampling
+from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
 from turngym.envs.vector import make_vec
 from turngym.trainers.loop.asynchronous.background import BackgroundAgent

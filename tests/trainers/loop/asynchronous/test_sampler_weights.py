@@ -14,7 +14,7 @@ from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.generate import generate
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampler import Sampler
-from turngym.agents.models.sampling import Sampling, turn_uniforms
+from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import Turn
 from turngym.trainers.engine.adapters import add_adapters
 from turngym.trainers.loop.asynchronous.agent import VersionedAgent
