@@ -70,6 +70,7 @@ def test_the_control_is_compared_as_honestly(tmp_path: Path) -> None:
     assert control_sentence(read_run(worse)).startswith("Training did worse than the control")
     better = run_folder(tmp_path / "better", {"final-sampled": [1] * 40, "control-sampled": AFTER})
     assert control_sentence(read_run(better)).startswith("Training did better than the control")
+    assert "supervised learning from the same 300 demonstrations instead: " in control_sentence(read_run(better))
     assert headline(run_folder(tmp_path / "none", {"final-sampled": AFTER}))["control_sentence"] == ""
 
 
