@@ -17,11 +17,14 @@ LAYERS = ["envs", "wrappers", "agents", "trainers", "benchmarks"]  # each may im
 
 
 def source_packages() -> set[str]:
+    """Return every package of ours; studies are run from a checkout and not shipped."""
     own = (path.parent for path in (ROOT / "turngym").glob("*/__init__.py"))
     found = {"turngym", *(f"turngym.{folder.name}" for folder in own if folder.name not in LAYERS)}
     for layer in LAYERS:
         for init in (ROOT / layer).rglob("__init__.py"):
-            found.add("turngym." + ".".join(init.parent.relative_to(ROOT).parts))
+            parts = init.parent.relative_to(ROOT).parts
+            if parts[:2] != ("benchmarks", "studies"):
+                found.add("turngym." + ".".join(parts))
     return found
 
 
