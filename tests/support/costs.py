@@ -8,7 +8,7 @@ SMALL, LARGE = 100_000, 1_000_000
 MOST = 25.0
 """Linear costs ten to twelve times as much for the larger text (seventeen where it becomes a list of words that no
 longer fits the processor's cache), quadratic a hundred times."""
-NOTICED = 0.01
+NOTICED = 0.02
 """Seconds below which a large text costs too little to be measured, and to matter."""
 HOPELESS = 5.0
 
