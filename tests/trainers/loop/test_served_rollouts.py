@@ -24,8 +24,10 @@ from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.job import train
 from turngym.trainers.loop.sft import SupervisedConfig
 from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.agent_program import TASK_FILE, ProgramConfig
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
 
+TASK_AGENT = Path(__file__).parents[2] / "support" / "task_agent.py"
 RUN = TrainConfig(
     env="turngym/NumberLine-v0",
     env_options={"max_turns": 4, "highest": 3},
@@ -81,6 +83,20 @@ def test_servers_play_while_the_learner_learns(base: Path, tmp_path: Path) -> No
     assert len(records) == 4 and sum(record["rollout/weight_syncs"] for record in records) >= 2
     assert all(record["policy/staleness_max"] <= 1 for record in records)
     assert all(record["rollout/server_stale"] == record["rollout/server_faults"] == 0 for record in records)
+
+
+@pytest.mark.integration
+def test_agent_programs_play_with_what_the_servers_sample(base: Path, tmp_path: Path) -> None:
+    """Programs ask the gateway, and the gateway asks servers that follow the policy."""
+    lines = [json.dumps({"id": f"t{k}", "prompt": f"Say seven, {k}", "answer": 7}) for k in range(9)]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(lines))
+    command = f"{sys.executable} {TASK_AGENT} post {{task}} {{workdir}}"
+    agent = ProgramConfig(command, tasks=str(tmp_path / "tasks.jsonl"), judge="numeric")
+    config = TrainConfig(**{**vars(RUN), "env": TASK_FILE, "env_options": {}, "agent": agent, "iterations": 2})
+    records = run_with_servers(base, tmp_path / "served", config)
+    assert [record["rollout/weight_syncs"] for record in records] == [1, 1]
+    assert all(record["rollout/success"] == 1 and record["rollout/faults"] == 0 for record in records)
+    assert all(record["train/logprob_gap"] < 1e-4 and record["rollout/server_faults"] == 0 for record in records)
 
 
 def test_the_run_stops_where_no_server_takes_the_weights(base: Path, tmp_path: Path) -> None:
