@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from turngym.errors import ConfigError, nearest
+from turngym.storage.bounded import require_file
 
 _KEYS = ("title", "about", "seeds", "common", "arms", "claims", "evaluation", "metric", "effect")
 _OURS = ("--seed", "--run-dir", "--run_dir", "--resume", "--json")
 _SIGNS = frozenset("+-_.@")
+_LARGEST, _MOST_SEEDS = 2**16, 10_000
 
 
 class Side(NamedTuple):
@@ -27,7 +30,7 @@ class Side(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """One side is said to be better than another."""
+    """The first side should do better than the second."""
 
     better: Side
     worse: Side
@@ -57,7 +60,7 @@ class Plan:
         title: What it is about, in a line.
         seeds: Seeds that every arm runs with, so that arms are compared in pairs.
         arms: Arm -> options of ``turngym train``, those that all arms share included.
-        claims: Which arm is said to be better than which; ``arm:control-greedy`` is an arm in another evaluation.
+        claims: Pairs of arms, the better one first; ``arm:control-greedy`` compares another evaluation of an arm.
         about: More about it.
         evaluation: Evaluation of a run that is compared: ``final`` or ``control``, ``-greedy`` or ``-sampled``.
         metric: What is compared: ``success``, ``score`` or ``reward_sum``.
@@ -91,8 +94,9 @@ def read_plan(path: Path) -> Plan:
         ConfigError: It cannot be read, or says something that makes no sense.
     """
     try:
+        require_file(path, _LARGEST)
         content = tomllib.loads(path.read_text("utf8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read as the plan of a study ({error}): pass a TOML file.") from error
     return plan_of(path.stem, content)
 
@@ -153,14 +157,15 @@ def _words(name: str, where: str, options: Any) -> tuple[str, ...]:
 
 def _seeds(name: str, value: Any) -> tuple[int, ...]:
     """Return the seeds: as listed, or as many as a number says."""
-    seeds = list(range(value)) if type(value) is int else value
+    seeds = list(range(min(value, _MOST_SEEDS + 1))) if type(value) is int else value
     if (
         not isinstance(seeds, list)
-        or not seeds
+        or not 1 <= len(seeds) <= _MOST_SEEDS
         or any(type(seed) is not int or seed < 0 for seed in seeds)
         or len(set(seeds)) < len(seeds)
     ):
-        raise ConfigError(f"{name}: seeds must be a number of them, or a list of different ones, got {value!r}.")
+        told = f"a number from 1 to {_MOST_SEEDS:,}, or a list of different ones"
+        raise ConfigError(f"{name}: seeds must be {told}, got {str(value)[:60]}.")
     return tuple(seeds)
 
 
@@ -179,6 +184,6 @@ def _claims(name: str, value: Any, arms: Sequence[str]) -> tuple[Claim, ...]:
 
 
 def _effect(name: str, value: Any) -> float:
-    if type(value) not in (int, float) or not value > 0:
+    if type(value) not in (int, float) or not 0 < value < math.inf:
         raise ConfigError(f"{name}: effect must be the smallest difference that matters, above 0, got {value!r}.")
     return float(value)

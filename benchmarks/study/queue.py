@@ -135,6 +135,7 @@ class Queue:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     env=self._variables(),
+                    process_group=0,  # Ctrl+C reaches a run once, by way of the queue
                 )
                 self._processes.add(process)
             status = process.wait()

@@ -111,8 +111,8 @@ def find_judge(name: str, tasks: Iterable[FileTask]) -> Judge:
     """Return a judge.
 
     Args:
-        name: ``exact``; ``normalised`` (case, articles and punctuation do not count); ``contains`` (the normalised
-            answer stands in what is said); ``numeric`` (the last number); ``math`` (equal as numbers or formulas);
+        name: ``exact``; ``normalised`` (case, articles and punctuation do not count); ``contains`` (the reply
+            contains the answer, both normalised); ``numeric`` (the last number); ``math`` (equal numbers or formulas);
             ``none``; or a function of your own, ``module:function`` or ``path/to/file.py:function``, called with
             the task and the answer.
         tasks: What it will judge.

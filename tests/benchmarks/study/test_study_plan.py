@@ -1,5 +1,6 @@
 """The plan of a study: what it may say, and that what makes no sense is refused with the way out."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,11 @@ def test_arms_share_the_common_options_and_every_seed() -> None:
         ({}, r"needs a table \[arms\]"),
         ({"arms": {}}, r"needs a table \[arms\]"),
         ({"arms": ARMS, "seed": 3}, r"no key 'seed'. Did you mean 'seeds'"),
-        ({"arms": ARMS, "seeds": 0}, "seeds must be a number of them"),
-        ({"arms": ARMS, "seeds": [1, 1]}, "seeds must be a number of them"),
-        ({"arms": ARMS, "seeds": True}, "seeds must be a number of them"),
+        ({"arms": ARMS, "seeds": 0}, "seeds must be a number from 1"),
+        ({"arms": ARMS, "seeds": [1, 1]}, "seeds must be a number from 1"),
+        ({"arms": ARMS, "seeds": 10**12}, "seeds must be a number from 1"),
+        ({"arms": ARMS, "effect": float("inf")}, "effect must be"),
+        ({"arms": ARMS, "seeds": True}, "seeds must be a number from 1"),
         ({"arms": {"../out": ""}}, "an arm names a folder"),
         ({"arms": {"a": "--seed 3"}}, "sets --seed, which the study sets"),
         ({"arms": {"a": "--run-dir=x"}}, "sets --run-dir=x, which the study sets"),
@@ -48,6 +51,8 @@ def test_what_makes_no_sense_is_refused(content: dict[str, Any], message: str) -
 
 def test_a_file_that_is_no_plan_is_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.toml").write_text("seeds = ")
-    for name in ("broken.toml", "absent.toml"):
+    (tmp_path / "deep.toml").write_text("seeds = " + "[" * 100_000)
+    os.mkfifo(tmp_path / "pipe.toml")
+    for name in ("broken.toml", "absent.toml", "deep.toml", "pipe.toml"):
         with pytest.raises(ConfigError, match="cannot be read as the plan of a study"):
             read_plan(tmp_path / name)
