@@ -20,7 +20,7 @@ import math
 import statistics
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,16 +30,13 @@ from transformers import PreTrainedModel
 
 from turngym.agents.models.completion import Completion, Generate
 from turngym.agents.models.loading import LanguageModel, set_format
-from turngym.agents.models.weights import evaluating
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.trainers.engine.adapters import without_adapters
+from turngym.trainers.engine.probe_sequences import probe_scores, probe_sequences
 
 Score = Callable[[Sequence[Sequence[int]]], Sequence[Sequence[float]]]
 """Log-probability of each token but the first of each sequence, at temperature 1, computed without kept keys."""
 
-_LENGTH = 160
-"""More than a block of 128 tokens, whose keys and values servers keep from one prompt to the next."""
-_LEAST, _MOST = 4, 8
 _DRAWS = 4
 _REMEMBERED = 8
 _MOVED_SHARE = 0.25
@@ -48,29 +45,6 @@ _SIGMAS = 5.0
 _CORRELATED = 10.0
 """Neighbouring tokens have much of their noise in common: so many count as one."""
 _MOST_SLACK = 0.6
-
-
-def probe_sequences(vocabulary: int, longest: int = 0, avoid: Collection[int] = ()) -> list[list[int]]:
-    """Return the sequences of a probe: the vocabulary in a fixed random order, as often as it fits.
-
-    A vocabulary of up to 1,280 tokens is covered, a larger one in part.
-
-    Args:
-        vocabulary: Number of tokens.
-        longest: Longest prompt with its completion that the sampler takes; 0 for any.
-        avoid: Tokens that stand for something else, such as those of pictures.
-
-    >>> found = probe_sequences(512)
-    >>> len(found), {len(each) for each in found}, set(range(512)) <= {token for each in found for token in each}
-    (4, {160}, True)
-    """
-    length = min(_LENGTH, longest - 2) if longest else _LENGTH
-    count = min(max(_LEAST, math.ceil(vocabulary / length)), _MOST)
-    random = torch.Generator().manual_seed(2026)
-    usable = torch.tensor([token for token in range(vocabulary) if token not in set(avoid)])
-    rounds = math.ceil(count * length / len(usable))
-    order = torch.cat([usable[torch.randperm(len(usable), generator=random)] for _ in range(rounds)])
-    return [row.tolist() for row in order[: count * length].view(count, length)]
 
 
 def handed_over(model: LanguageModel, format: str = "auto") -> PreTrainedModel:
@@ -233,23 +207,17 @@ class Fingerprints:
         sequences = probe_sequences(words, min(filter(None, (longest, model.context)), default=0), avoid)
         return cls(sequences, temperature, Limits.of(format))
 
-    @torch.no_grad()
     def expect(self, network: PreTrainedModel) -> Expected:
         """Compute what the weights give that are handed over now.
 
         Args:
             network: The trainer's network with the weights as they are handed over, see :func:`handed_over`.
         """
-        scores, following = [], []
-        with evaluating(network):
-            for ids in self.sequences:
-                logits = network(torch.tensor([ids], device=network.device), use_cache=False).logits[0].float()
-                logprobs = logits[:-1].log_softmax(-1)
-                scores.append(logprobs.gather(-1, torch.tensor(ids[1:], device=logits.device)[:, None])[:, 0])
-                following.append((logits[-1] / self.temperature).log_softmax(-1))
+        scores, last = probe_scores(network, self.sequences)
+        following = (last / self.temperature).log_softmax(-1).double().cpu()
         with self._lock:
             number = self._expected[-1].number + 1 if self._expected else 0
-            found = Expected(number, torch.cat(scores).double().cpu(), torch.stack(following).double().cpu())
+            found = Expected(number, scores, following)
             self._expected.append(found)
         return found
 

@@ -16,7 +16,8 @@ from turngym.agents.models.served.keeper import WRONG_WEIGHTS
 from turngym.agents.models.served.members import STALE
 from turngym.agents.sampling import Sampling, seed_of
 from turngym.agents.servers.exchange import CallFailed
-from turngym.trainers.engine.fingerprint import Expected, Fingerprints, Gaps, Limits, handed_over, probe_sequences
+from turngym.trainers.engine.fingerprint import Expected, Fingerprints, Gaps, Limits, handed_over
+from turngym.trainers.engine.probe_sequences import probe_sequences
 
 _AT_ONCE = 16
 

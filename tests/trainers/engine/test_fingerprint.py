@@ -9,7 +9,8 @@ import torch
 from turngym.agents.models.completion import Completion
 from turngym.benchmarks.studies.checks.weight_faults import ADAPTERS, WHOLE, Fault
 from turngym.benchmarks.studies.checks.weight_handovers import HandOvers, Kind
-from turngym.trainers.engine.fingerprint import Fingerprints, Limits, probe_sequences
+from turngym.trainers.engine.fingerprint import Fingerprints, Limits
+from turngym.trainers.engine.probe_sequences import probe_sequences
 
 RATE = 1e-4
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from ray_cluster import NODE, cluster
 from small import small_model
 from vector_play import assert_gone
@@ -28,7 +29,7 @@ from turngym.trainers.loop.parts import WHOLE
 from turngym.trainers.loop.rollout_workers import pool
 from turngym.trainers.loop.rollout_workers.task import RayTask
 from turngym.trainers.loop.rollout_workers.worker import Gathering
-from turngym.trainers.loop.setup import build_algorithm
+from turngym.trainers.loop.setup import build_algorithm, with_adapters
 from turngym.trainers.loop.sft import SupervisedConfig
 from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.loop.task_factory import make_task
@@ -252,6 +253,33 @@ class Wrong:
 
     def play(self, task: TaskSource, model: LanguageModel) -> list[Trajectory]:
         raise ConfigError("these episodes cannot be played.")
+
+
+class OtherBase:
+    """A share that leaves a worker with other frozen weights, as of another revision of the model."""
+
+    def play(self, task: TaskSource, model: LanguageModel) -> list[Trajectory]:
+        weight = next(tensor for name, tensor in model.network.named_parameters() if "embed_tokens" in name)
+        with torch.no_grad():
+            weight[7] += 0.5
+        return []
+
+
+def test_a_worker_with_another_base_model_is_replaced(
+    made: Callable[[TrainConfig], TaskSource], model: LanguageModel
+) -> None:
+    """With adapters the base model is handed over once, so that a change of it is not written over."""
+    config = replace(TINY, lora_rank=2)
+    task, adapted = made(with_workers(config, 1)), with_adapters(config, model)
+    assert isinstance(task, RayTask)
+    task._play(adapted, [OtherBase()])
+    assert task.pool.lost == 0
+    with torch.no_grad():
+        for name, tensor in adapted.network.named_parameters():
+            if "lora_B" in name:
+                tensor.fill_(0.02)
+    assert texts(task.gather(adapted, 1, 0)) == texts(made(config).gather(adapted, 1, 0))
+    assert task.pool.lost == 1
 
 
 def test_groups_that_lose_every_worker_stop_the_run(

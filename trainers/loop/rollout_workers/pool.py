@@ -30,15 +30,24 @@ class Member:
 
     Args:
         start: Starts an actor.
+        number: Its number in the pool.
     """
 
-    def __init__(self, start: Callable[[], Any]) -> None:
+    def __init__(self, start: Callable[[], Any], number: int) -> None:
         self._start = start
+        self._number = number
+        self._launches = 0
         self.launch()
+
+    @property
+    def name(self) -> str:
+        """Name of the actor, another one for each that replaces it."""
+        return f"worker {self._number}, actor {self._launches}"
 
     def launch(self) -> None:
         """Start an actor."""
         self.actor = self._start()
+        self._launches += 1
         self.place = self.actor.where.remote()
         """Future of the actor's place."""
         self.share: int | None = None
@@ -88,9 +97,11 @@ class _Round:
 
     Args:
         waiting: Those that nobody plays.
+        fault_of: As :meth:`WorkerPool.play` takes it.
     """
 
     waiting: deque[int]
+    fault_of: Callable[[str, Answer], str]
     losses: Counter[int] = field(default_factory=Counter)
     answers: dict[int, Answer] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
@@ -114,7 +125,7 @@ class WorkerPool:
         actor = import_ray().remote(RolloutWorker).options(**self._demands())
         self._members: list[Member] = []
         self._finalizer = weakref.finalize(self, _end_all, self._members, self._session, os.getpid())
-        self._members += [Member(lambda: actor.remote(sys.path)) for _ in range(config.workers)]
+        self._members += [Member(lambda: actor.remote(sys.path), number) for number in range(config.workers)]
 
     def _demands(self) -> dict[str, Any]:
         """Return what Ray is asked for with every worker."""
@@ -135,17 +146,21 @@ class WorkerPool:
         """End every worker, and Ray itself if it is our own and nothing else uses it."""
         self._finalizer()
 
-    def play(self, shares: Sequence[Any], begin: Callable[[Any, Any], Any]) -> list[Answer]:
+    def play(
+        self, shares: Sequence[Any], begin: Callable[[Any, Any], Any], fault_of: Callable[[str, Answer], str]
+    ) -> list[Answer]:
         """Have every share played once, and return the answers in the order of the shares.
 
         Args:
             shares: What is played.
             begin: Begins a share in an actor and returns the future of its answer.
+            fault_of: Returns what is wrong with the answer of the actor of a name, in words, or nothing. A worker whose
+                answer is wrong counts as lost.
 
         Raises:
             TurngymError: No worker finds a place in the cluster, or one share has lost several workers.
         """
-        round = _Round(deque(range(len(shares))))
+        round = _Round(deque(range(len(shares))), fault_of)
         try:
             while len(round.answers) < len(shares):
                 for member in self._members:
@@ -192,6 +207,9 @@ class WorkerPool:
         if not member.has_arrived:
             member.has_arrived = True
         elif member.share is not None:
+            if fault := round.fault_of(member.name, found):
+                self._lose(member, fault[:_LONGEST_REASON], round)
+                return
             round.answers[member.share] = found
             member.share = member.answer = None
 

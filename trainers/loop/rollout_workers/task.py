@@ -11,6 +11,7 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.envs.vector.backends.remote.ray_session import import_ray
 from turngym.trainers.loop.parts import WHOLE, Part
+from turngym.trainers.loop.rollout_workers.check import VersionCheck
 from turngym.trainers.loop.rollout_workers.pool import WorkerPool
 from turngym.trainers.loop.rollout_workers.weights import packed_files, packed_weights
 from turngym.trainers.loop.rollout_workers.worker import Answer, Branching, Gathering, Setup, Share
@@ -42,6 +43,7 @@ class RayTask(WrappedTask[TaskSource]):
         self._state: tuple[object, ...] = ()
         self._setup: Any = None
         self._weights: Any = None
+        self._check = VersionCheck(config.rollout.temperature)
         self._metrics: dict[str, float] = {}
 
     # Episodes.
@@ -75,7 +77,7 @@ class RayTask(WrappedTask[TaskSource]):
         def begin(actor: Any, share: Share) -> Any:
             return actor.play.remote([self._setup], self.version, [self._weights], share)
 
-        answers: list[Answer] = self.pool.play(shares, begin)
+        answers: list[Answer] = self.pool.play(shares, begin, self._check.fault_of)
         for answer in answers:
             self._add(answer.metrics)
         self._add({"rollout/workers_lost": self.pool.lost - lost})
@@ -87,12 +89,14 @@ class RayTask(WrappedTask[TaskSource]):
         ray = import_ray()
         if self._setup is None:
             own = _of_a_worker(self.config)
-            self._setup = ray.put(Setup(own, self.make_task, model.name, packed_files(model.name)))
+            files, probe = packed_files(model.name), self._check.probe(model)
+            self._setup = ray.put(Setup(own, self.make_task, model.name, files, probe))
         state = tuple((id(each), each._version) for each in model.network.parameters())
         if state != self._state:
             self._weights = ray.put(packed_weights(model.network))
             self._state = state
             self.version += 1
+            self._check.expect(model, self.version)
         self._add({"time/hand_over_seconds": time.perf_counter() - began})
 
     def _add(self, metrics: Mapping[str, float]) -> None:

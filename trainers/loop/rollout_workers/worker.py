@@ -12,9 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Protocol
 
 import torch
+from torch import Tensor
 
 from turngym.agents.models.loading import LanguageModel, load_model
 from turngym.agents.trajectory import Branch, Trajectory
+from turngym.trainers.engine.probe_sequences import probe_scores
 from turngym.trainers.loop.parts import Part
 from turngym.trainers.loop.rollout_workers.weights import Bytes, load_packed, unpack_files
 from turngym.trainers.loop.samplers import SamplerSetup, rollouts_of
@@ -92,19 +94,30 @@ class Setup:
         make_task: Makes the task.
         source: Where the model came from.
         files: Its files; empty if every machine finds it under ``source``.
+        probe: Sequences that show which weights a worker computes with.
     """
 
     config: TrainConfig
     make_task: Callable[[TrainConfig], TaskSource]
     source: str
     files: Mapping[str, Bytes]
+    probe: Sequence[Sequence[int]] = ()
 
 
 class Answer(NamedTuple):
-    """What a worker returns: the episodes of a share and the metrics of its task."""
+    """What a worker returns.
+
+    Args:
+        trajectories: The episodes of a share.
+        metrics: Those of its task.
+        version: Number of the weights that it played with.
+        scores: What these weights give for the probe, ``[token]``; None if an earlier answer has it.
+    """
 
     trajectories: list[Trajectory]
     metrics: dict[str, float]
+    version: int
+    scores: Tensor | None
 
 
 class RolloutWorker:
@@ -120,6 +133,7 @@ class RolloutWorker:
         self._version = -1
         self._model: LanguageModel | None = None
         self._task: TaskSource | None = None
+        self._probe: Sequence[Sequence[int]] = ()
 
     def where(self) -> tuple[str, int]:
         """Return the id of the machine and the id of this process."""
@@ -143,11 +157,16 @@ class RolloutWorker:
         import ray
 
         if self._model is None or self._task is None:
-            self._model, self._task = self._begin(ray.get(setup[0]))
+            begun: Setup = ray.get(setup[0])
+            self._model, self._task = self._begin(begun)
+            self._probe = begun.probe
+        scores = None
         if version != self._version:
             load_packed(self._model.network, ray.get(weights[0]))
+            scores, _ = probe_scores(self._model.network, self._probe)
             self._version = version
-        return Answer(share.play(self._task, self._model), dict(self._task.metrics()))
+        played = share.play(self._task, self._model)
+        return Answer(played, dict(self._task.metrics()), self._version, scores)
 
     def close(self) -> None:
         """Close environments and what generates, and remove files."""
