@@ -81,7 +81,10 @@ class Werewolf(Course):
         "wolves_in_turn",
     )
 
-    players: ClassVar[Mapping[str, str]] = {"rule_based": "turngym.envs.werewolf.players:RuleBasedPlayer"}
+    players: ClassVar[Mapping[str, str]] = {
+        "rule_based": "turngym.envs.werewolf.players:RuleBasedPlayer",
+        "ballot_reader": "turngym.envs.werewolf.ballot_reader:BallotReader",
+    }
 
     # What a seat is asked, and what it may answer.
 
