@@ -59,8 +59,9 @@ def records(config: TrainConfig, folder: Path, dtype: torch.dtype = torch.float3
 
 
 def names(found: Iterable[dict[str, Any]]) -> set[str]:
-    """The names in some records, players written as in the documentation."""
-    return {re.sub(r"_vs_\w+$", "_vs_PLAYER", name) for record in found for name in record}
+    """The names in some records, players and sides written as in the documentation."""
+    players = {re.sub(r"_vs_\w+$", "_vs_PLAYER", name) for record in found for name in record}
+    return {re.sub(r"_as_\w+_vs_", "_as_SIDE_vs_", name) for name in players}
 
 
 def config_of(algorithm: str) -> TrainConfig:
@@ -103,7 +104,7 @@ def test_every_documented_name_is_logged_by_one_of_these_runs(tmp_path: Path) ->
     game = replace(TINY, env="turngym/KuhnPoker-v0", env_options={}, algorithm="grpo", evaluation=evaluated)
     runs = [
         replace(long, algorithm="ppo", algorithm_options=with_reference, evaluation=evaluated),
-        replace(game, self_play=SelfPlayConfig(evaluation_opponents=("random",))),
+        replace(game, self_play=SelfPlayConfig(("past:1", "random"), matching="linear")),
         config_of("arpo"),
         replace(TINY, algorithm="grpo", update=UpdateConfig(old_logprobs="trainer")),
         replace(TINY, algorithm="grpo", rollout=replace(TINY.rollout, schedule="async")),

@@ -19,6 +19,7 @@ from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.core.context import require_turns
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.loop.checkpoint import all_checkpoints
+from turngym.trainers.loop.matchmaking import Matchmaking, Result
 from turngym.trainers.loop.opponent_pool import PREFIX, PastSelves
 from turngym.trainers.loop.parts import WHOLE, Part
 from turngym.trainers.loop.setup import policy_agent
@@ -68,6 +69,7 @@ class GameTask(TaskSource):
         )
         self._cache = CacheMeter()
         self.past = PastSelves(config.self_play.num_past, config.self_play.freeze_every)
+        self.matchmaking = Matchmaking(config.self_play.matching, config.self_play.matching_decay)
         for name in self._player_names():
             make_player(name, self.tables.rules)  # a wrong name raises before anything is played
 
@@ -135,16 +137,32 @@ class GameTask(TaskSource):
         for group in range(settings.groups):
             number = attempt * settings.groups + group
             seed = stream_seed("group", self.config.seed, iteration, attempt, group) % 2**31
-            opponent = self._opponent(iteration, number)
+            side = iteration * settings.groups + group
+            opponent = self._opponent(iteration, number, side)
             for member in range(settings.group_size):
                 of_game = number * settings.group_size + member
-                found.append(GameSpec(of_game, seed, number, opponent, iteration * settings.groups + group))
+                found.append(GameSpec(of_game, seed, number, opponent, side))
         return found
 
-    def _opponent(self, iteration: int, group: int) -> str:
+    def _side(self, number: int) -> str:
+        return self.tables.sides[number % len(self.tables.sides)]
+
+    def _others(self) -> list[str]:
+        """Return all opponents but the learner itself, past selves oldest first."""
+        found: list[str] = []
+        for name in self.config.self_play.opponents:
+            if name.startswith("past:"):
+                found += self.past.newest(int(name.partition(":")[2]))
+            elif name != "self":
+                found.append(name)
+        return list(dict.fromkeys(found))
+
+    def _opponent(self, iteration: int, group: int, side: int) -> str:
         generator = stream("opponent", self.config.seed, iteration, group)
         chosen = self.config.self_play.opponents
         name = chosen[int(generator.integers(len(chosen)))]
+        if self.config.self_play.is_prioritised and name != "self":
+            return self.matchmaking.draw(self._others(), self._side(side), generator)
         if name.startswith("past:"):
             names = self.past.newest(int(name.partition(":")[2]))
             return names[int(generator.integers(len(names)))]
@@ -155,6 +173,7 @@ class GameTask(TaskSource):
     ) -> list[Trajectory]:
         """Return the trajectories of the learner's seats in an iteration; the first game of each group if greedy."""
         self.past.notice(model, iteration)
+        self.matchmaking.begin(iteration, self._others())
         specs = part.of(self.specs(iteration, attempt))[:: self.config.rollout.group_size if greedy else 1]
         learner = policy_agent(self.config, model, iteration, 0.0 if greedy else None)
         agents: dict[str, Agent] = {LEARNER: learner}
@@ -162,21 +181,46 @@ class GameTask(TaskSource):
             agents[name] = policy_agent(self.config, self.past.model(name), iteration)
         played = played_by_all(self.ranks, specs, lambda own: self.tables.play(own, agents))
         self._cache.note(learner)
+        if not greedy:
+            self.matchmaking.note(iteration, self._results(specs, played))
         return played
+
+    def _results(self, specs: Sequence[GameSpec], played: Sequence[Trajectory]) -> list[Result]:
+        """Return the results of the games against others; those that broke or did not end have none."""
+        by_number = {spec.number: spec for spec in specs if spec.opponent != LEARNER}
+        found: dict[int, Result] = {}
+        for trajectory in played:
+            number = trajectory.spec.episode // self.tables.rules.num_seats
+            if number in by_number and not trajectory.fault and trajectory.terminated:
+                spec = by_number[number]
+                found.setdefault(number, Result(spec.opponent, self._side(spec.side), trajectory.success == 1))
+        return list(found.values())
 
     def metrics(self) -> dict[str, float]:
         """Return how many seats of opponents took default actions, and what became of the tokens of prompts."""
         found, self.tables.cut_opponents = self.tables.cut_opponents, 0
-        return self.ranks.sum_numbers({"rollout/context_opponents": float(found), **self._cache.metrics()})
+        summed = self.ranks.sum_numbers({"rollout/context_opponents": float(found), **self._cache.metrics()})
+        return {**summed, **self._matching_metrics()}
+
+    def _matching_metrics(self) -> dict[str, float]:
+        if not self.config.self_play.is_prioritised:
+            return {}
+        newest_first = self.past.newest(self.config.self_play.num_past)[::-1]
+        ages = {name: f"past_{age}" for age, name in enumerate(newest_first, 1)}
+        return self.matchmaking.metrics({name: ages.get(name, name) for name in self._others()}, self.tables.sides)
 
     def save(self, folder: RunFolder) -> None:
-        """Write the past selves that a checkpoint needs."""
+        """Write the past selves that a checkpoint needs, and the results against opponents."""
         kept = [int(path.name) for path in all_checkpoints(folder.checkpoints)]
         self.past.save(folder.path / "past", min(kept, default=0))
+        if kept and self.config.self_play.is_prioritised:
+            self.matchmaking.save(folder.path / "opponents", kept)
 
     def resume(self, folder: RunFolder, model: LanguageModel, iteration: int) -> None:
-        """Restore the past selves."""
+        """Restore the past selves, and the results against opponents."""
         self.past.load(folder.path / "past", model, iteration)
+        if self.config.self_play.is_prioritised:
+            self.matchmaking.load(folder.path / "opponents", iteration)
 
     # Evaluation.
 

@@ -56,6 +56,11 @@ def _played(config: TrainConfig, algorithm: Algorithm[Any] | None, ranks: Ranks)
             "past selves are kept in the learner's process: leave out --rollout.ray.workers, or past:N of "
             "--self-play.opponents."
         )
+    if is_game(config.env) and config.self_play.is_prioritised:
+        raise ConfigError(
+            "results against opponents are kept in the learner's process: leave out --rollout.ray.workers, or take "
+            "--self-play.matching uniform."
+        )
     return RayTask(config, make)
 
 

@@ -24,6 +24,7 @@ from turngym.trainers.settings.presets import PresetName, require_preset
 from turngym.trainers.settings.ray import RayConfig
 from turngym.trainers.settings.renamed import current_names
 from turngym.trainers.settings.rollout import RolloutConfig
+from turngym.trainers.settings.self_play import SelfPlayConfig
 from turngym.trainers.settings.supervised import SupervisedConfig
 from turngym.wrappers.wrapping import wrapping
 
@@ -61,41 +62,6 @@ class EvaluationConfig:
     def __post_init__(self) -> None:
         if self.episodes < 0 or self.every < 0 or self.curve_episodes < 1:
             raise ConfigError("evaluation episodes and every must be 0 or more, curve_episodes at least 1.")
-
-
-@dataclass(frozen=True)
-class SelfPlayConfig:
-    """Who plays with the learner in games between seats; environments with one agent do not read this.
-
-    Args:
-        opponents: Drawn for every group of games: ``self`` gives all seats to the learner, ``past:N`` gives the other
-            side to one of its N newest frozen selves, any other text names a player of the game, such as ``random``.
-        freeze_every: Iterations between frozen selves.
-        demonstrator: Player whose games the warm-up imitates; ``random`` teaches how to answer and not what.
-        evaluation_opponents: Players that evaluations play against, every side once per seed; the report shows the
-            first one.
-    """
-
-    opponents: tuple[str, ...] = ("self",)
-    freeze_every: int = 20
-    demonstrator: str = "random"
-    evaluation_opponents: tuple[str, ...] = ("random",)
-
-    def __post_init__(self) -> None:
-        for name in ("opponents", "evaluation_opponents"):
-            if not getattr(self, name):
-                raise ConfigError(f"{name} must name at least one player, got none.")
-        for opponent in self.opponents:
-            kind, sign, count = opponent.partition(":")
-            if kind == "past" and not (sign and count.isdecimal() and int(count) > 0):
-                raise ConfigError(f"past selves are written past:N with N of at least 1, got {opponent!r}.")
-        if self.freeze_every < 1:
-            raise ConfigError(f"freeze_every must be at least 1, got {self.freeze_every}.")
-
-    @property
-    def num_past(self) -> int:
-        """How many frozen selves are needed at once."""
-        return max([int(name.partition(":")[2]) for name in self.opponents if name.startswith("past:")], default=0)
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,8 @@ CONTEXT: Mapping[tuple[str, str], Mapping[str, str | None]] = {
     ("train", "lora-targets"): {"lora-rank": "2"},
     ("train", "self-play.opponents"): _GAME,
     ("train", "self-play.demonstrator"): _GAME,
+    ("train", "self-play.matching"): {**_GAME, "self-play.opponents": "random"},
+    ("train", "self-play.matching-decay"): _GAME,
     ("train", "self-play.evaluation-opponents"): _GAME,
 }
 """Command and option -> what else stands in a line in which the option counts."""
