@@ -36,6 +36,7 @@ SINGLE = {
     "benchmarks/results/README.md": "reference/results.md",
     "benchmarks/results/claims.md": "results/claims.md",
     "benchmarks/results/claims_embedded.md": "results/claims_embedded.md",
+    "benchmarks/results/learning.md": "results/learning.md",
     "benchmarks/results/worlds.md": "results/worlds.md",
     "benchmarks/results/experts.md": "results/experts.md",
 }

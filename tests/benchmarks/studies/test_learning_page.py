@@ -1,0 +1,37 @@
+"""The page of what was learnt is made of the committed figures and of nothing else."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning"))
+
+import learning_page
+
+
+def _run(seconds: float, **success: float) -> dict[str, Any]:
+    evaluations = {stage.replace("_", "-"): {"success": {"value": value}} for stage, value in success.items()}
+    return {"training_seconds": seconds, "evaluations": evaluations}
+
+
+def test_a_row_pairs_the_seeds_and_shows_a_control_only_where_there_was_one(tmp_path: Path) -> None:
+    runs = {
+        "quickstart-lake-seed1": _run(60, warmup_sampled=0.2, final_sampled=0.5, control_sampled=0.3),
+        "quickstart-lake-seed0": _run(120, warmup_sampled=0.4, final_sampled=0.6, control_sampled=0.4),
+        "quickstart-lake-seed2": _run(180, warmup_sampled=0.3, final_sampled=0.55, control_sampled=0.2),
+    }
+    command = "python benchmarks/learning/quickstart.py"
+    (tmp_path / "quickstart.json").write_text(json.dumps({"command": command, "runs": runs}))
+    _, _, row = learning_page.table("sampled", tmp_path)
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[2:] == [
+        *("gigpo", "3", "2.0", "30.0", "55.0", "+25.0 [12.6, 37.4]", "30.0", "+25.0 [3.5, 46.5]"),
+        "`python benchmarks/studies/learning/quickstart.py`",
+    ]
+    _, _, greedy = learning_page.table("greedy", tmp_path)
+    assert [cell.strip() for cell in greedy.strip("|").split("|")][5:10] == [""] * 5
+
+
+def test_the_committed_page_is_that_of_the_committed_figures() -> None:
+    assert (learning_page.RESULTS / learning_page.PAGE).read_text("utf8") == learning_page.page()
