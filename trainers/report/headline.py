@@ -92,7 +92,7 @@ def control_sentence(run: RunData) -> str:
     """Return how training compares with the same time spent on supervised learning; empty if unknown."""
     difference = difference_from(run, "control", run.mode) if run.mode else None
     if difference is None:
-        return ""
+        return _without_control(run)
     verdicts: Mapping[Verdict, str] = {
         "better": "Training did better than the control",
         "worse": "Training did worse than the control",
@@ -105,6 +105,17 @@ def control_sentence(run: RunData) -> str:
         f"{verdicts[difference.verdict]}, which went on with supervised learning{shown} instead: "
         f"{percent(difference.first)} against {percent(difference.second)} "
         f"(paired difference {points(difference.estimate)}{reason}).{_left_out(difference)}"
+    )
+
+
+def _without_control(run: RunData) -> str:
+    """Return what an improvement leaves open where no control was asked for."""
+    gain = difference_from(run, "before", run.mode) if run.mode else None
+    if run.config.get("control", True) or gain is None or gain.verdict != "better":
+        return ""
+    return (
+        "No control was run, so whether the same time of supervised learning would have done as well is unknown: "
+        "train without --no-control to see it."
     )
 
 

@@ -1,6 +1,7 @@
 """The report of a run: right numbers and honest words."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,15 @@ def test_the_control_is_compared_as_honestly(tmp_path: Path) -> None:
     assert control_sentence(read_run(better)).startswith("Training did better than the control")
     assert "supervised learning from the same 300 demonstrations instead: " in control_sentence(read_run(better))
     assert headline(run_folder(tmp_path / "none", {"final-sampled": AFTER}))["control_sentence"] == ""
+
+
+def test_an_improvement_without_a_control_says_what_it_leaves_open(tmp_path: Path) -> None:
+    gained = {"warmup-sampled": [0] * 40, "final-sampled": AFTER}
+    run = read_run(run_folder(tmp_path / "run", gained))
+    assert control_sentence(replace(run, config={**run.config, "control": True})) == ""
+    assert control_sentence(replace(run, config={**run.config, "control": False})).startswith("No control was run")
+    lost = read_run(run_folder(tmp_path / "lost", {"warmup-sampled": [1] * 40, "final-sampled": AFTER}))
+    assert control_sentence(replace(lost, config={**lost.config, "control": False})) == ""
 
 
 def test_the_tables_hold_the_numbers_of_the_evaluations(tmp_path: Path) -> None:
