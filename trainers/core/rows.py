@@ -124,9 +124,12 @@ class _OpenRow:
         self.shown: tuple[bytes, ...] = ()
         self.spans: list[_Span] = []
 
+    def __len__(self) -> int:
+        return len(self.prompt) + len(self.completion)
+
     def is_continued_by(self, tokens: _Tokens) -> bool:
         prompt, shown = tokens.prompt, tokens.pictures[: len(self.shown)]
-        before, end = len(self.prompt), len(self.prompt) + len(self.completion)
+        before, end = len(self.prompt), len(self)
         return (
             0 < end <= len(prompt)
             and prompt[end - 1] == (self.completion or self.prompt)[-1]
@@ -142,26 +145,32 @@ class _RowWriter:
     def __init__(self, merge: bool) -> None:
         self.merge = merge
         self._rows: list[_OpenRow] = []
-        self._first_open = 0
+        self._open: dict[int, list[int]] = {}
+        """Length -> numbers of the sequences of this episode that are so long."""
 
     def flush(self) -> None:
         """End the sequences of the episode."""
-        self._first_open = len(self._rows)
+        self._open.clear()
 
     def add(self, tokens: _Tokens, token: int, turn: int, episode: int) -> None:
         """Add one turn, or the prompt after the last turn, to the latest sequence that it continues, or a new one."""
-        row = self._continued(tokens) if self.merge else None
-        if row is None:
-            row = _OpenRow()
-            self._rows.append(row)
+        number = self._continued(tokens) if self.merge else None
+        if number is None:
+            number = len(self._rows)
+            self._rows.append(_OpenRow())
+        else:
+            self._open[len(self._rows[number])].remove(number)
+        row = self._rows[number]
         row.prompt, row.completion, row.shown = tokens
+        self._open.setdefault(len(row), []).append(number)
         length = len(row.completion) or 1
         row.spans.append(_Span(len(row.prompt) - 1, length, token if row.completion else -1, turn, episode))
 
-    def _continued(self, tokens: _Tokens) -> _OpenRow | None:
-        """Return the sequence that a turn continues: conversations of one episode may take turns."""
-        latest_first = range(len(self._rows) - 1, self._first_open - 1, -1)
-        return next((self._rows[k] for k in latest_first if self._rows[k].is_continued_by(tokens)), None)
+    def _continued(self, tokens: _Tokens) -> int | None:
+        """Return the latest sequence that a turn continues: conversations of one episode may take turns."""
+        longest = len(tokens.prompt)
+        short = [number for length, numbers in self._open.items() if length <= longest for number in numbers]
+        return next((k for k in sorted(short, reverse=True) if self._rows[k].is_continued_by(tokens)), None)
 
     def rows(self) -> list[Row]:
         """Return the sequences, which are slices of arrays over all of them."""

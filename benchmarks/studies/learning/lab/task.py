@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from turngym.seeding import stream
 from turngym.trainers.loop.parts import WHOLE, Part
 from turngym.trainers.loop.task import Evaluation, TaskSource
 
+_FIRST_TEST = 2**31
 _FIRST_BRANCH = 2**40
 _SNAPSHOT = struct.Struct("<qq")
 
@@ -134,10 +136,14 @@ class LabTask(TaskSource):
 
     def success(self, model: LanguageModel) -> float:
         """Return the share of solved episodes on fixed instances, the same for every policy of a seed."""
-        count = self.settings.evaluation_episodes
-        states = np.array([self.world.start(self._instance(2**31 + k)) for k in range(count)], dtype=np.int64)
-        played = self._play(model, states, np.zeros(count, dtype=np.int64), ("test", self.seed))
+        played = self._play(model, self._tests, np.zeros(len(self._tests), dtype=np.int64), ("test", self.seed))
         return float(played.terminated.mean())
+
+    @cached_property
+    def _tests(self) -> Integers:
+        """First states of the instances that success is measured on."""
+        seeds = (self._instance(_FIRST_TEST + k) for k in range(self.settings.evaluation_episodes))
+        return np.array([self.world.start(seed) for seed in seeds], dtype=np.int64)
 
     def _play(self, model: LanguageModel, states: Integers, turns: Integers, key: tuple[int | str, ...]) -> _Played:
         """Play episodes from states at turns to their ends."""
