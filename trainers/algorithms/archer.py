@@ -13,7 +13,7 @@ Low level: the tokens of a turn get what its action is better than its state,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
@@ -53,9 +53,12 @@ class ArCHerConfig(ClippedConfig):
     gamma: float = 0.95
     """Discount per turn."""
     slow_rate: float = 0.1
-    """How far the slow copy of the critic moves towards it at the end of an iteration."""
+    """How far the slow copy of the critic moves towards it after each of its updates from the replay, and at the end of
+    an iteration."""
     critic_iterations: int = 20
     """Iterations at the beginning in which only the critic is trained."""
+    critic_updates: int = 1
+    """Updates of the critic an iteration: 1 is made with the policy, the others follow from the replay."""
     replay_turns: int = 100_000
     """How many turns of earlier iterations are kept for the critic; 0 for none."""
     replay_ratio: int = 4
@@ -78,7 +81,7 @@ class ArCHerConfig(ClippedConfig):
             within(setting, getattr(self, setting), 0, 1)
         for setting in ("critic_iterations", "replay_turns", "replay_ratio", "value_coef"):
             within(setting, getattr(self, setting), 0)
-        for setting in ("buckets", "width"):
+        for setting in ("critic_updates", "buckets", "width"):
             within(setting, getattr(self, setting), 1)
 
 
@@ -120,7 +123,8 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
     """Policy gradient over tokens with an off-policy critic of turns.
 
     The credit hands on to the loss, for each token, its turn and the replayed turns sampled for it, with the critic's
-    targets. The replay is updated after the batch, the slow copy at the end of the iteration.
+    targets. The replay is updated after the batch, the slow copy at the end of the iteration. With ``critic_updates``
+    above 1 the critic then goes on with fresh and replayed turns, drawn anew for each update.
     """
 
     Config: ClassVar[type[ArCHerConfig]] = ArCHerConfig
@@ -196,11 +200,17 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
             "v_target": self.slow.q([each.state for each in fresh], [each.action for each in fresh]),
         }
 
-    def _replayed(self, count: int) -> list[Transition]:
-        """Return ``replay_ratio`` turns of earlier iterations for each of ``count`` fresh ones."""
+    def _replayed(self, count: int, *update: int) -> list[Transition]:
+        """Return ``replay_ratio`` turns of the replay for each of ``count`` fresh ones.
+
+        Args:
+            count: How many fresh ones there are.
+            update: Number of the update, of those that follow the batch.
+        """
         if not self.replay:
             return []
-        draws = stream("archer", self._iteration).integers(len(self.replay), size=count * self.config.replay_ratio)
+        rng = stream("archer", self._iteration, *update)
+        draws = rng.integers(len(self.replay), size=count * self.config.replay_ratio)
         return [self.replay[int(draw)] for draw in draws]
 
     def surrogate(self, inputs: LossInputs) -> Surrogate:
@@ -252,6 +262,14 @@ class ArCHer(ClippedMethod[ArCHerConfig]):
         """Keep the turns of the batch."""
         kept = self.config.replay_turns
         self.replay = (self.replay + credit.state["fresh"])[-kept:] if kept else []
+
+    def module_losses(self, credit: Credit) -> Iterator[Tensor]:
+        """Yield the critic's further losses: the mean over the fresh turns, each with others replayed for it."""
+        fresh = credit.state["fresh"]
+        for update in range(1, self.config.critic_updates):
+            q_loss, v_loss = self.critic_losses(self._critic_columns(fresh, self._replayed(len(fresh), update)))
+            yield self.config.value_coef * (q_loss.mean() + v_loss.mean())
+            self.slow.move_towards(self.critic, self.config.slow_rate)
 
     def observe(self, metrics: Mapping[str, float]) -> None:
         """Let the slow copy follow, at the end of an iteration."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -262,6 +262,13 @@ class Algorithm(ABC, Generic[ConfigT]):
     def modules(self) -> Mapping[str, nn.Module]:
         """Return extra networks that are trained and checkpointed with the policy."""
         return {}
+
+    def module_losses(self, credit: Credit) -> Iterator[Tensor]:
+        """Yield losses of the networks of ``modules`` alone; each is minimised by one update before the next is drawn.
+
+        They come after the updates with a batch and after ``update_state``, with the step size of the last update.
+        """
+        return iter(())
 
     def collect(self, rollout: Rollout) -> list[Trajectory]:
         """Gather the trajectories of one iteration; may call ``rollout`` more than once."""

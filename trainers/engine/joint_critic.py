@@ -32,6 +32,21 @@ def text_features(text: str, buckets: int) -> tuple[int, ...]:
     return tuple(zlib.crc32(feature.encode("utf8", "replace")) % buckets for feature in found)
 
 
+@lru_cache(maxsize=8)
+def _laid_out(views: tuple[str, ...], buckets: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the features of the distinct views one after another, where each begins, their numbers, and which is whose.
+
+    Twin critics read the same views.
+    """
+    distinct = list(dict.fromkeys(views))
+    position = {view: index for index, view in enumerate(distinct)}
+    features = [text_features(view, buckets) for view in distinct]
+    ids = torch.tensor([bucket for each in features for bucket in each], dtype=torch.long)
+    offsets = torch.tensor([0, *map(len, features)][:-1]).cumsum(0)
+    lengths = torch.tensor([max(len(each), 1) for each in features])
+    return ids, offsets, lengths, torch.tensor([position[view] for view in views])
+
+
 class JointCritic(nn.Module):
     """Value of joint views.
 
@@ -56,15 +71,10 @@ class JointCritic(nn.Module):
 
     def forward(self, views: Sequence[str]) -> Float[Tensor, "view"]:
         """Return the value of each view, equal ones computed once."""
-        distinct = list(dict.fromkeys(views))
-        if not distinct:
+        if not views:
             return self.head.bias.new_zeros(0)
-        position = {view: index for index, view in enumerate(distinct)}
-        features = [text_features(view, self.buckets) for view in distinct]
         device = self.head.weight.device
-        ids = torch.tensor([bucket for each in features for bucket in each], dtype=torch.long, device=device)
-        offsets = torch.tensor([0, *map(len, features)][:-1], device=device).cumsum(0)
-        lengths = torch.tensor([max(len(each), 1) for each in features], device=device)
+        ids, offsets, lengths, place = (each.to(device) for each in _laid_out(tuple(views), self.buckets))
         total = self.words(ids, offsets) / lengths.sqrt()[:, None]
         values: Tensor = self.head(torch.tanh(self.hidden(torch.tanh(total)))).squeeze(-1)
-        return values[torch.tensor([position[view] for view in views], device=device)]
+        return values[place]

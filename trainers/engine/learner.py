@@ -151,6 +151,7 @@ class Learner:
             raise located(error, batch.trajectories) from None
         self.publish()
         self.algorithm.update_state(batch.trajectories, batch.credit)
+        self._train_modules(batch)
         metrics.update(self._statistics.metrics())
         metrics["train/updates"] = float(self.updates)
         metrics["train/rows"] = float(batch.num_rows)
@@ -289,6 +290,18 @@ class Learner:
         self._schedule.set_rates(self.policy_updates, self.updates)
         self.optimizer.step()
         self.masters.publish()
+
+    def _train_modules(self, batch: PreparedBatch) -> None:
+        """Make the further updates of the method's networks; every rank computes the same ones."""
+        for loss in self.algorithm.module_losses(batch.credit):
+            self.optimizer.zero_grad(set_to_none=True)
+            with self.masters.collecting():
+                (loss / self.ranks.size).backward()
+            self.spread.sum_gradients(self._other_masters)
+            if not math.isfinite(clip(self._other_masters, self.config.max_grad_norm or float("inf"))):
+                raise bad_gradient(self._gradients())
+            self.optimizer.step()
+            self.masters.publish()
 
     def _gradients(self) -> dict[str, Tensor]:
         """Return name -> gradient of the trained parameters that have one."""

@@ -1,11 +1,13 @@
 """ArCHer: the critic of turns, its targets and replay, and what the actor's tokens are credited with."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from algorithm_batches import batch_of, episodes, reduced
+from small import small_model
 from torch import Tensor, nn, tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
@@ -15,6 +17,8 @@ from turngym.trainers.algorithms.archer import ArCHer, transitions_of, with_text
 from turngym.trainers.core.algorithm import Credit
 from turngym.trainers.core.columns import lay_out_column
 from turngym.trainers.core.turn_table import TurnTable, turn_table
+from turngym.trainers.core.update_config import UpdateConfig
+from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.twin_critic import Transition, TwinCritic, expectile_loss
 
 torch.set_num_threads(1)
@@ -53,6 +57,10 @@ def played(
     ]
     ends: dict[str, Any] = {"terminated": end == "terminated", "truncated": end == "truncated"}
     return with_texts([Trajectory(EpisodeSpec(0, 0), turns=turns, final_anchor=final, **ends)])[0]
+
+
+def with_prompt(trajectory: Trajectory) -> Trajectory:
+    return replace(trajectory, turns=[replace(turn, prompt_ids=(3, 4)) for turn in trajectory.turns])
 
 
 def critic_losses(algorithm: ArCHer, table: TurnTable, credit: Credit) -> tuple[Tensor, Tensor]:
@@ -183,6 +191,41 @@ def test_the_loss_of_q_is_the_mean_over_a_turn_and_what_was_replayed_for_it() ->
     assert q_loss.tolist() == [2 * (0 + 3 * 4) / 4, 2 * (1 + 3 * 4) / 4]
     second = {name: column[table.first_tokens()][tensor([1])] for name, column in credit.columns.items()}
     assert algorithm.critic_losses(second)[0].tolist() == [q_loss.tolist()[1]], "a turn keeps what was drawn for it"
+
+
+def test_further_updates_learn_from_the_replay_and_the_slow_copy_follows_each() -> None:
+    algorithm = archer(critic_updates=4, slow_rate=0.5, replay_ratio=2, gamma=0.0)
+    algorithm.critic, algorithm.slow = saying([1.0, 1.0], [1.0, 1.0]), saying([0.0, 0.0], [0.0, 0.0])
+    batch = [played(["a", "b"], [0.0, 3.0])]
+    credit = algorithm.credit(turn_table(batch))
+    algorithm.update_state(batch, credit)
+    slow, losses = [], []
+    for loss in algorithm.module_losses(credit):
+        slow.append(algorithm.slow.v(["s"])[0, 0].item())
+        losses.append(loss.item())
+    assert slow == [0.0, 0.5, 0.75] and algorithm.slow.v(["s"])[0, 0].item() == 0.875
+    # Twins of V miss the slow Q by 1, .5 and .25; those of Q miss the rewards 0 and 3 by 1 and 2, whichever are drawn.
+    of_v = [2 * (1 - each) ** 2 for each in slow]
+    of_q = [(loss - v) / 2 for loss, v in zip(losses, of_v, strict=True)]
+    assert all(1 < each < 4 for each in of_q) and len(set(of_q)) > 1, "each update draws anew"
+    assert list(archer().module_losses(credit)) == []
+    with pytest.raises(ConfigError, match="critic_updates must be at least 1"):
+        archer(critic_updates=0)
+
+
+def test_the_learner_makes_the_further_updates_of_the_critic_alone() -> None:
+    found = []
+    for updates in (1, 6):
+        algorithm = archer(critic_updates=updates, critic_iterations=0)
+        learner = Learner(small_model(), algorithm, UpdateConfig(critic_learning_rate=0.01))
+        learner.update([with_prompt(each) for each in (played(["a", "b"], [0.0, 1.0]), played(["c"], [0.5]))], 0)
+        found.append((learner, algorithm))
+    (one, first), (six, second) = found
+    assert one.updates == six.updates == 1
+    for a, b in zip(one.network.parameters(), six.network.parameters(), strict=True):
+        assert torch.equal(a, b), "the policy takes the same step"
+    assert not torch.equal(first.critic.v(["state 0"]), second.critic.v(["state 0"]))
+    assert max(int(state["step"]) for state in six.optimizer.state.values()) == 6
 
 
 def test_the_replay_survives_a_checkpoint() -> None:

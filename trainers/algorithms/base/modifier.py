@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from turngym.agents.trajectory import Trajectory
@@ -128,6 +128,10 @@ class Modifier(PolicyMethod[ConfigT]):
     def modules(self) -> Mapping[str, nn.Module]:
         """Return the base's networks."""
         return self.base.modules()
+
+    def module_losses(self, credit: Credit) -> Iterator[Tensor]:
+        """Return the base's losses of its networks."""
+        return self.base.module_losses(credit)
 
     def collect(self, rollout: Rollout) -> list[Trajectory]:
         """Gather trajectories as the base does."""
