@@ -17,6 +17,7 @@ from lab.experiment import PILOT_SEEDS, Arm, Contrast, Experiment, outcome
 from lab.experiments import EXPERIMENTS
 from lab.network import lab_model
 from lab.page import page
+from lab.questions import Questions
 from lab.queue import NEVER_ACTED, Job, Ledger, main_jobs, make_plan, pilot_jobs, run_experiment, summary
 from lab.runs import Method, Setting, run
 from lab.settings import confounds, deviations, unexplained
@@ -32,6 +33,7 @@ from turngym.benchmarks.statistics.power import (
     upper_deviation,
     verdict,
 )
+from turngym.envs.search.step_rewards import SearchProgress
 from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.engine.scoring import Critic, score
 
@@ -180,16 +182,55 @@ def test_noisy_maze_moves_as_the_maze_does_and_shows_another_symbol() -> None:
     assert set((found.state % 5).tolist()) == set(range(5))
 
 
+def test_questions_pay_single_searches_as_the_search_environment_does() -> None:
+    world = Questions(hops=3, limit=40, gain=0.6, penalty=0.4)
+    rng, ones = np.random.default_rng(0), np.ones(1)
+    for seed in range(6):
+        state = np.array([world.start(seed)])
+        question = int(world.observe(state)[0]) // (world.documents + 1)
+        progress = SearchProgress([world.texts[k] for k in world.chains[question].tolist()])
+        for action in [world.mentions, *rng.integers(world.mentions + 1, size=12).tolist()]:
+            step = world.step(state, np.array([action]), ones)
+            found = int(world.observe(step.state)[0]) % (world.documents + 1)
+            gain, redundancy = progress.add([world.texts[found]])
+            assert step.reward[0] == pytest.approx(0.6 * gain - 0.4 * redundancy) and not step.ended[0]
+            state = step.state
+
+
+def test_question_is_solved_by_its_chain_and_a_wrong_answer_ends_the_episode() -> None:
+    world, ones = Questions(hops=4, limit=10), np.ones(1)
+    search, answer = np.array([world.mentions]), np.array([world.mentions + 1])
+    state = np.array([world.start(3)])
+    assert not world.step(state, answer, ones).valid[0], "nothing has been found"
+    [chain] = world.chains[world.observe(state) // (world.documents + 1)].tolist()
+    for hop in range(world.hops):
+        actions = [search] if hop == 0 else [np.array([k]) for k in range(world.mentions)]
+        after = [world.step(state, action, ones).state for action in actions]
+        [state] = [each for each in after if world.observe(each)[0] % (world.documents + 1) == chain[hop]]
+        step = world.step(state, answer, ones)
+        assert step.ended[0] and bool(step.solved[0]) == (hop == 3) == bool(step.reward[0])
+
+
+def test_wrong_answers_are_no_success() -> None:
+    task = LabTask(Questions(hops=4, limit=10), Play(groups=2, group_size=16, evaluation_episodes=64), seed=0)
+    model = lab_model(task.world.num_actions, task.world.num_observations, 1, copying=0.5, seed=0)
+    found = task.gather(model, 0, 0)
+    assert sum(each.terminated for each in found) > 5 * sum(each.success for each in found)
+    assert task.success(model) < 0.1
+
+
 def test_arms_may_have_rewards_and_groups_of_their_own() -> None:
     setting = EXPERIMENTS["f"].arms["grpo, dense"].setting(EXPERIMENTS["f"].levels["8 x 8"])
     assert isinstance(setting.world, Maze) and setting.world.dense == 1.0 and setting.play.group_size == 8
+    archer = EXPERIMENTS["g"].arms["archer"].setting(EXPERIMENTS["g"].levels["8 symbols"])
+    assert archer.critic_rate == 0.003 and EXPERIMENTS["g"].levels["8 symbols"].critic_rate == 0.03
     level = EXPERIMENTS["h"].levels["5 actions"]
     assert EXPERIMENTS["h"].arms["arpo"].setting(level).play.group_size == 4
 
 
 @pytest.mark.parametrize(
     ("letter", "arm"),
-    [("b", "turn_ppo"), ("c", "st_ppo"), ("d", "epo 0.01"), ("e", "plain 0.9"), ("g", "vine_ppo"), ("g", "archer")],
+    [("b", "turn_ppo"), ("c", "st_ppo raw"), ("d", "epo 0.01"), ("e", "plain 0.9"), ("g", "vine_ppo"), ("g", "archer")],
 )
 def test_arms_run(letter: str, arm: str) -> None:
     experiment = EXPERIMENTS[letter]
@@ -296,6 +337,19 @@ def test_plan_takes_the_widest_comparison_and_the_best_step_size() -> None:
     assert plan["seeds"] == 20 and plan["contrasts"][0]["power"] == 1.0
     assert outcome({"curve": [0, 0.5, 0.4], "final": 0.4}, "kept") == 1.0
     assert Job("gigpo", "only", 0.1, 0) in main_jobs(experiment, plan)
+
+
+def test_only_primary_comparisons_set_the_number_of_seeds() -> None:
+    experiment = replace(tiny(), effect=0.01)
+    done = {}
+    for job in pilot_jobs(experiment):
+        value = 0.3 + 0.1 * (job.seed % 3) * (job.arm == "gigpo")
+        done[job] = {"curve": [value], "final": value, "mean": value}
+    first = experiment.contrasts[0]
+    both = (replace(first, primary=False), replace(first, outcome="kept"))
+    assert make_plan(experiment, done)["seeds"] == 200
+    plan = make_plan(replace(experiment, contrasts=both), done)
+    assert plan["seeds"] == 20 and [row["power"] for row in plan["contrasts"]] == [pytest.approx(0.05, abs=0.02), 1.0]
 
 
 def test_page_says_what_has_not_run() -> None:

@@ -24,6 +24,7 @@ class Arm:
         level_free: Whether the level changes nothing for it, so that it runs once for all levels.
         changes: Fields of the world that are its own, such as rewards.
         group_size: Episodes that a group begins with, where it adds the others itself; 0 for those of the level.
+        critic_rate: Step size of its critic, where that is another network than those of the others; 0 for the level's.
     """
 
     method: Method
@@ -31,11 +32,13 @@ class Arm:
     level_free: bool = False
     changes: Mapping[str, Any] = field(default_factory=dict)
     group_size: int = 0
+    critic_rate: float = 0.0
 
     def setting(self, level: Setting) -> Setting:
         """Return the setting of a level as this arm runs it."""
         play = replace(level.play, group_size=self.group_size or level.play.group_size)
-        return replace(level, world=replace(cast("Any", level.world), **self.changes), play=play)
+        world = replace(cast("Any", level.world), **self.changes)
+        return replace(level, world=world, play=play, critic_rate=self.critic_rate or level.critic_rate)
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Contrast:
         outcome: What is compared: ``final`` success (mean of the last three evaluations), the ``mean`` over the run, or
             ``kept``, 1 for a run that did not collapse.
         effect: Smallest difference that matters; 0 for that of the experiment.
+        primary: Whether it sets the number of seeds and the verdict on the claim; others are shown beside it.
     """
 
     better: str
@@ -56,6 +60,7 @@ class Contrast:
     claimed_at: tuple[str, ...]
     outcome: Literal["final", "mean", "kept"] = "final"
     effect: float = 0.0
+    primary: bool = True
 
 
 @dataclass(frozen=True)

@@ -93,8 +93,8 @@ def best_rates(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) ->
 def make_plan(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> dict[str, Any]:
     """Return step sizes and number of seeds, from the pilot.
 
-    Every comparison of an experiment has the same seeds: as many as the one at a claimed level needs that spreads most,
-    at least 20 and at most 200.
+    Every comparison of an experiment has the same seeds: as many as the primary one at a claimed level needs that
+    spreads most, at least 20 and at most 200.
     """
     rates = best_rates(experiment, done)
     spreads: dict[tuple[str, str], tuple[float, float]] = {}
@@ -108,7 +108,8 @@ def make_plan(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> 
                 sides.append([outcome(done[job], contrast.outcome) for job in jobs])
             differences = [first - second for first, second in zip(*sides, strict=True)]
             spreads[_name(contrast), level] = experiment.effect_of(contrast), upper_deviation(differences)
-    needed = max(seeds_needed(effect, spread) for effect, spread in spreads.values())
+    primary = {_name(contrast) for contrast in experiment.contrasts if contrast.primary}
+    needed = max(seeds_needed(effect, spread) for (name, _), (effect, spread) in spreads.items() if name in primary)
     seeds = min(max(needed, LEAST_SEEDS), MOST_SEEDS)
     rows = [
         {
@@ -235,6 +236,7 @@ def _rows(ledger: Ledger, plan: Mapping[str, Any], contrast: Any) -> list[dict[s
                 "contrast": _name(contrast),
                 "level": level,
                 "claimed": level in contrast.claimed_at,
+                "primary": contrast.primary,
                 "better": fmean(sides[0]),
                 "worse": fmean(sides[1]),
                 "difference": found._asdict(),

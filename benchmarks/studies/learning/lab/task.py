@@ -68,6 +68,7 @@ class _Played(NamedTuple):
     moves: list[_Move]
     state: Integers
     terminated: Any
+    solved: Any
 
 
 class LabTask(TaskSource):
@@ -137,7 +138,7 @@ class LabTask(TaskSource):
     def success(self, model: LanguageModel) -> float:
         """Return the share of solved episodes on fixed instances, the same for every policy of a seed."""
         played = self._play(model, self._tests, np.zeros(len(self._tests), dtype=np.int64), ("test", self.seed))
-        return float(played.terminated.mean())
+        return float(played.solved.mean())
 
     @cached_property
     def _tests(self) -> Integers:
@@ -152,7 +153,8 @@ class LabTask(TaskSource):
         cumulative = np.exp(table).cumsum(1)
         entropy = -(np.exp(table) * table).sum(1) / np.log(world.num_actions)
         rng, state = stream("lab", *key), states.copy()
-        terminated, who = np.zeros(len(states), dtype=bool), np.arange(len(states))
+        terminated, solved = np.zeros(len(states), dtype=bool), np.zeros(len(states), dtype=bool)
+        who = np.arange(len(states))
         limits, moves = world.max_turns - turns, []
         for turn in range(int(limits.max(initial=0))):
             who = who[limits[who] > turn]
@@ -166,9 +168,9 @@ class LabTask(TaskSource):
             found = table[contexts, written], entropy[contexts]
             moves.append(_Move(who, state[who], written, *found, step.reward, step.valid))
             state[who] = step.state
-            terminated[who] = step.ended
+            terminated[who], solved[who] = step.ended, step.solved
             who = who[~step.ended]
-        return _Played(moves, state, terminated)
+        return _Played(moves, state, terminated, solved)
 
     def _write(self, cumulative: Numbers, seen: Integers, draws: Numbers) -> tuple[Integers, Integers]:
         """Return the context of each token and the token, ``[episode, token]``."""
@@ -202,12 +204,10 @@ class LabTask(TaskSource):
                     turn.snapshot = _SNAPSHOT.pack(int(turn.anchor.split()[1]), first[place] + number)
                 found[place].turns.append(turn)
         seen = self.world.observe(played.state) + self.world.num_actions
-        for trajectory, ended, state, prompt in zip(
-            found, played.terminated.tolist(), played.state.tolist(), seen.tolist(), strict=True
-        ):
+        ends = (played.terminated, played.solved, played.state, seen)
+        for trajectory, ended, solved, state, prompt in zip(found, *(each.tolist() for each in ends), strict=True):
             trajectory.terminated, trajectory.truncated = ended, not ended
-            trajectory.success = trajectory_success = int(ended)
-            trajectory.score = float(trajectory_success)
+            trajectory.success, trajectory.score = int(solved), float(solved)
             trajectory.final_anchor = f"state {state}"
             trajectory.final_prompt_ids = () if ended else (prompt,)
             trajectory.truncation_reason = "" if ended else "environment"

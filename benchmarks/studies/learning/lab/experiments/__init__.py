@@ -14,20 +14,23 @@ from lab.experiments import (
     f_dense,
     g_critics,
     h_rare_success,
+    i_search_steps,
     j_penalties,
 )
 
-_FILES = (
-    a_state_groups,
-    b_turn_level,
-    c_reuse,
-    d_entropy,
-    e_returns,
-    f_dense,
-    g_critics,
-    h_rare_success,
-    j_penalties,
+_ALL = (
+    a_state_groups.EXPERIMENT,
+    b_turn_level.EXPERIMENT,
+    c_reuse.EXPERIMENT,
+    d_entropy.EXPERIMENT,
+    e_returns.EXPERIMENT,
+    f_dense.EXPERIMENT,
+    g_critics.EXPERIMENT,
+    g_critics.EQUAL_TURNS,
+    h_rare_success.EXPERIMENT,
+    i_search_steps.EXPERIMENT,
+    j_penalties.EXPERIMENT,
 )
 
-EXPERIMENTS: Mapping[str, Experiment] = {each.EXPERIMENT.name: each.EXPERIMENT for each in _FILES}
+EXPERIMENTS: Mapping[str, Experiment] = {each.name: each for each in _ALL}
 """Letter of the claim -> experiment."""

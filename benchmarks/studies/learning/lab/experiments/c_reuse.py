@@ -1,9 +1,14 @@
 """(c) Turn-level ratios and the clipping-bias correction, where batches are used many times.
 
 Turns of 4 tokens. The levels reuse a batch more and more: passes over it, and iterations that are sampled with the same
-weights. All arms have one step size, so that reuse alone decides who collapses: a run has collapsed if it loses half of
-its best success after it had reached 20 %. The norm of C is ``train/clipping_bias_norm``; ``raw`` divides by it,
-the default by at least 1, which acts where ``train/clipping_bias_divisor`` is above 1.
+weights. The maze is so small that the first policy already succeeds now and then: what reuse costs is what is lost. All
+arms have one step size, so that reuse alone decides who collapses: a run has collapsed if it loses half of its best
+success after it had reached 20 %. The share of runs that did not is what is claimed and sets the number of seeds; the
+success at the end is shown beside it.
+
+The norm of C is ``train/clipping_bias_norm``. The arms divide by it (``raw``). With our default, ``max(1, norm)``, the
+divisor was 1.000 to 1.010 on average in eight runs with other seeds, so S-PPO would be PPO and ST-PPO turn-level ratios
+under another name; those arms do not run.
 """
 
 from __future__ import annotations
@@ -16,11 +21,11 @@ from lab.runs import Method, Setting
 from lab.task import Play
 from lab.worlds import Maze
 
-_WORLD = Maze(size=5, limit=20, nearest=0.3)
+_WORLD = Maze(size=4, limit=30, nearest=0.1)
 _PPO = {"normalisation": "trajectory", "bootstrap_truncated": False}
 _TURN = {"loss/clip_fraction_turn": 1e-4}
-_DIVIDED = {"train/clipping_bias_divisor": 1.01}
-_MOST = ("8 passes, stale", "16 passes, very stale")
+_DIVIDED = {"train/clipping_bias_norm": 1e-3}
+_MOST = ("8 passes", "8 passes, stale")
 
 
 def _level(epochs: int, refresh_every: int = 1) -> Setting:
@@ -35,36 +40,33 @@ def _method(modifier: str = "", **settings: Any) -> Method:
     return Method(f"ppo+{modifier}" if modifier else "ppo", parts)
 
 
-_NEW = ("turn_is", "s_ppo", "s_ppo raw", "st_ppo", "st_ppo raw")
+_NEW = ("turn_is", "s_ppo raw", "st_ppo raw")
 
 EXPERIMENT = Experiment(
     name="c",
     claim="Turn-level ratios, S-PPO and ST-PPO stay stable where token-level PPO collapses under reuse of its samples.",
     source="ST-PPO / SORL (arXiv 2511.20718)",
-    varied="reuse of a batch (4 minibatches a pass; stale: 4, very stale: 8 iterations with the same sampler)",
+    varied="reuse of a batch (4 minibatches a pass; stale: 4 iterations with the same sampler)",
     levels={
         "1 pass": _level(1),
         "8 passes": _level(8),
         "8 passes, stale": _level(8, 4),
-        "16 passes, very stale": _level(16, 8),
     },
     arms={
         "ppo": Arm(_method()),
         "turn_is": Arm(_method("turn_is"), acts=_TURN),
-        "s_ppo": Arm(_method("s_ppo"), acts=_DIVIDED),
-        "s_ppo raw": Arm(_method("s_ppo", normaliser="raw"), acts={"train/clipping_bias_norm": 1e-6}),
-        "st_ppo": Arm(_method("st_ppo"), acts=_DIVIDED),
-        "st_ppo raw": Arm(_method("st_ppo", normaliser="raw"), acts={"train/clipping_bias_norm": 1e-6}),
+        "s_ppo raw": Arm(_method("s_ppo", normaliser="raw"), acts=_DIVIDED),
+        "st_ppo raw": Arm(_method("st_ppo", normaliser="raw"), acts=_DIVIDED),
     },
     contrasts=(
-        *(Contrast(arm, "ppo", _MOST) for arm in _NEW),
         *(Contrast(arm, "ppo", _MOST, outcome="kept", effect=0.3) for arm in _NEW),
+        *(Contrast(arm, "ppo", _MOST, primary=False) for arm in _NEW),
     ),
     reasons={
         "ppo.normalisation": "over the tokens of a trajectory first, as the paper has it",
         "ppo.bootstrap_truncated": "off, as in the code of the papers",
-        "s_ppo.normaliser": "varied: the paper's guard is not known",
-        "st_ppo.normaliser": "varied: the paper's guard is not known",
+        "s_ppo.normaliser": "the norm itself; our default, at least 1, does not act in this world",
+        "st_ppo.normaliser": "the norm itself; our default, at least 1, does not act in this world",
     },
     rates=(0.05,),
     watched=(
