@@ -216,7 +216,8 @@ def test_further_updates_learn_from_the_replay_and_the_slow_copy_follows_each() 
 def test_the_learner_makes_the_further_updates_of_the_critic_alone() -> None:
     found = []
     for updates in (1, 6):
-        algorithm = archer(critic_updates=updates, critic_iterations=0)
+        options = {"entropy_coef": 0.0, "critic_updates": updates, "critic_iterations": 0}
+        algorithm = build("archer", {"archer": options})
         learner = Learner(small_model(), algorithm, UpdateConfig(critic_learning_rate=0.01))
         learner.update([with_prompt(each) for each in (played(["a", "b"], [0.0, 1.0]), played(["c"], [0.5]))], 0)
         found.append((learner, algorithm))
@@ -224,6 +225,7 @@ def test_the_learner_makes_the_further_updates_of_the_critic_alone() -> None:
     assert one.updates == six.updates == 1
     for a, b in zip(one.network.parameters(), six.network.parameters(), strict=True):
         assert torch.equal(a, b), "the policy takes the same step"
+    assert isinstance(first, ArCHer) and isinstance(second, ArCHer)
     assert not torch.equal(first.critic.v(["state 0"]), second.critic.v(["state 0"]))
     assert max(int(state["step"]) for state in six.optimizer.state.values()) == 6
 

@@ -14,7 +14,7 @@ from turngym.seeding import stream
 
 
 @dataclass(frozen=True)
-class Questions(World):
+class Questions(World):  # type: ignore[misc]  # lab is found at run time alone
     """Questions whose answer stands at the end of a chain of documents.
 
     A question names an entity. Its document mentions several others; which of them leads on depends on the question,
@@ -101,7 +101,7 @@ class Questions(World):
 
     def _seen(self, state: Integers) -> NDArray[np.bool_]:
         """Return whether each document has been found, ``[episode, document]``."""
-        return (state[:, None] >> np.arange(self.documents) & 1).astype(bool)
+        return np.asarray(state[:, None] >> np.arange(self.documents) & 1, dtype=np.bool_)
 
     def step(self, state: Integers, action: Integers, draw: Numbers) -> Step:
         question, last = np.divmod(self.observe(state), self.documents + 1)
