@@ -70,6 +70,13 @@ STUDIES = (
     Study("worlds-webshop", "WebShop, 50 products", _EMBEDDED, {}),
     Study("worlds-website", "WebSite, issues", _EMBEDDED, {}),
     Study("worlds-alfworld", "ALFWorld, pick and place", _EMBEDDED, {}),
+    Study("worlds-website-conversation", "WebSite, issues, the conversation shown", _EMBEDDED, {}),
+    Study("worlds-household-longer", "Household, longer", _EMBEDDED, {}),
+    Study("worlds-alfworld-reading", "ALFWorld, pick and place, reading", _EMBEDDED, {}),
+    Study("worlds-webshop-200", "WebShop, 300 products", _EMBEDDED, {}),
+    Study("worlds-searchqa-two-hops", "SearchQA, two hops", _EMBEDDED, {}),
+    Study("worlds-babyai", "BabyAI, GoToLocal", _EMBEDDED, {}),
+    Study("worlds-scienceworld", "ScienceWorld, find-plant", _EMBEDDED, {}),
     Study("compare", "Sokoban, equal turns", _EMBEDDED, {}),
     Study(
         "staleness",

@@ -3,28 +3,12 @@
     python benchmarks/studies/learning/worlds.py                    # every world
     python benchmarks/studies/learning/worlds.py household webshop  # these
 
-Arms, written down before they ran; the size of all but alfworld was settled after short trials of
-the warm-up on dev instances. For each world and seed the embedded model imitates the expert
-until sampled play succeeds on 20 % of a hundred dev instances, or for all the epochs that are named below; every arm
-goes on from there. One torch thread, three seeds, at most eight minutes a run and two runs at a time; finished runs are
-kept, broken-off ones go on. Before and after are success rates of sampled play on the same test instances. An arm
-improves if the 95 % interval of after less before over the seeds (paired by seed, Student's t) lies above 0, it does
-not if it lies below 0, and is undecided otherwise.
-
-- household: a thing to find and carry among four receptacles, in twelve turns, with gigpo and with grpo and EPO.
-- searchqa: questions that one of the 20,000 documents of a generated world answers, in four turns with one passage a
-  search, with ppo (its clipping bias corrected, as ST-PPO does) and with gigpo, each with the answer's reward alone and
-  with StepSearch's rewards of single searches. Names must be copied, so spaces are tokens of their own and the warm-up
-  also learns to predict what it reads. (In worlds of 2,000 documents or fewer, written down first, and without these
-  two, trials of the warm-up ended at 0 to 3 %: the model learnt names by heart instead of copying them. A first run
-  of seed 0 with the other worlds' step size gained nothing with gigpo and lost with ppo; a third of it, tried for 8,000
-  turns on dev instances with both, was taken for all.)
-- webshop: buying what a customer asks for in a generated shop of 50 products, actions chosen by number, with gigpo.
-  (Spelt-out actions, written down first, were given up after a trial: searches for words that nobody had said.)
-- website: finding an issue and setting its priority and assignee, as text without a browser, with gigpo. (Setting a
-  price and a stock, written down first, was given up after a trial: no success, numbers were made up.)
-- alfworld: ALFWorld's own games of the kind pick and place, from the data set that ALFWORLD_DATA names, in twenty
-  turns (papers allow fifty), with gigpo.
+Arms, written down before they ran, in :mod:`world_arms` and :mod:`world_arms_later`. For each world and seed the
+embedded model imitates the expert until sampled play succeeds on a share of the dev instances that is named there, or
+for all the epochs that are named there; every arm goes on from there. One torch thread, three seeds and two runs at a
+time; finished runs are kept, broken-off ones go on. Before and after are success rates on the same test instances. An
+arm improves if the 95 % interval of after less before of sampled play over the seeds (paired by seed, Student's t) lies
+above 0, it does not if it lies below 0, and is undecided otherwise. ALFWorld's games are found by ALFWORLD_DATA.
 """
 
 from __future__ import annotations
@@ -32,115 +16,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from run_queue import RESULTS, RUNS, mean_and_range, run_all, summary, with_settings_of_0_1_0, write_results
 from verdicts import CHANGE, SEEDS, difference, in_points
 from warmups import folder_of, warm_up_all
+from world_arms import COMMON, FIRST, World
+from world_arms_later import SECOND
 
+from turngym.errors import MissingExtra
 from turngym.storage.files import write_atomic
+from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.curve import write_curves
 
-COMMON = (
-    *("--preset", "quickstart", "--no-control", "--max-seconds", "480"),
-    *("--rollout.format", "plain", "--rollout.groups", "16"),
-)
-RATE = ("--update.learning-rate", "0.0006")
-CONVERSATION = ("--rollout.prompt.mode", "conversation")
-STEPS = "step_reward=0.6"
-SEARCH = ("kind=1 hop", "size=20000", "top_k=1", "passage_words=40", "max_turns=4")
-COPYING = ("--embedded.words-apart", "--warmup.observation-weight", "0.3")
-ENOUGH = 0.2
-"""Dev success at which a warm-up ends: room to improve, and episodes to learn from."""
-
-
-class World(NamedTuple):
-    """A world and what is trained in it.
-
-    Args:
-        title: Stands above the picture.
-        settings: Environment, prompts, warm-up and learning rate of all runs.
-        turns: Environment turns of a run.
-        arms: Arm -> its own options.
-        claims: Pairs of arms, the first of which may be expected to end up higher.
-    """
-
-    title: str
-    settings: Sequence[str]
-    turns: int
-    arms: Mapping[str, Sequence[str]]
-    claims: Sequence[tuple[str, str]] = ()
-
-
-def options(*pairs: str) -> tuple[str, ...]:
-    """Return the options of the environment as options of ``turngym train``."""
-    return ("--env-options", *pairs)
-
-
-def sizes(demonstrations: int, epochs: int, vocabulary: int, completion: int) -> tuple[str, ...]:
-    """Return the options of a warm-up with at most so many epochs, and of the lengths that go with a world."""
-    return (
-        *("--warmup.demonstrations", str(demonstrations), "--warmup.epochs", str(epochs), "--warmup.batch-size", "8"),
-        *("--embedded.vocabulary", str(vocabulary), "--rollout.max-new-tokens", str(completion), *RATE),
-    )
-
-
-WORLDS: Mapping[str, World] = {
-    "household": World(
-        "Household, four receptacles",
-        (
-            *("--env", "turngym/HouseholdEasy-v0", *options("receptacles=4", "distractors=0", "max_turns=12")),
-            *(*CONVERSATION, *sizes(1500, 6, 640, 10)),
-        ),
-        25_000,
-        {"gigpo": ("--algorithm", "gigpo"), "grpo+epo": ("--algorithm", "grpo+epo")},
-    ),
-    "searchqa": World(
-        "SearchQA, one hop in a world of 20,000 documents",
-        (
-            *("--env", "turngym/SearchQA-v0", *options(*SEARCH), *CONVERSATION, *COPYING, *sizes(10_000, 6, 512, 32)),
-            *("--update.learning-rate", "0.0002", "--update.critic-learning-rate", "0.0005"),
-        ),
-        14_000,
-        {
-            "ppo+st_ppo": ("--algorithm", "ppo+st_ppo"),
-            "ppo+st_ppo, step rewards": ("--algorithm", "ppo+st_ppo", *options(*SEARCH, STEPS)),
-            "gigpo": ("--algorithm", "gigpo"),
-            "gigpo, step rewards": ("--algorithm", "gigpo", *options(*SEARCH, STEPS)),
-        },
-        (("ppo+st_ppo, step rewards", "ppo+st_ppo"), ("gigpo, step rewards", "gigpo")),
-    ),
-    "webshop": World(
-        "WebShop, 50 products, actions by number",
-        (
-            *("--env", "turngym/WebShop-v0", *options("products=50", "max_turns=8"), "--wrapper", "choices"),
-            *sizes(400, 3, 1024, 4),
-        ),
-        10_000,
-        {"gigpo": ("--algorithm", "gigpo")},
-    ),
-    "website": World(
-        "WebSite, priority and assignee of an issue",
-        (
-            *("--env", "turngym/WebSite-v0", *options("site=issues", "kind=triage", "worlds=8", "max_turns=10")),
-            *sizes(500, 4, 1024, 12),
-        ),
-        15_000,
-        {"gigpo": ("--algorithm", "gigpo")},
-    ),
-    "alfworld": World(
-        "ALFWorld, pick and place",
-        (
-            *("--env", "turngym/ALFWorld-v0"),
-            *options("kind=pick_and_place_simple", "expert=explorer", "max_turns=20"),
-            *(*CONVERSATION, *sizes(790, 8, 1024, 14), "--rollout.groups", "8"),
-            *("--evaluation.episodes", "24", "--evaluation.curve-episodes", "35"),
-        ),
-        12_000,
-        {"gigpo": ("--algorithm", "gigpo")},
-    ),
-}
+WORLDS: Mapping[str, World] = {**FIRST, **SECOND}
 """World -> what is trained in it."""
 
 
@@ -159,7 +50,8 @@ def warmups(name: str) -> dict[str, list[str]]:
 
 
 def _settings(name: str) -> list[str]:
-    return [*COMMON, *WORLDS[name].settings]
+    world = WORLDS[name]
+    return [*COMMON, "--max-seconds", str(world.seconds), *world.settings]
 
 
 def arms(name: str) -> dict[str, list[str]]:
@@ -175,7 +67,7 @@ def arms(name: str) -> dict[str, list[str]]:
                 "--model",
                 str(model),
                 *limits,
-                *with_settings_of_0_1_0(own),
+                *(with_settings_of_0_1_0(own) if world.as_in_0_1_0 else own),
             ]
     return found
 
@@ -188,7 +80,7 @@ def run_name(name: str, arm: str, seed: int) -> str:
 def run_world(name: str) -> dict[str, Any]:
     """Run what is missing of a world; draw its curves and return its figures."""
     world = WORLDS[name]
-    imitated = warm_up_all(warmups(name), ENOUGH)
+    imitated = warm_up_all(warmups(name), world.enough)
     folders = run_all(arms(name))
     runs = {run: summary(folder) for run, folder in folders.items()}
     by_arm = {arm: [folders[run_name(name, arm, seed)] for seed in SEEDS] for arm in world.arms}
@@ -203,9 +95,15 @@ def run_world(name: str) -> dict[str, Any]:
         "before": before,
         "after": after,
         "change": {arm: difference(after[arm], before[arm], CHANGE) for arm in world.arms},
+        "dev": {run: _dev_success(folder) for run, folder in folders.items()},
         "claims": {f"{first} > {second}": difference(after[first], after[second]) for first, second in world.claims},
         "runs": runs,
     }
+
+
+def _dev_success(folder: Path) -> list[float]:
+    """Return the success of sampled play on dev instances along a run."""
+    return [record["eval/success"] for record in RunFolder(folder).metrics() if "eval/success" in record]
 
 
 def _success(name: str, arm: str, runs: Mapping[str, Any], evaluation: str) -> list[float]:
@@ -254,7 +152,7 @@ def main() -> int:
     for name in wanted:
         try:
             write_results(f"worlds-{name}", run_world(name))
-        except subprocess.CalledProcessError as error:  # the other worlds shall run all the same
+        except (subprocess.CalledProcessError, MissingExtra) as error:  # the other worlds run all the same
             broken.append(name)
             print(f"a run of {name} failed: {error}; see the log beside its folder in {RUNS}", file=sys.stderr)
         write_atomic(RESULTS / "worlds.md", page(written_results()).encode())

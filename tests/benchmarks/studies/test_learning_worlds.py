@@ -12,6 +12,7 @@ import verdicts
 import worlds
 
 from turngym.benchmarks.cli.train import parse_train
+from turngym.envs.webshop.catalogue import procedural
 from turngym.trainers.algorithms import build
 
 
@@ -22,13 +23,27 @@ def test_all_arms_of_a_world_begin_with_the_same_warm_ups_and_have_the_same_turn
     models = set()
     for options in runs.values():
         config = parse_train(options)[0]
-        assert (config.max_environment_turns, config.max_seconds, config.control) == (world.turns, 480, False)
+        assert (config.max_environment_turns, config.max_seconds, config.control) == (world.turns, world.seconds, False)
         build(config.algorithm, config.algorithm_options)
         models.add((config.seed, config.model))
     assert models == {(seed, str(worlds.folder_of(f"world-{name}-warmup-seed{seed}"))) for seed in verdicts.SEEDS}
     for seed, options in zip(verdicts.SEEDS, worlds.warmups(name).values(), strict=True):
         config = parse_train(options)[0]
         assert (config.seed, config.model) == (seed, "embedded")
+
+
+def test_a_run_of_the_second_worlds_ends_by_its_turns_and_has_todays_settings_of_its_method() -> None:
+    for name, world in worlds.SECOND.items():
+        config = parse_train(worlds.arms(name)[worlds.run_name(name, "gigpo", 0)])[0]
+        assert (config.max_seconds, world.as_in_0_1_0) == (7200, False)
+        assert config.algorithm_options == parse_train(["--preset", "quickstart"])[0].algorithm_options
+        assert config.rollout.prompt.mode == "conversation"  # a page alone does not tell what was done before it
+
+
+def test_the_larger_shop_has_at_least_200_requests_in_its_test_split() -> None:
+    config = parse_train(worlds.arms("webshop-200")[worlds.run_name("webshop-200", "gigpo", 0)])[0]
+    shop = procedural(config.env_options["products"], 0)
+    assert len({goal.text for product in shop.targets["test"] for goal in shop.goals(product)}) >= 200
 
 
 def test_step_rewards_are_all_that_the_arms_of_a_comparison_differ_in() -> None:
