@@ -46,6 +46,9 @@ class MAPPOConfig(ClippedConfig):
     """Size of the critic's hash table of words and pairs of words."""
     width: int = 64
     """Size of the critic's hidden layers."""
+    value_by_role: bool = False
+    """Whether the critic also reads the role of the seat whose turn it values. It is needed where several seats act on
+    one joint view or whose turn it is does not show, as in Werewolf, where one side's win is the other's loss."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,6 +105,7 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
                 "as turngym/KuhnPoker-v0, or take ppo for an environment with one agent."
             )
         config, dtype = self.config, table.reward.dtype
+        views = self._valued(views, table, table.role)
         old = self._read(views)
         values = self.moments.restore(old.to(dtype))
         padded, padded_returns = F.turn_gae(
@@ -125,6 +129,15 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
         }
         return Credit(table.to_tokens(advantages), metrics=metrics, columns=columns, state={"moments": after})
 
+    def _valued(self, views: tuple[str, ...], table: TurnTable, role: Tensor) -> tuple[str, ...]:
+        """Return what the critic reads: joint views, each line with the role of the seat that it values if it shall."""
+        if not self.config.value_by_role:
+            return views
+        names = [table.role_names[index] for index in role.tolist()]
+        return tuple(
+            "\n".join(f"{name}|{line}" for line in view.splitlines()) for name, view in zip(names, views, strict=True)
+        )
+
     @no_grad
     def _read(self, views: tuple[str, ...]) -> Tensor:
         found: Tensor = self.critic(views)
@@ -135,7 +148,8 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
         truncated = table.episode_sum(table.truncated.to(table.reward.dtype)) > 0
         if not (self.config.bootstrap_truncated and bool(truncated.any())):
             return torch.zeros(table.num_episodes, dtype=table.reward.dtype)
-        values = self.moments.restore(self._read(table.texts("episode", "final_joint_view")).to(table.reward.dtype))
+        views = self._valued(table.texts("episode", "final_joint_view"), table, table.role[table.turn == 0])
+        values = self.moments.restore(self._read(views).to(table.reward.dtype))
         return torch.where(truncated, values, torch.zeros_like(values))
 
     def loss(self, inputs: LossInputs) -> LossOutput:

@@ -302,6 +302,34 @@ def test_the_critic_of_mappo_learns_what_each_joint_view_is_worth_and_the_policy
     close(values, [2.0, -2.0, 0.0], atol=0.05)
 
 
+def test_the_critic_of_mappo_may_read_whose_turn_it_values() -> None:
+    """On one joint view one side wins what the other loses: without the role nothing can be known."""
+    views = ["night", "day"]
+    episodes = [game([0, 1], role="villager", joints=views), game([0, -1], 1, role="werewolf", joints=views)]
+
+    def explained(by_role: bool) -> float:
+        algorithm = mappo(value_clip=0.0, value_by_role=by_role)
+        optimizer = torch.optim.Adam(algorithm.modules()["joint_critic"].parameters(), 0.01)
+        for _ in range(60):
+            inputs = inputs_of(algorithm, episodes)
+            optimizer.zero_grad()
+            term = algorithm.loss(inputs).terms["value"]
+            (inputs.weights[term.over] * term.values).sum().backward()
+            optimizer.step()
+        credit = algorithm.credit(turn_table(episodes))
+        algorithm.update_state(episodes, credit)
+        return float(algorithm.credit(turn_table(episodes)).metrics["explained_variance"])
+
+    assert explained(True) > 0.9 > 0.1 > explained(False)
+
+
+def test_mappo_values_the_end_of_a_game_that_was_cut_off_for_the_same_role() -> None:
+    name = turn_table([game([0], role="seer", joints=["a"])]).role_names[0]
+    values = {f"{name}|a": 0.5, f"{name}|the end": 2.0}
+    cut = [game([1], role="seer", joints=["a"], end="truncated")]
+    close(first_tokens(with_values(mappo(value_by_role=True), values), cut)[0], [2.5])
+
+
 def test_mappo_goes_on_from_its_state() -> None:
     algorithm, resumed = mappo(), mappo()
     episodes = [game([3.0], joints=["a"]), game([1.0], joints=["b"])]
