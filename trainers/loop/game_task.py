@@ -168,6 +168,10 @@ class GameTask(TaskSource):
             return names[int(generator.integers(len(names)))]
         return LEARNER if name == "self" else name
 
+    def agent(self, model: LanguageModel, iteration: int, temperature: float | None = None) -> Agent:
+        """Return the agent that plays with a policy; the temperature is that of training unless given."""
+        return policy_agent(self.config, model, iteration, temperature)
+
     def gather(
         self, model: LanguageModel, iteration: int, attempt: int, greedy: bool = False, part: Part = WHOLE
     ) -> list[Trajectory]:
@@ -175,12 +179,13 @@ class GameTask(TaskSource):
         self.past.notice(model, iteration)
         self.matchmaking.begin(iteration, self._others())
         specs = part.of(self.specs(iteration, attempt))[:: self.config.rollout.group_size if greedy else 1]
-        learner = policy_agent(self.config, model, iteration, 0.0 if greedy else None)
+        learner = self.agent(model, iteration, 0.0 if greedy else None)
         agents: dict[str, Agent] = {LEARNER: learner}
         for name in sorted({spec.opponent for spec in specs if spec.opponent.startswith(PREFIX)}):
-            agents[name] = policy_agent(self.config, self.past.model(name), iteration)
+            agents[name] = self.agent(self.past.model(name), iteration)
         played = played_by_all(self.ranks, specs, lambda own: self.tables.play(own, agents))
-        self._cache.note(learner)
+        if isinstance(learner, ModelAgent):
+            self._cache.note(learner)
         if not greedy:
             self.matchmaking.note(iteration, self._results(specs, played))
         return played

@@ -1,110 +1,241 @@
-"""Werewolf with 5 seats by self-play: games won against random and rule-based players, before and after, on both sides.
+"""Werewolf with 5 seats by self-play in a population: games won against held-out opponents, before and after.
 
-Arm, written down before it ran, three seeds: the embedded model with a warm-up that imitates random play, then
-self-play with role-conditioned advantage estimation, half of the games against itself, the rest against one of its four
-newest frozen selves or random players. No talk (``talk_rounds=0``): what can be learnt is whom to look at, to protect,
-to kill and to vote for. Intervals are bootstraps over the seeds of games, every seed played once with either side.
+    python benchmarks/studies/learning/werewolf_self_play.py                 # both arms
+    python benchmarks/studies/learning/werewolf_self_play.py population      # one of them
+
+Nobody talks (``talk_rounds=0``), and ballots are cast one after another in public (``vote_protocol=sequential``): what
+can be learnt is whom to look at, to protect, to kill and to vote for, and what the ballots of others tell. The policy
+is that of ``werewolf_policy.py``, which begins as random play; the trainer is that of every run, with role-conditioned
+advantages.
+
+Arms, written down before they ran, five seeds each, 19,200 games a run; where there is an opponent, half of the games
+are played as either side:
+
+- ``population``: a quarter of the games is the learner against itself. The others are against its four newest frozen
+  selves, ``rule_based`` and ``random``, drawn with ``--self-play.matching squared``: in proportion to (1 - p)^2, with p
+  the share that the learner wins from that side.
+- ``self-play``: the learner against itself alone.
+
+The policy plays the same 400 deals before and after training, from either side, against each of
+
+- ``ballot_reader``: rules that training never meets,
+- the trained policies of the other seeds of the arm, which training never meets either,
+- ``rule_based`` and ``random``, which the population trains against.
+
+An arm improves against held-out opponents if the 95 % interval of the gain, averaged over both sides and the two kinds
+of held-out opponents, lies above 0: a bootstrap over training seeds and deals, and for each seed over deals.
+``reference`` has what random play, two sets of rules and an oracle that knows all roles win on these deals. The
+settings were found with seed 100. Finished runs are kept, broken-off ones go on.
 """
 
 from __future__ import annotations
 
-import shutil
+import json
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
 from typing import Any
 
-from run_queue import RESULTS, RUNS, machine, write_results
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from run_queue import RESULTS, RUNS, write_results
+from safetensors.torch import load_file, save_file
+from werewolf_deals import GAME, OPTIONS, ORACLE, SIDES, Games, Won, gains, interval
+from werewolf_policy import FactsAgent, FactsTask, random_policy
 
-from turngym.agents.models.embedded import EmbeddedConfig
-from turngym.agents.prompting.prompts import PromptConfig
+from turngym.agents.core import Agent
+from turngym.storage.files import write_json
 from turngym.trainers.engine.learner import UpdateConfig
-from turngym.trainers.loop.job import train
-from turngym.trainers.loop.sft import SupervisedConfig
+from turngym.trainers.loop.setup import build_algorithm, build_learner
+from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report.curve import BLUE, PIXELS_PER_INCH, SIZE, VERMILION
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
 
-SEEDS = (0, 1, 2)
-SECONDS = 400.0
-SIDES = ("village", "werewolves")
+SEEDS = (0, 1, 2, 3, 4)
+ITERATIONS = 150
+DEALS = 400
+POPULATION, ALONE = "population", "self-play"
+MATCHES: Mapping[str, SelfPlayConfig] = {
+    POPULATION: SelfPlayConfig(
+        opponents=("self", "past:4", "rule_based", "random"), freeze_every=10, matching="squared"
+    ),
+    ALONE: SelfPlayConfig(opponents=("self",)),
+}
+PEERS = "other seeds"
+HELD_OUT = ("ballot_reader", PEERS)
+OPPONENTS = (*HELD_OUT, "rule_based", "random")
+STAGES = ("before", "after")
 
 
-def config_of(seed: int) -> TrainConfig:
+def config_of(arm: str, seed: int) -> TrainConfig:
     """Return the settings of a run."""
     return TrainConfig(
-        env="turngym/WerewolfSmall-v0",
-        env_options={"talk_rounds": 0},
+        env=GAME,
+        env_options=OPTIONS,
         algorithm="rae",
-        algorithm_options={"rae": {"entropy_coef": 0.02, "invalid_penalty": 1.0, "dual_clip": 3.0}},
-        iterations=400,
-        max_seconds=SECONDS,
+        algorithm_options={"rae": {"entropy_coef": 0.005, "dual_clip": 3.0}},
+        iterations=ITERATIONS,
+        max_seconds=0.0,
         seed=seed,
+        threads=1,
         control=False,
-        checkpoint_every=20,
-        embedded=EmbeddedConfig(hidden_size=64, layers=2, heads=4, vocabulary=512),
-        warmup=SupervisedConfig(demonstrations=80, epochs=14),
-        rollout=RolloutConfig(
-            groups=48,
-            group_size=1,
-            format="plain",
-            max_new_tokens=6,
-            prompt=PromptConfig(instructions=False, history=1),
-        ),
-        update=UpdateConfig(learning_rate=3e-4, minibatches=2),
-        evaluation=EvaluationConfig(episodes=100, every=0, curve_episodes=1),
-        self_play=SelfPlayConfig(
-            opponents=("self", "self", "past:4", "random"),
-            freeze_every=10,
-            evaluation_opponents=("random", "rule_based"),
-        ),
+        checkpoint_every=10,
+        rollout=RolloutConfig(groups=128, group_size=1, format="plain"),
+        update=UpdateConfig(learning_rate=0.08, minibatches=2, schedule="linear"),
+        evaluation=EvaluationConfig(episodes=0, every=0, curve_episodes=1),
+        self_play=MATCHES[arm],
     )
 
 
-def run(seed: int) -> RunFolder:
-    """Train with one seed, or go on with a run that was broken off."""
-    path = RUNS / f"werewolf-seed{seed}"
-    if (path / "done").exists():
-        return RunFolder(path)
-    is_resumable = (path / "warmup" / "done").exists()
-    if not is_resumable:
-        shutil.rmtree(path, ignore_errors=True)
-    train(config_of(seed), path, resume=is_resumable)
-    return RunFolder(path)
-
-
-def shares(evaluations: Mapping[str, Any]) -> dict[str, Any]:
-    """Return stage -> opponent -> side -> share of games won, with its interval."""
-    found: dict[str, Any] = {}
-    for stage in ("warmup", "final"):
-        for opponent, suffix in (("random", ""), ("rule_based", "-vs-rule_based")):
-            for side in SIDES:
-                success = evaluations[f"{stage}-sampled{suffix}-side-{side}"]["success"]
-                found.setdefault(stage, {}).setdefault(opponent, {})[side] = success
+def folder_of(arm: str, seed: int) -> Path:
+    """Return the folder of a run."""
+    found: Path = RUNS / f"werewolf-{arm}-seed{seed}"
     return found
 
 
-def main() -> int:
-    """Run what is missing, print the table, write ``benchmarks/results/werewolf_self_play.json``."""
-    folders = {seed: run(seed) for seed in SEEDS}
-    runs = {}
-    for seed, folder in folders.items():
-        last = folder.metrics()[-1]
-        runs[f"seed{seed}"] = {
-            "won": shares(folder.evaluations()),
-            "iterations": last["iteration"] + 1,
-            "turns": last["turns_total"],
-            "training_seconds": last["time/seconds_total"],
+def run(arm: str, seed: int) -> None:
+    """Train with one seed, or go on with a run that was broken off."""
+    path, config = folder_of(arm, seed), config_of(arm, seed)
+    weights = path / "policy.safetensors"
+    if weights.exists():
+        return
+    start, model, method = time.process_time(), random_policy(), build_algorithm(config)
+    task, learner = FactsTask(config), build_learner(config, model, method)
+    is_begun = (path / "config.json").exists()
+    folder = RunFolder.open(path) if is_begun else RunFolder.create(path, config)
+    trainer = Trainer(config, model, learner, task, folder)
+    if is_begun:
+        trainer.resume()
+    trainer.run()
+    if trainer.stop_requested:
+        raise KeyboardInterrupt
+    save_file({"weight": model.network.sums.weight.detach().clone()}, weights)
+    print(f"{arm}, seed {seed}: {time.process_time() - start:.0f} s of one core since it began", flush=True)
+
+
+def policy(arm: str, seed: int, stage: str) -> Agent:
+    """Return the policy of a run before or after its training."""
+    model = random_policy()
+    if stage == "after":
+        model.network.sums.weight.data = load_file(folder_of(arm, seed) / "policy.safetensors")["weight"]
+    agent: Agent = FactsAgent(model, "held-out", stage, seed)
+    return agent
+
+
+def played(arm: str, seed: int, stage: str, opponent: str) -> Won:
+    """Let a policy play all deals, unless the games are there; those against several policies are shared out."""
+    target = folder_of(arm, seed) / "games" / f"{stage}-{opponent.replace(' ', '-')}.json"
+    if not target.exists():
+        games, learner = Games(), policy(arm, seed, stage)
+        won: Won = {side: [0] * DEALS for side in SIDES}
+        others = [other for other in SEEDS if other != seed] if opponent == PEERS else [seed]
+        for index, other in enumerate(others):
+            deals = range(index, DEALS, len(others))
+            against = policy(arm, other, "after") if opponent == PEERS else opponent
+            for side, found in games.play(learner, against, deals).items():
+                won[side][index :: len(others)] = found
+        target.parent.mkdir(exist_ok=True)
+        write_json(target, won)
+    stored: Won = json.loads(target.read_text("utf8"))
+    return stored
+
+
+def evaluated(arm: str) -> dict[str, Any]:
+    """Return opponent -> side -> gains over the warm-up, and the gain against held-out opponents together."""
+    won = {key: played(arm, *key) for key in product(SEEDS, STAGES, OPPONENTS)}
+
+    def table(stage: str, opponents: Sequence[str], sides: Sequence[str]) -> dict[int, list[float]]:
+        """Return training seed -> share won of each deal, averaged over opponents and sides."""
+        found = {}
+        for seed in SEEDS:
+            columns = [won[seed, stage, opponent][side] for opponent in opponents for side in sides]
+            found[seed] = [sum(values) / len(values) for values in zip(*columns, strict=True)]
+        return found
+
+    def compared(opponents: Sequence[str], sides: Sequence[str]) -> dict[str, Any]:
+        found: dict[str, Any] = gains(table("before", opponents, sides), table("after", opponents, sides))
+        return found
+
+    return {
+        "held_out": {
+            "both": compared(HELD_OUT, SIDES),
+            **{side: compared(HELD_OUT, (side,)) for side in SIDES},
+        },
+        "against": {opponent: {side: compared((opponent,), (side,)) for side in SIDES} for opponent in OPPONENTS},
+    }
+
+
+def reference() -> dict[str, Any]:
+    """Return what players and the oracle win: player -> opponent -> side -> share with its interval."""
+    games, opponents = Games(), ("random", "rule_based", "ballot_reader")
+    found: dict[str, Any] = {}
+    for name in (*opponents, ORACLE):
+        for opponent in opponents:
+            won = games.play(games.agent(name), opponent, range(DEALS))
+            found.setdefault(name, {})[opponent] = {side: interval([values]) for side, values in won.items()}
+    return found
+
+
+def costs(arm: str) -> dict[str, Any]:
+    """Return how much each run of an arm played, and how its last iterations went."""
+    found = {}
+    for seed in SEEDS:
+        records = RunFolder(folder_of(arm, seed)).metrics()
+        found[str(seed)] = {
+            "games": len(records) * config_of(arm, seed).rollout.groups,
+            "turns": records[-1]["turns_total"],
+            "entropy": [records[0]["policy/entropy_sampled"], records[-1]["policy/entropy_sampled"]],
+            "matching": {key: value for key, value in records[-1].items() if key.startswith("self_play/")},
         }
-    write_results("werewolf_self_play", {"machine": machine(), "arm": config_of(0).as_json(), "runs": runs})
-    for name, each in runs.items():
-        for opponent in ("random", "rule_based"):
-            for side in SIDES:
-                before, after = (each["won"][stage][opponent][side] for stage in ("warmup", "final"))
-                print(
-                    f"{name} as {side:10} against {opponent:10}: "
-                    f"{100 * before['value']:.1f} % ({100 * before['low']:.1f} to {100 * before['high']:.1f}) before, "
-                    f"{100 * after['value']:.1f} % ({100 * after['low']:.1f} to {100 * after['high']:.1f}) after"
-                )
-    print(f"results: {RESULTS / 'werewolf_self_play.json'}")
+    return found
+
+
+def picture(arms: Mapping[str, Mapping[str, Any]]) -> None:
+    """Draw the shares won before and after, by opponent and side."""
+    figure = Figure(figsize=(1.6 * SIZE[0], SIZE[1]), layout="constrained")
+    panels = figure.subplots(1, len(arms) * 2, sharey=True, squeeze=False)[0]
+    for panel, (arm, side) in zip(panels, product(arms, SIDES), strict=True):
+        for number, stage in enumerate(STAGES):
+            found = [arms[arm]["against"][opponent][side][stage] for opponent in OPPONENTS]
+            means = [100 * each["mean"] for each in found]
+            errors = [[100 * abs(each["mean"] - each[end]) for each in found] for end in ("low", "high")]
+            places = [index + 0.36 * (number - 0.5) for index in range(len(OPPONENTS))]
+            panel.bar(places, means, 0.34, yerr=errors, color=(VERMILION, BLUE)[number], label=f"{stage} training")
+        panel.set(title=f"{arm}, as {side}", ylim=(0, 100))
+        panel.set_xticks(range(len(OPPONENTS)), OPPONENTS, rotation=30)
+    panels[0].set(ylabel="% of games won")
+    panels[0].legend(fontsize=7)
+    FigureCanvasAgg(figure)
+    figure.savefig(RESULTS / "werewolf_self_play.png", dpi=PIXELS_PER_INCH)
+
+
+def in_percent(found: Mapping[str, float]) -> str:
+    """Return a share with its interval."""
+    return f"{100 * found['mean']:5.1f} [{100 * found['low']:.1f}, {100 * found['high']:.1f}]"
+
+
+def main() -> int:
+    """Run what is missing, print tables, write ``benchmarks/results/werewolf_self_play.json`` and the picture."""
+    wanted = sys.argv[1:] or list(MATCHES)
+    if unknown := set(wanted) - set(MATCHES):
+        print(f"no arm {', '.join(sorted(unknown))}: choose of {', '.join(MATCHES)}.", file=sys.stderr)
+        return 2
+    arms: dict[str, Any] = {}
+    for arm in wanted:
+        for seed in SEEDS:
+            run(arm, seed)
+        arms[arm] = {"settings": config_of(arm, 0).as_json(), **evaluated(arm), "runs": costs(arm)}
+    write_results("werewolf_self_play", {"deals": DEALS, "arms": arms, "reference": reference()})
+    picture(arms)
+    for arm, found in arms.items():
+        for name, each in found["held_out"].items():
+            print(f"{arm}, held-out opponents, {name}: gain {in_percent(each['gain'])}")
+        for opponent, side in product(OPPONENTS, SIDES):
+            each = found["against"][opponent][side]
+            print(f"{arm} as {side:10} against {opponent}: {in_percent(each['before'])} -> {in_percent(each['after'])}")
     return 0
 
 
