@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "l
 
 from lab.experiment import PILOT_SEEDS, Arm, Contrast, Experiment, outcome
 from lab.experiments import EXPERIMENTS
+from lab.imitation import PASSES, Expert, demonstrations, imitate
 from lab.network import lab_model
 from lab.page import page
 from lab.questions import Questions
@@ -22,7 +23,7 @@ from lab.queue import NEVER_ACTED, Job, Ledger, main_jobs, make_plan, pilot_jobs
 from lab.runs import Method, Setting, run
 from lab.settings import confounds, deviations, unexplained
 from lab.task import LabTask, Play
-from lab.worlds import Combination, Maze, NoisyMaze
+from lab.worlds import AlikeMaze, Combination, Maze, NoisyMaze
 
 from turngym.benchmarks.statistics.power import (
     Interval,
@@ -251,6 +252,44 @@ def test_anchors_are_shared_as_often_as_asked_and_the_policy_does_not_see_it() -
     assert [turn.completion_ids for turn in found[0]] == [turn.completion_ids for turn in found[1]]
     assert len({turn.anchor for turn in found[0]}) == len(found[0])
     assert len({turn.anchor for turn in found[1]}) <= maze.num_states
+
+
+def test_cells_look_alike_to_methods_and_not_to_the_policy() -> None:
+    maze = AlikeMaze(size=5, walls=0.0, limit=20, alike=5)
+    states = np.arange(maze.num_states)
+    assert np.bincount(maze.anchor(states)).tolist() == [5] * 5 and (maze.observe(states) == states).all()
+    task = LabTask(maze, Play(groups=1, group_size=8, snapshots=True), seed=0)
+    model = lab_model(4, maze.num_observations, 1, copying=0.5, seed=0)
+    turns = [turn for each in task.gather(model, 0, 0) for turn in each.turns]
+    assert len({turn.anchor for turn in turns}) <= 5 < len({turn.prompt_ids for turn in turns})
+    states_of = {turn.prompt_ids: int.from_bytes(turn.snapshot[:8], "little") + 4 for turn in turns}
+    assert all(prompt == (state,) for prompt, state in states_of.items()), "a snapshot keeps the cell, not its look"
+
+
+def test_expert_errs_as_often_as_asked_and_its_turns_are_counted() -> None:
+    maze = Maze(size=6, limit=40)
+    moves = np.exp(Expert(maze, 0.2).log_probabilities())
+    assert moves.sum(1) == pytest.approx(np.ones(maze.num_states))
+    assert moves[maze.distance == 1].max(1) == pytest.approx(0.85)
+    task = LabTask(maze, Play(groups=2, group_size=4), seed=0)
+    played, turns = demonstrations(task, 0.0, 100)
+    assert turns == sum(len(each.turns) for each in played) >= 100 and all(each.success for each in played)
+    assert demonstrations(task, 1.0, 100)[1] > sum(len(each.turns) for each in demonstrations(task, 1.0, 100)[0])
+
+
+def test_imitation_and_reinforcement_share_the_turns() -> None:
+    setting = Setting(Maze(size=3, walls=0.0, limit=10), 400, Play(groups=1, group_size=4, evaluation_episodes=64))
+    found = [run(replace(setting, imitation=share), Method("grpo"), 0.1, 0) for share in (0.5, 1.0)]
+    assert [each["turns"] for each in found] == [pytest.approx(400, abs=40)] * 2
+    assert found[0]["iterations"] > 0 == found[1]["iterations"] and found[1]["final"] > 0.9
+    assert all(len(each["curve"]) == 16 for each in found) and found[0]["metrics"]["imitation/turns"] >= 200
+
+
+def test_imitation_notes_its_progress() -> None:
+    task = LabTask(Maze(size=3, walls=0.0, limit=10), Play(groups=1, group_size=4), seed=0)
+    noted: list[float] = []
+    imitate(task, lab_model(4, 9, 1, copying=0.5, seed=0), 0.0, 20, 0.1, noted.append)
+    assert noted[0] == 1 / PASSES and noted[-1] == 1.0 and sorted(noted) == noted
 
 
 def tiny(name: str = "tiny") -> Experiment:

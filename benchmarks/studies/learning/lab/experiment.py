@@ -24,7 +24,8 @@ class Arm:
         level_free: Whether the level changes nothing for it, so that it runs once for all levels.
         changes: Fields of the world that are its own, such as rewards.
         group_size: Episodes that a group begins with, where it adds the others itself; 0 for those of the level.
-        critic_rate: Step size of its critic, where that is another network than those of the others; 0 for the level's.
+        own: Fields of the setting that are its own: ``critic_rate`` where its critic is another network than those of
+            the others, ``imitation`` where that is under test.
     """
 
     method: Method
@@ -32,13 +33,13 @@ class Arm:
     level_free: bool = False
     changes: Mapping[str, Any] = field(default_factory=dict)
     group_size: int = 0
-    critic_rate: float = 0.0
+    own: Mapping[str, float] = field(default_factory=dict)
 
     def setting(self, level: Setting) -> Setting:
         """Return the setting of a level as this arm runs it."""
         play = replace(level.play, group_size=self.group_size or level.play.group_size)
         world = replace(cast("Any", level.world), **self.changes)
-        return replace(level, world=world, play=play, critic_rate=self.critic_rate or level.critic_rate)
+        return replace(level, world=world, play=play, **cast("Any", self.own))
 
 
 @dataclass(frozen=True)

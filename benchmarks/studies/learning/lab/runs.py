@@ -7,17 +7,19 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from lab.imitation import imitate
 from lab.network import lab_model
 from lab.task import LabTask, Play
 from lab.worlds import World
+from turngym.agents.models.loading import LanguageModel
 from turngym.errors import DivergenceError, RunStopped
 from turngym.seeding import stream_seed
-from turngym.trainers.core.algorithm import Need
+from turngym.trainers.core.algorithm import Algorithm, Need
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.loop.setup import build_algorithm, build_learner
 from turngym.trainers.loop.trainer import Trainer
@@ -58,6 +60,8 @@ class Setting:
         iterations: Iterations of the run, for methods with a schedule over them; 0 if it is bounded by turns.
         critic_rate: Step size of the critic, where there is one.
         copying: Probability at first that a later token of a turn repeats the one before.
+        imitation: Share of the turns that an expert plays, to be imitated before reinforcement begins.
+        slips: Probability of a random move of the expert.
     """
 
     world: World
@@ -69,6 +73,8 @@ class Setting:
     iterations: int = 0
     critic_rate: float = 0.03
     copying: float = 0.5
+    imitation: float = 0.0
+    slips: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,74 @@ def _diverges(trainer: Trainer, note: Callable[[Mapping[str, Any]], None]) -> bo
     return False
 
 
+class _Log:
+    """The learning curve of a run, and the means of its metrics.
+
+    Args:
+        measure: Returns the success of the policy as it is.
+    """
+
+    def __init__(self, measure: Callable[[], float]) -> None:
+        self._measure = measure
+        self.curve = [measure()]
+        self._sums: dict[str, float] = {}
+        self._counts: dict[str, int] = {}
+
+    def extend(self, done: float, whole: float) -> None:
+        """Measure as often as a share of the run asks for."""
+        while len(self.curve) < POINTS and done * (POINTS - 1) >= len(self.curve) * whole:
+            self.curve.append(self._measure())
+
+    def add(self, metrics: Mapping[str, Any]) -> None:
+        """Take in the metrics of an iteration."""
+        for name, value in metrics.items():
+            self._sums[name] = self._sums.get(name, 0.0) + float(value)
+            self._counts[name] = self._counts.get(name, 0) + 1
+
+    def means(self) -> dict[str, float]:
+        """Return the mean of every metric."""
+        return {name: total / self._counts[name] for name, total in self._sums.items()}
+
+
+class _Trained(NamedTuple):
+    diverged: bool
+    iterations: int
+    turns: int
+
+
+def _reinforce(
+    setting: Setting, config: TrainConfig, algorithm: Algorithm[Any], task: LabTask, model: LanguageModel, log: _Log
+) -> _Trained:
+    """Train by reinforcement with the turns that are left.
+
+    Args:
+        setting: World and budget.
+        config: Settings of the run.
+        algorithm: The method.
+        task: The world as a task.
+        model: The policy.
+        log: Gets curve and metrics.
+    """
+    before = setting.turns - config.max_environment_turns
+
+    def note(record: Mapping[str, Any]) -> None:
+        if setting.iterations:
+            log.extend(record["iteration"] + 1, setting.iterations)
+        else:
+            log.extend(before + record["turns_total"], setting.turns)
+        log.add(record)
+
+    learner = build_learner(config, model, algorithm)
+    with tempfile.TemporaryDirectory() as empty:
+        trainer = _Trainer(config, model, learner, task, _Folder(Path(empty)))
+        if setting.refresh_every > 1:
+            learner.hold_back_sampler()
+        diverged = _diverges(trainer, note)
+    if trainer.stop_requested:
+        raise KeyboardInterrupt  # half a run is not a result
+    return _Trained(diverged, trainer.iteration, trainer.turns_total)
+
+
 def run(setting: Setting, method: Method, rate: float, seed: int) -> dict[str, Any]:
     """Train once; returns the learning curve, and the mean of every metric over the run.
 
@@ -131,43 +205,30 @@ def run(setting: Setting, method: Method, rate: float, seed: int) -> dict[str, A
     """
     torch.set_num_threads(1)
     start, config = time.process_time(), config_of(setting, method, rate, seed)
-    algorithm = build_algorithm(config)
-    play = replace(
-        setting.play,
-        snapshots=Need.SNAPSHOTS in algorithm.needs,
-        entropies=Need.SAMPLED_ENTROPIES in algorithm.needs,
-    )
-    world = setting.world
+    algorithm, world = build_algorithm(config), setting.world
+    snapshots, entropies = Need.SNAPSHOTS in algorithm.needs, Need.SAMPLED_ENTROPIES in algorithm.needs
+    play = replace(setting.play, snapshots=snapshots, entropies=entropies)
     weights = stream_seed("weights", seed) % 2**31
     model = lab_model(world.num_actions, world.num_observations, play.turn_tokens, setting.copying, weights)
-    task, learner = LabTask(world, play, seed), build_learner(config, model, algorithm)
-    curve, sums, counts = [task.success(model)], {}, {}  # type: tuple[list[float], dict[str, float], dict[str, int]]
-
-    def note(record: Mapping[str, Any]) -> None:
-        done, whole = record["turns_total"], setting.turns
-        if setting.iterations:
-            done, whole = record["iteration"] + 1, setting.iterations
-        while len(curve) < POINTS and done * (POINTS - 1) >= len(curve) * whole:
-            curve.append(task.success(model))
-        for name, value in record.items():
-            sums[name] = sums.get(name, 0.0) + float(value)
-            counts[name] = counts.get(name, 0) + 1
-
-    with tempfile.TemporaryDirectory() as empty:
-        trainer = _Trainer(config, model, learner, task, _Folder(Path(empty)))
-        if setting.refresh_every > 1:
-            learner.hold_back_sampler()
-        diverged = _diverges(trainer, note)
-    if trainer.stop_requested:
-        raise KeyboardInterrupt  # half a run is not a result
-    curve += [0.0] * (POINTS - len(curve)) if diverged else []
+    task = LabTask(world, play, seed)
+    log, found, imitated = _Log(lambda: task.success(model)), _Trained(False, 0, 0), 0
+    if setting.imitation:
+        planned = round(setting.imitation * setting.turns)
+        imitated = imitate(
+            task, model, setting.slips, planned, rate, lambda done: log.extend(done * planned, setting.turns)
+        )
+        log.add({"imitation/turns": imitated})
+        config = replace(config, max_environment_turns=max(setting.turns - imitated, 0))
+    if setting.iterations or config.max_environment_turns:
+        found = _reinforce(setting, config, algorithm, task, model, log)
+    curve = [*log.curve, *[0.0] * (POINTS - len(log.curve) if found.diverged else 0)]
     return {
-        "diverged": diverged,
+        "diverged": found.diverged,
         "curve": [round(float(point), 4) for point in curve],
         "final": float(np.mean(curve[-3:])),
         "mean": float(np.mean(curve[1:])),
-        "metrics": {name: sums[name] / counts[name] for name in sums},
-        "iterations": trainer.iteration,
-        "turns": trainer.turns_total,
+        "metrics": log.means(),
+        "iterations": found.iterations,
+        "turns": imitated + found.turns,
         "seconds": time.process_time() - start,
     }

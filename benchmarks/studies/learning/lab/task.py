@@ -193,22 +193,22 @@ class LabTask(TaskSource):
         key: tuple[int | str, ...],
     ) -> list[Trajectory]:
         played = self._play(model, states, turns, key)
-        found = [Trajectory(spec, "lab", str(state)) for spec, state in zip(specs, states.tolist(), strict=True)]
+        found = [Trajectory(spec, "lab", str(begin)) for spec, begin in zip(specs, states.tolist(), strict=True)]
         alone = stream("lab-anchors", *key).random((len(played.moves), len(specs))) >= self.settings.shared_anchors
         first = turns.tolist()
         for number, move in enumerate(played.moves):
-            for place, turn in zip(move.who.tolist(), self._turns(move), strict=True):
+            for place, state, turn in zip(move.who.tolist(), move.state.tolist(), self._turns(move), strict=True):
                 if alone[number, place]:
                     turn.anchor += f" of episode {specs[place].episode} at turn {number}"
                 if self.settings.snapshots:
-                    turn.snapshot = _SNAPSHOT.pack(int(turn.anchor.split()[1]), first[place] + number)
+                    turn.snapshot = _SNAPSHOT.pack(state, first[place] + number)
                 found[place].turns.append(turn)
         seen = self.world.observe(played.state) + self.world.num_actions
-        ends = (played.terminated, played.solved, played.state, seen)
-        for trajectory, ended, solved, state, prompt in zip(found, *(each.tolist() for each in ends), strict=True):
+        ends = (played.terminated, played.solved, self.world.anchor(played.state), seen)
+        for trajectory, ended, solved, last, prompt in zip(found, *(each.tolist() for each in ends), strict=True):
             trajectory.terminated, trajectory.truncated = ended, not ended
             trajectory.success, trajectory.score = int(solved), float(solved)
-            trajectory.final_anchor = f"state {state}"
+            trajectory.final_anchor = f"state {last}"
             trajectory.final_prompt_ids = () if ended else (prompt,)
             trajectory.truncation_reason = "" if ended else "environment"
         return found
@@ -216,7 +216,7 @@ class LabTask(TaskSource):
     def _turns(self, move: _Move) -> Iterator[Turn]:
         """Yield the turn of each episode that still goes on."""
         prompts = (self.world.observe(move.state) + self.world.num_actions).tolist()
-        columns = (move.state, move.tokens, move.logprobs, move.entropies, move.reward, move.valid)
+        columns = (self.world.anchor(move.state), move.tokens, move.logprobs, move.entropies, move.reward, move.valid)
         listed = (each.tolist() for each in columns)
         for prompt, (state, tokens, logprobs, entropies, reward, valid) in zip(
             prompts, zip(*listed, strict=True), strict=True

@@ -72,6 +72,10 @@ class World(ABC):
         """Return what the policy sees of states."""
         return state
 
+    def anchor(self, state: Integers) -> Integers:
+        """Return what methods that compare states see of them; the policy may know more, as from its history."""
+        return state
+
 
 def distances(cells: set[tuple[int, int]], goal: tuple[int, int]) -> dict[tuple[int, int], int]:
     """Return the steps from each cell to the goal, for those that can reach it."""
@@ -146,6 +150,10 @@ class Maze(World):
         cells, found = self._plan
         return np.array([found[cell] for cell in cells], dtype=np.int64)
 
+    def distances_after(self) -> Integers:
+        """Return the steps to the goal after each move from each state, ``[state, move]``."""
+        return self.distance[self._next]
+
     @property
     def num_states(self) -> int:
         return len(self._plan[0])
@@ -176,6 +184,26 @@ class Maze(World):
         reward = ended + self.dense * progress / self.distance.max()
         valid = legal & ((self._next[state, np.where(legal, action, 0)] != state) | (not self.walls_invalid))
         return Step(after, reward, ended, ended, valid)
+
+
+@dataclass(frozen=True)
+class AlikeMaze(Maze):
+    """A maze whose cells look alike to methods that compare states, in sets of ``alike``; the policy tells them apart.
+
+    That is how a current observation looks to an agent that also remembers earlier ones.
+
+    Args:
+        alike: Cells of each look.
+    """
+
+    alike: int = 2
+
+    @cached_property
+    def _look(self) -> Integers:
+        return stream("lab-looks", self.layout, self.size).permutation(self.num_states) // self.alike
+
+    def anchor(self, state: Integers) -> Integers:
+        return self._look[state]
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,12 @@ from lab.experiments import (
     h_rare_success,
     i_search_steps,
     j_penalties,
+    k_imitation,
 )
 
 _ALL = (
     a_state_groups.EXPERIMENT,
+    a_state_groups.HISTORY,
     b_turn_level.EXPERIMENT,
     c_reuse.EXPERIMENT,
     d_entropy.EXPERIMENT,
@@ -30,6 +32,7 @@ _ALL = (
     h_rare_success.EXPERIMENT,
     i_search_steps.EXPERIMENT,
     j_penalties.EXPERIMENT,
+    k_imitation.EXPERIMENT,
 )
 
 EXPERIMENTS: Mapping[str, Experiment] = {each.name: each for each in _ALL}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from lab.experiment import Arm, Contrast, Experiment
 from lab.runs import Method, Setting
 from lab.task import Play
-from lab.worlds import Maze
+from lab.worlds import AlikeMaze, Maze
 
 _WORLD = Maze(size=12, limit=60)
 _LEVELS = {"0 %": 0.0, "20 %": 0.2, "50 %": 0.5, "100 %": 1.0}
@@ -48,3 +48,21 @@ EXPERIMENT = Experiment(
     },
     watched=(_SHARED, "credit/levels_per_turn", "credit/groups_with_equal_returns", "rollout/turns"),
 )
+
+_ALIKE = Play(groups=4, group_size=8)
+_HGPO = Arm(Method("hgpo", {"hgpo": {"over": "trajectories"}}), acts={"credit/levels_per_turn": 0.1})
+
+HISTORY = Experiment(
+    name="a2",
+    claim="HGPO beats GiGPO where what a turn is worth depends on what came before the observation that is compared.",
+    source="HGPO (arXiv 2602.22817)",
+    varied="cells that look alike to the methods; the policy tells them apart, as by its history",
+    levels={
+        f"{alike} alike": Setting(AlikeMaze(size=12, limit=60, alike=alike), 16_000, _ALIKE) for alike in (1, 3, 9)
+    },
+    arms={"gigpo": Arm(Method("gigpo"), acts={_SHARED: 0.1}), "hgpo": _HGPO},
+    contrasts=(Contrast("hgpo", "gigpo", ("3 alike", "9 alike")),),
+    reasons={"hgpo.over": "not read without base_group; as in (a)"},
+    watched=(_SHARED, "credit/levels_per_turn", "rollout/turns"),
+)
+"""HGPO where its condition holds: the last anchors together tell cells apart that one anchor does not."""

@@ -40,7 +40,9 @@ EXPERIMENT = Experiment(
     arms={
         "ppo": _PPO,
         "vine_ppo": _VINE,
-        "archer": Arm(Method("archer", {"archer": _ARCHER}), acts={"credit/replayed_turns": 1}, critic_rate=0.003),
+        "archer": Arm(
+            Method("archer", {"archer": _ARCHER}), acts={"credit/replayed_turns": 1}, own={"critic_rate": 0.003}
+        ),
         "bi_level_gae": Arm(
             Method("bi_level_gae", {"bi_level_gae": {"bootstrap_truncated": False, "reward_kl_coef": 0.0}}),
             acts={"train/grad_norm": 1e-4},
