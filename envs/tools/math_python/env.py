@@ -49,7 +49,8 @@ class MathPython(SetEnv[Problem]):
     Args:
         dataset: ``"procedural"``, or the name of a set in ``folder``.
         folder: Folder of the sets, as JSON lines with ``question``, ``answer`` and, where known, ``calculator_steps``.
-        kind: Kind of procedural problems, such as ``"probability"``, or ``"mixed"``.
+        kind: Kind of procedural problems, such as ``"probability"``, or ``"mixed"`` for all but ``"arithmetic"``,
+            the easiest to write as a program.
         level: Difficulty of procedural problems, 1 to 3.
         tool: Whether there is an interpreter.
         form: ``"tags"`` or ``"json"``.

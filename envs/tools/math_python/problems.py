@@ -261,6 +261,29 @@ def series(dice: Dice, level: int) -> Problem:
     return Problem("sequences", question, str(answer), (code,))
 
 
+_ORDERS = (
+    ("Add {}.", "Increase it by {}.", "Make it {} more."),
+    ("Subtract {}.", "Take {} away.", "Make it {} less."),
+    ("Multiply by {}.", "Take it {} times."),
+    ("Subtract it from {}.", "Replace it by {} minus itself."),
+)
+
+
+def arithmetic(dice: Dice, level: int) -> Problem:
+    """Return a chain of sums, differences and products, each in one of several wordings."""
+    value = dice(10, 99)
+    lines, code = [f"Begin with {value}."], str(value)
+    for _ in range(1 + level):
+        order = dice(0, len(_ORDERS) - 1)
+        number = dice(2, 9) if order == 2 else dice(10, 99)
+        lines.append(_ORDERS[order][dice(0, len(_ORDERS[order]) - 1)].format(number))
+        value = (value + number, value - number, value * number, number - value)[order]
+        inner = code if code.isdigit() else f"({code})"
+        code = (f"{inner} + {number}", f"{inner} - {number}", f"{inner} * {number}", f"{number} - {inner}")[order]
+    question = f"{' '.join(lines)} Which number is it now?"
+    return Problem("arithmetic", question, str(value), (f"print({code})",))
+
+
 TEMPLATES: Mapping[str, tuple[Template, ...]] = {
     "words": (shopping, rates),
     "number theory": (remainder, divisors, common_time),
@@ -269,7 +292,9 @@ TEMPLATES: Mapping[str, tuple[Template, ...]] = {
     "probability": (dice_sum, urn),
     "sequences": (recurrence, series),
 }
-KINDS = tuple(TEMPLATES)
+ALONE: Mapping[str, tuple[Template, ...]] = {"arithmetic": (arithmetic,)}
+"""Kinds that ``"mixed"`` leaves out, so that its problems stay as they have always been."""
+KINDS = (*TEMPLATES, *ALONE)
 LEVELS = (1, 2, 3)
 
 
@@ -283,6 +308,6 @@ def draw_problem(kind: str, level: int, generator: np.random.Generator) -> Probl
     def dice(low: int, high: int) -> int:
         return int(generator.integers(low, high + 1))
 
-    name = KINDS[dice(0, len(KINDS) - 1)] if kind == "mixed" else kind
-    choices = TEMPLATES[name]
+    kinds = {**TEMPLATES, **ALONE}
+    choices = kinds[list(TEMPLATES)[dice(0, len(TEMPLATES) - 1)] if kind == "mixed" else kind]
     return choices[dice(0, len(choices) - 1)](dice, level)
