@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -171,14 +172,17 @@ def _tables(outcome: Outcome) -> list[Table]:
     plan = outcome.plan
     arms = Table(title=escape(printable(plan.title)), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     arms.add_column(f"{plan.metric}, {plan.evaluation}", overflow="fold")
-    for name in ("runs", "mean", "95 % interval"):
+    for name in ("runs", "mean", "95 % interval", "minutes"):
         arms.add_column(name, justify="right", no_wrap=True)
     for arm in plan.arms:
         found = outcome.arms.get(arm)
         runs = f"{len(found.values) if found else 0}/{len(plan.seeds)}"
         mean = f"{found.mean:.3f}" if found else ""
         interval = f"{found.interval.low:.3f} to {found.interval.high:.3f}" if found and found.interval else ""
-        arms.add_row(escape(arm), runs, mean, interval)
+        seconds = list(found.processor_seconds.values()) if found else []
+        minutes = f"{statistics.fmean(seconds) / 60:.1f}" if seconds else ""
+        arms.add_row(escape(arm), runs, mean, interval, minutes)
+    arms.caption, arms.caption_justify = "minutes: processor time of a run, with all its processes", "left"
     if not outcome.claims:
         return [arms]
     claims = Table(box=box.SIMPLE_HEAD, pad_edge=False)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from turngym.benchmarks.statistics.power import Interval, interval, power, seeds_needed, verdict
 from turngym.benchmarks.study.plan import Claim, Job, Plan, Side
-from turngym.benchmarks.study.queue import state_of
+from turngym.benchmarks.study.queue import processor_seconds, state_of
 from turngym.errors import ConfigError, nearest
 from turngym.trainers.records.run_folder import RunFolder
 
@@ -24,10 +25,12 @@ class ArmOutcome:
     Args:
         values: Seed -> value of each finished run.
         interval: Mean over the seeds and its 95 % interval; None with fewer than two.
+        processor_seconds: Seed -> processor time of each finished run, where it is known.
     """
 
     values: Mapping[int, float]
     interval: Interval | None
+    processor_seconds: Mapping[int, float] = MappingProxyType({})
 
     @property
     def mean(self) -> float:
@@ -85,6 +88,7 @@ class Outcome:
                 arm: {
                     "values": {str(seed): value for seed, value in found.values.items()},
                     "mean": found.mean,
+                    "processor_seconds": {str(seed): value for seed, value in found.processor_seconds.items()},
                     **(found.interval._asdict() if found.interval else {}),
                 }
                 for arm, found in self.arms.items()
@@ -115,12 +119,22 @@ def read_outcome(plan: Plan, folder: Path) -> Outcome:
     """
     values = {arm: _values(plan, folder, Side(arm)) for arm in plan.arms}
     arms = {
-        arm: ArmOutcome(found, interval(list(found.values())) if len(found) > 1 else None)
+        arm: ArmOutcome(
+            found,
+            interval(list(found.values())) if len(found) > 1 else None,
+            _times(folder, [Job(arm, s) for s in found]),
+        )
         for arm, found in values.items()
         if found
     }
     claims = (_judged(plan, claim, *(_values(plan, folder, side) for side in claim)) for claim in plan.claims)
     return Outcome(plan, arms, tuple(each for each in claims if each is not None))
+
+
+def _times(folder: Path, jobs: Sequence[Job]) -> dict[int, float]:
+    """Return seed -> processor time of the runs of which it is known."""
+    found = {job.seed: processor_seconds(folder / job.name) for job in jobs}
+    return {seed: seconds for seed, seconds in found.items() if seconds}
 
 
 def _values(plan: Plan, folder: Path, side: Side) -> dict[int, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from typing import Literal, TypeAlias
 
 from turngym.benchmarks.study.plan import Job, Plan
 from turngym.errors import ConfigError
+from turngym.storage.files import write_json
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 
@@ -56,6 +58,20 @@ def states(plan: Plan, folder: Path) -> dict[Job, State]:
         folder: Folder of the study.
     """
     return {job: state_of(folder / job.name) for job in plan.jobs}
+
+
+def processor_file(folder: Path) -> Path:
+    """Return the file that holds the processor time of a run, beside its folder."""
+    return folder.with_name(f"{folder.name}.processor.json")
+
+
+def processor_seconds(folder: Path) -> float:
+    """Return the processor time that a run has taken with all its processes, what was interrupted included.
+
+    A part during which the study itself was killed is not counted.
+    """
+    file = processor_file(folder)
+    return float(json.loads(file.read_text("utf8"))["seconds"]) if file.exists() else 0.0
 
 
 def require_planned(plan: Plan, folder: Path, configs: Mapping[str, TrainConfig]) -> None:
@@ -138,9 +154,10 @@ class Queue:
                     process_group=0,  # Ctrl+C reaches a run once, by way of the queue
                 )
                 self._processes.add(process)
-            status = process.wait()
+            status, used = _wait(process)
         with self._lock:
             self._processes.discard(process)
+        write_json(processor_file(folder), {"seconds": processor_seconds(folder) + used})
         return Ended(job, status, time.monotonic() - began, _last_line(log))
 
     def _variables(self) -> dict[str, str]:
@@ -157,6 +174,16 @@ class Queue:
             for process in self._processes:
                 with suppress(ProcessLookupError):
                     process.send_signal(signal.SIGINT)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> tuple[int, float]:
+    """Wait for a process; returns its status, and the processor time of it and of those that it has waited for."""
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except ChildProcessError:  # waited for elsewhere: Popen knows the status
+        return process.wait(), 0.0
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_utime + usage.ru_stime
 
 
 def _last_line(log: Path) -> str:

@@ -99,6 +99,8 @@ def test_a_study_is_interrupted_resumed_and_not_mixed_with_another(
     found: dict[str, Any] = json.loads(capfd.readouterr().out)
     assert [len(arm["values"]) for arm in found["arms"].values()] == [2, 2] and found["claims"][0]["seeds"] == 2
     assert os.stat(folder / "one-seed0" / "done").st_mtime_ns == kept, "a finished run is kept"
+    assert all(0 < seconds < 600 for arm in found["arms"].values() for seconds in arm["processor_seconds"].values())
+    assert all(len(arm["processor_seconds"]) == 2 for arm in found["arms"].values())
     assert (folder / "results.json").is_file() and (folder / "curves.png").is_file()
     write_plan(tmp_path, one="--algorithm ppo --ppo.entropy-coef 0.5", two="--algorithm grpo")
     assert main(["study", "run", str(plan)]) == 2
