@@ -8,7 +8,6 @@ states repeat and the vocabulary is small. The result equals that of sampling ea
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from turngym.agents.models.completion import Completion, Generate
 from turngym.agents.models.distributions import choose, entropy_share, sampling_logprobs
+from turngym.agents.models.last_logits import last_logits
 from turngym.agents.models.sessions.requests import CacheCounts
 from turngym.agents.models.weights import WeightsWatch, evaluating
 from turngym.agents.sampling import Sampling
@@ -214,13 +214,10 @@ class _Block:
 
     def _forward(self, ids: Tensor, positions: Tensor) -> Tensor:
         padded = bool((self.mask == 0).any())
-        output: Any = self.model(
+        return last_logits(
+            self.model,
             input_ids=ids,
             attention_mask=self.mask if padded else None,
             position_ids=positions,
             past_key_values=self.cache,
-            use_cache=True,
-            logits_to_keep=1,
         )
-        logits: Tensor = output.logits[:, -1]
-        return logits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from turngym.agents.models.last_logits import last_logits
 from turngym.agents.models.sessions.memory import Memory, Place, Rows
 from turngym.agents.models.sessions.slots import Slots
 
@@ -83,16 +83,13 @@ class Forward:
         width = int(positions.max()) + 1
         where = torch.from_numpy(positions).to(device)
         self.memory.set_place(Place(rows, torch.from_numpy(columns).to(device), width))
-        output: Any = self.network(
+        return last_logits(
+            self.network,
             input_ids=torch.from_numpy(ids).to(device),
             attention_mask=self._mask(where, width),
             position_ids=where,
             past_key_values=self.memory,
-            use_cache=True,
-            logits_to_keep=1,
         )
-        logits: Tensor = output.logits[:, -1]
-        return logits
 
     def _mask(self, positions: Tensor, width: int) -> Tensor:
         """Let every token read the columns up to its own position; padding reads the first one."""

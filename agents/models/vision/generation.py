@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from turngym.agents.models.generate import Completion, choose, entropy_share, sampling_logprobs
+from turngym.agents.models.last_logits import last_logits
 from turngym.agents.models.vision.pictures import PictureInputs
 from turngym.agents.sampling import Sampling
 
@@ -110,14 +110,11 @@ class _Batch:
         return self._forward(tokens[:, None], self.positions, {})
 
     def _forward(self, ids: Tensor, positions: Tensor, inputs: dict[str, Tensor]) -> Tensor:
-        output: Any = self.network(
+        return last_logits(
+            self.network,
             input_ids=ids,
             attention_mask=self.mask,
             position_ids=positions,
             past_key_values=self.cache,
-            use_cache=True,
-            logits_to_keep=1,
             **inputs,
         )
-        logits: Tensor = output.logits[:, -1]
-        return logits

@@ -20,6 +20,7 @@ from transformers import (
 
 from turngym.agents.models.completion import Completion
 from turngym.agents.models.generate import generate
+from turngym.agents.models.last_logits import last_logits
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.sampler import Sampler, automatic_budget, memo_pays
 from turngym.agents.models.sessions import CacheCounts, Sessions
@@ -316,3 +317,23 @@ def test_the_automatic_budget_is_a_share_of_memory() -> None:
     small, large = qwen(), qwen(num_hidden_layers=6)
     assert bytes_per_token(small) == 2 * 3 * 2 * 8 * 4
     assert automatic_budget(small) == pytest.approx(2 * automatic_budget(large), rel=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_the_output_layer_gets_last_tokens_in_one_piece(dtype: torch.dtype) -> None:
+    network, shapes = llama(), []
+    torch.nn.Module.to(network, dtype)
+    with torch.no_grad():
+        hidden = network.model(input_ids=torch.arange(12).view(3, 4)).last_hidden_state[:, -1:]
+        expected = network.lm_head(hidden)[:, 0]
+
+    def note(_head: torch.nn.Module, arguments: tuple[torch.Tensor]) -> None:
+        shapes.append((tuple(arguments[0].shape), arguments[0].is_contiguous()))
+
+    handle = network.lm_head.register_forward_hook(lambda head, given, _: note(head, given))
+    with torch.no_grad():
+        found = last_logits(network, input_ids=torch.arange(12).view(3, 4))
+    handle.remove()
+    assert shapes == [((3, 1, SHAPE["hidden_size"]), dtype == torch.bfloat16)]
+    assert torch.equal(found, expected), "not a bit changes"
+    assert not network.lm_head._forward_pre_hooks

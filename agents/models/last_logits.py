@@ -1,0 +1,39 @@
+"""The logits of the last token of each row, without a copy of the output layer's weights for each of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+_SIXTEEN_BITS = 2
+"""Bytes of a number. In float32 the last bits of the product would change, so it is left as it is."""
+
+
+def last_logits(network: PreTrainedModel, **inputs: Any) -> Tensor:
+    """Run a network with a cache; returns ``[row, vocab]``, the logits of the last token of each row.
+
+    What is left of the hidden states is not contiguous, and torch then multiplies it with a copy of the weights for
+    each row: gigabytes for a large vocabulary, in 16 bits a hundred times slower than the product itself.
+
+    Args:
+        network: A causal language model.
+        inputs: What it is called with.
+    """
+    head = network.get_output_embeddings()
+    hook = head.register_forward_pre_hook(_contiguous) if isinstance(head, nn.Module) else None
+    try:
+        output: Any = network(**inputs, use_cache=True, logits_to_keep=1)
+    finally:
+        if hook is not None:
+            hook.remove()
+    logits: Tensor = output.logits[:, -1]
+    return logits
+
+
+def _contiguous(_head: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return 16-bit hidden states in one piece of memory; the logits are the same to the bit."""
+    return tuple(
+        each.contiguous() if isinstance(each, Tensor) and each.itemsize <= _SIXTEEN_BITS else each for each in arguments
+    )
