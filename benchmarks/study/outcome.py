@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from turngym.benchmarks.statistics.power import Interval, interval, power, seeds_needed, verdict
@@ -30,7 +29,7 @@ class ArmOutcome:
 
     values: Mapping[int, float]
     interval: Interval | None
-    processor_seconds: Mapping[int, float] = MappingProxyType({})
+    processor_seconds: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def mean(self) -> float:
