@@ -13,6 +13,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning"))
 
+from lab.decisions import corrected, decide
 from lab.experiment import PILOT_SEEDS, Arm, Contrast, Experiment, outcome
 from lab.experiments import EXPERIMENTS
 from lab.imitation import PASSES, Expert, demonstrations, imitate
@@ -34,6 +35,7 @@ from turngym.benchmarks.statistics.power import (
     upper_deviation,
     verdict,
 )
+from turngym.benchmarks.statistics.several_tests import holm, p_value
 from turngym.envs.search.step_rewards import SearchProgress
 from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.engine.scoring import Critic, score
@@ -392,6 +394,53 @@ def test_only_primary_comparisons_set_the_number_of_seeds() -> None:
 
 
 def test_page_says_what_has_not_run() -> None:
-    head = {"claim": "it is better", "source": "a paper", "varied": "size", "command": "run x"}
+    head = {"claim": "it is better", "about": "", "source": "a paper", "varied": "size", "command": "run x"}
     text = page({"x": {**head, "state": "the pilot is not complete"}})
-    assert "not yet run: the pilot is not complete" in text and not math.isnan(len(text))
+    assert "not yet run: the pilot is not complete" in text
+
+
+def compared(mean: float, half: float, level: str = "only", **more: object) -> dict[str, object]:
+    """Return a comparison with 20 seeds as a summary has it."""
+    found = {"mean": mean, "low": mean - half, "high": mean + half}
+    row = {"contrast": "new > old (final)", "level": level, "claimed": True, "primary": True, "seeds": 20}
+    return {**row, "difference": found, "verdict": "holds", "better": 0.5, "worse": 0.4, **more}
+
+
+def test_verdicts_are_corrected_for_the_number_of_tests_of_a_claim() -> None:
+    assert corrected([compared(0.1, 0.09)], [0.1]) == ["holds"]
+    both = corrected([compared(0.1, 0.09), compared(0.05, 0.1)], [0.1, 0.1])
+    assert both == ["undecided", "undecided"], "p = .03 alone is .06 of two"
+    assert corrected([compared(0.1, 0.02), compared(0.0, 0.03)], [0.1, 0.1]) == ["holds", "does not hold"]
+    assert corrected([compared(-0.1, 0.02)], [0.1]) == ["does not hold, worse"]
+    assert holm([0.01, 0.04]) == [0.02, 0.04] and holm([]) == []
+    assert p_value(Interval(0.1, 0.1, 0.1), 20) == 0.0 and p_value(Interval(0.0, 0.0, 0.0), 20) == 1.0
+
+
+def test_claim_is_decided_by_its_primary_tests_at_claimed_levels() -> None:
+    rows = [
+        compared(0.1, 0.02, "a"),
+        compared(-0.1, 0.02, "b"),
+        compared(0.1, 0.02, "elsewhere", claimed=False),
+        compared(0.1, 0.02, "beside", primary=False),
+        compared(0.1, 0.02, "idle", verdict=NEVER_ACTED),
+    ]
+    planned = [{"contrast": "new > old (final)", "level": row["level"], "effect": 0.1, "power": 0.9} for row in rows]
+    found = decide(rows, planned, NEVER_ACTED)
+    assert [test["level"] for test in found["tests"]] == ["a", "b"] and found["idle"] == 1
+    assert found["verdict"] == "holds in part"
+    assert decide(rows[1:2], planned, NEVER_ACTED)["verdict"] == "does not hold"
+    assert decide(rows[4:], planned, NEVER_ACTED)["verdict"] == "not tested"
+
+
+def test_page_begins_with_one_verdict_for_each_claim(tmp_path: Path) -> None:
+    experiment = replace(EXPERIMENTS["j"], name="j", rates=(0.1,))
+    ledger = Ledger(experiment, tmp_path)
+    for job in [*pilot_jobs(experiment), *[Job(arm, at, 0.1, s) for arm, at in experiment.cells() for s in range(20)]]:
+        final = 0.5 + (0.2 if job.arm == "grpo 0.1" else 0.0)
+        line = {"curve": [0.0, final], "final": final, "mean": final, "turns": 9, "seconds": 0.0}
+        ledger.add(job, {**line, "metrics": {"rollout/invalid_actions": 0.3}})
+    found = run_experiment(experiment, at_once=1, folder=tmp_path)
+    assert found["decision"]["verdict"] == "holds in part"
+    text = page({"j": found})
+    assert "Of 1 claims: 1 holds in part." in text and "grpo 0.1 > grpo 0 at illegal actions: +20.0" in text
+    assert text.index("## Verdicts") < text.index("## (j)") < text.index("A maze whose walls refuse a step.")

@@ -71,6 +71,7 @@ class Experiment:
     Args:
         name: Its letter.
         claim: The claim in one sentence.
+        about: How it is tested, in the form of a docstring; what follows its first line is shown.
         source: The papers.
         varied: What the levels vary.
         levels: Level -> the setting of all arms.
@@ -92,6 +93,7 @@ class Experiment:
     contrasts: Sequence[Contrast]
     reasons: Mapping[str, str] = field(default_factory=dict)
     under_test: frozenset[str] = frozenset()
+    about: str | None = None
     effect: float = 0.1
     rates: tuple[float, ...] = RATES
     watched: tuple[str, ...] = ()

@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.experiment import Experiment
+from lab.decisions import FAILS, HOLDS, OPEN, PARTLY, RULE, UNTESTED
+from lab.experiment import LEAST_SEEDS, MOST_SEEDS, Experiment
 from lab.experiments import EXPERIMENTS
-from lab.queue import RESULTS, Ledger, summary
+from lab.queue import COMPLETE, RESULTS, Ledger, summary
 from turngym.storage.files import write_atomic
 
 PAGE = "claims.md"
-_HEAD = """# Claims of papers, tested with power
+VERDICTS = (HOLDS, PARTLY, FAILS, OPEN, UNTESTED)
+_HEAD = f"""# Claims of papers, tested with power
 
-Tiny policies (one hidden layer over one-hot contexts) over small worlds; turn table, methods, losses, learner and
-trainer are those of every training run. All arms of an experiment have equal environment turns (equal episodes in (d)
-and most of (g)), equal clip widths and no entropy bonus unless it is under test; a test compares each arm's settings
-with its method's page. A pilot on seeds of its own chose each arm's step size from the same grid and set the number of
-seeds for 90 % power (at least 20, at most 200); comparisons are paired by seed and made once, after the last run.
+Papers on training agents by reinforcement claim that one method beats another under some condition. Each claim is
+tested here in a world that has the condition, with policies so small (one hidden layer over one-hot contexts) that a
+run takes seconds and hundreds fit into a study. Turn table, methods, losses, learner and trainer are those of every
+training run of this project; only network and worlds are small, so what is found here need not hold for language
+models on texts.
 
-*Holds*: the 95 % interval of the difference lies above 0. *Does not hold*: it lies below the effect that the experiment
-was made for. *Undecided*: neither. *Not tested*: a metric says that what the arm is named for did nothing. Made by
-`python benchmarks/studies/learning/laboratory.py page` from `benchmarks/results/claims/`; `... run LETTER` repeats an
-experiment. The embedded model on text worlds, with three seeds: [claims_embedded.md](claims_embedded.md).
+- An *arm* is a method with its settings, which a test compares with the method's page; whatever differs has its reason
+  below the tables. Arms that are compared have equal samples: the same environment turns, or the same episodes in (d)
+  and (g). They have equal clip widths, and no entropy bonus unless that is under test.
+- A *level* is one condition, such as how often states repeat. The levels at which the paper claims a gain are marked;
+  the others show how it changes.
+- *Seeds*: a pilot with seeds of its own chose each arm's step size from the same grid, and the number of seeds so that
+  the smallest difference that matters (10 points unless stated) would be found with a probability, the *power*, of
+  90 %; at least {LEAST_SEEDS} seeds, at most {MOST_SEEDS}, so that the power is less where runs spread widely. Runs are
+  compared in pairs of equal seeds, once, after the last of them.
+- *Points* are percentage points of success, mean of the last three of sixteen evaluations, unless the comparison says
+  *kept*: the share of runs that did not collapse. Intervals are those of 95 %.
+
+{RULE} *Not tested*: a metric says that what an arm is named for did nothing. The tables of comparisons also have the
+verdict of each interval *alone*: it holds if the interval lies above 0, and does not if it lies below what matters.
+
+Made by `python benchmarks/studies/learning/laboratory.py page` from `benchmarks/results/claims/`; `... run LETTER`
+repeats an experiment. With the embedded language model on text worlds, and three seeds:
+[claims_embedded.md](claims_embedded.md).
 """
 
 
@@ -35,23 +52,75 @@ def state_of(experiment: Experiment, folder: Path = RESULTS) -> str:
 
 def page(found: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the page, given what each experiment found."""
-    lines = [_HEAD, "| claim | at | seeds | power | difference, points [95 %] | verdict |", "|---|---|---|---|---|---|"]
-    for name, result in found.items():
-        for row in result.get("contrasts", ()):
-            if row["claimed"]:
-                cells = (row["contrast"], row["level"], row["seeds"], _power(result, row), _points(row), row["verdict"])
-                lines.append(f"| ({name}) " + " | ".join(str(cell) for cell in cells) + " |")
-        if result["state"] != "complete":
-            lines.append(f"| ({name}) {result['claim']} | | | | | not yet run: {result['state']} |")
+    lines = [_HEAD, "## Verdicts", "", *_counts(found), ""]
+    lines += [
+        "| claim | verdict | holds | does not hold | undecided | differences, points | seeds | power |",
+        "|---|---|---|---|---|---|---|---|",
+        *(_claim_row(name, result) for name, result in found.items()),
+    ]
     for name, result in found.items():
         lines += ["", *_section(name, result)]
     return "\n".join(lines) + "\n"
 
 
+def _counts(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a sentence on how many claims have which verdict."""
+    said = [result["decision"]["verdict"] for result in found.values() if result["state"] == COMPLETE]
+    counts = ", ".join(f"{said.count(each)} {each}" for each in VERDICTS if each in said)
+    waiting = len(found) - len(said)
+    return [f"Of {len(said)} claims: {counts}." if said else "None yet.", f"{waiting} have not run." if waiting else ""]
+
+
+def _claim_row(name: str, result: Mapping[str, Any]) -> str:
+    claim = f"[({name})](#{_anchor(name, result)}) {result['claim']}"
+    if result["state"] != COMPLETE:
+        return f"| {claim} | not yet run: {result['state']} | | | | | | |"
+    tests = result["decision"]["tests"]
+    kinds = [[test for test in tests if test["said"].startswith(kind)] for kind in (HOLDS, FAILS, OPEN)]
+    cells = ("; ".join(_where(test) for test in kind) for kind in kinds)
+    idle = f"{result['decision']['idle']} not tested" if result["decision"]["idle"] else ""
+    verdict = ", ".join(filter(None, [f"**{result['decision']['verdict']}**", idle]))
+    ranges = (_range([100 * test["mean"] for test in tests], "+.1f"), _range([100 * test["power"] for test in tests]))
+    return f"| {claim} | {verdict} | {' | '.join(cells)} | {ranges[0]} | {result['plan']['seeds']} | {ranges[1]} % |"
+
+
+def _where(test: Mapping[str, Any]) -> str:
+    """Return a test in short."""
+    name = str(test["contrast"]).removesuffix(" (final)")
+    return f"{name} at {test['level']}: {100 * test['mean']:+.1f}" + (" (worse)" if "worse" in test["said"] else "")
+
+
+def _range(values: Sequence[float], form: str = ".0f") -> str:
+    """Return the least and the greatest of some numbers.
+
+    >>> _range([3.0, 1.0, 2.0]), _range([90.2, 90.4]), _range([])
+    ('1 to 3', '90', '')
+    """
+    ends = [format(value, form) for value in (min(values), max(values))] if values else [""]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def _anchor(name: str, result: Mapping[str, Any]) -> str:
+    """Return the anchor of a section, as pages are rendered.
+
+    >>> _anchor("a2", {"claim": "It's better, at 5 %."})
+    'a2-its-better-at-5-'
+    """
+    return re.sub(r"[^\w -]", "", f"{name} {result['claim']}".lower()).replace(" ", "-")
+
+
 def _power(result: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    planned = result["plan"]["contrasts"]
-    [same] = [each for each in planned if (each["contrast"], each["level"]) == (row["contrast"], row["level"])]
-    return f"{100 * same['power']:.0f} % for {100 * same['effect']:.0f}"
+    for same in result["plan"]["contrasts"]:
+        if (same["contrast"], same["level"]) == (row["contrast"], row["level"]):
+            return f"{100 * same['power']:.0f} % for {100 * same['effect']:.0f}"
+    return ""
+
+
+def _corrected(result: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    for test in result["decision"]["tests"]:
+        if (test["contrast"], test["level"]) == (row["contrast"], row["level"]):
+            return str(test["said"])
+    return ""
 
 
 def _points(row: Mapping[str, Any]) -> str:
@@ -65,25 +134,26 @@ def _points(row: Mapping[str, Any]) -> str:
 
 
 def _section(name: str, result: Mapping[str, Any]) -> list[str]:
-    head = [f"## ({name}) {result['claim']}", "", f"{result['source']}. Levels: {result['varied']}."]
-    if result["state"] != "complete":
+    sources = f"Source: {result['source']}. Levels: {result['varied']}."
+    head = [f"## ({name}) {result['claim']}", "", result["about"], "", sources]
+    if result["state"] != COMPLETE:
         return [*head, "", f"State: {result['state']}; `{result['command']}`."]
-    plan, experiment = result["plan"], EXPERIMENTS[name]
+    plan = result["plan"]
     lines = [
         *head,
         f"{result['runs']} runs, {result['hours']} hours of one core; {plan['seeds']} seeds ({plan['needed']} needed).",
         "",
         f"![curves](claims/{name}.png)",
         "",
-        "| contrast | level | claimed there | better, % | worse, % | difference, points [95 %] | verdict |",
-        "|---|---|---|---|---|---|---|",
+        "| comparison | level | claimed there | first, % | second, % | difference, points [95 %] | power | alone "
+        "| corrected |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in result["contrasts"]:
-        shares = f"{100 * row['better']:.1f} | {100 * row['worse']:.1f}"
-        claimed = "yes" if row["claimed"] else "no"
-        lines.append(
-            f"| {row['contrast']} | {row['level']} | {claimed} | {shares} | {_points(row)} | {row['verdict']} |"
-        )
+        shares = f"{100 * row['better']:.1f} | {100 * row['worse']:.1f} | {_points(row)} | {_power(result, row)}"
+        claimed = ("yes" if row["primary"] else "secondary") if row["claimed"] else "no"
+        said = f"{row['verdict']} | {_corrected(result, row)}"
+        lines.append(f"| {row['contrast']} | {row['level']} | {claimed} | {shares} | {said} |")
     metrics = list(dict.fromkeys(each for row in result["arms"] for each in row["metrics"]))
     lines += [
         "",
@@ -93,7 +163,7 @@ def _section(name: str, result: Mapping[str, Any]) -> list[str]:
         "|---" * (8 + len(metrics)) + "|",
     ]
     lines += [_arm_row(row, metrics) for row in result["arms"]]
-    return [*lines, "", *(f"- `{key}`: {why}." for key, why in experiment.reasons.items())]
+    return [*lines, "", *(f"- `{key}`: {why}." for key, why in EXPERIMENTS[name].reasons.items())]
 
 
 def _arm_row(row: Mapping[str, Any], metrics: Sequence[str]) -> str:
@@ -137,7 +207,7 @@ def write_page(folder: Path = RESULTS) -> None:
     found = {name: summary(Ledger(experiment, folder)) for name, experiment in EXPERIMENTS.items()}
     folder.mkdir(parents=True, exist_ok=True)
     for name, result in found.items():
-        if result["state"] == "complete":
+        if result["state"] == COMPLETE:
             write_curves(result, folder / f"{name}.png")
         write_atomic(folder / f"{name}.json", json.dumps(result, indent=1, ensure_ascii=False).encode() + b"\n")
     write_atomic(folder.parent / PAGE, page(found).encode())

@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from lab.decisions import decide
 from lab.experiment import LEAST_SEEDS, MOST_SEEDS, PILOT_SEEDS, WANTED_POWER, Experiment, outcome
 from lab.runs import Setting, run
 from turngym.benchmarks.statistics.power import interval, power, seeds_needed, upper_deviation, verdict
@@ -21,6 +22,7 @@ from turngym.storage.files import append_line, read_jsonl, write_json
 
 RESULTS = Path(__file__).parents[3] / "results" / "claims"
 
+COMPLETE = "complete"
 NEVER_ACTED = "not tested: it never acted"
 
 
@@ -173,7 +175,8 @@ def run_experiment(experiment: Experiment, at_once: int, folder: Path = RESULTS)
 def summary(ledger: Ledger) -> dict[str, Any]:
     """Return what an experiment found; without verdicts as long as a main run is missing."""
     experiment, plan = ledger.experiment, ledger.plan
-    head = {"claim": experiment.claim, "source": experiment.source, "varied": experiment.varied}
+    about = (experiment.about or "").partition("\n\n")[2].strip().replace("``", "`")
+    head = {"claim": experiment.claim, "about": about, "source": experiment.source, "varied": experiment.varied}
     command = f"python benchmarks/studies/learning/laboratory.py run {experiment.name}"
     if plan is None:
         return {**head, "command": command, "state": "the pilot is not complete"}
@@ -181,15 +184,17 @@ def summary(ledger: Ledger) -> dict[str, Any]:
     missing = len(ledger.missing(jobs))
     if missing:
         return {**head, "command": command, "plan": plan, "state": f"{len(jobs) - missing} of {len(jobs)} main runs"}
+    rows = [row for contrast in experiment.contrasts for row in _rows(ledger, plan, contrast)]
     return {
         **head,
         "command": command,
         "plan": plan,
-        "state": "complete",
+        "state": COMPLETE,
         "hours": round(sum(line["seconds"] for line in ledger.done.values()) / 3600, 2),
         "runs": len(ledger.done),
         "arms": [_arm(ledger, plan, arm, level) for arm, level in experiment.cells()],
-        "contrasts": [row for contrast in experiment.contrasts for row in _rows(ledger, plan, contrast)],
+        "decision": decide(rows, plan["contrasts"], NEVER_ACTED),
+        "contrasts": rows,
     }
 
 

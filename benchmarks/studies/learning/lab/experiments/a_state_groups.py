@@ -21,6 +21,7 @@ _SHARED = "credit/turns_with_shared_anchor"
 EXPERIMENT = Experiment(
     name="a",
     claim="GiGPO and HGPO beat GRPO where states repeat, episodes are long and only the end pays.",
+    about=__doc__,
     source="GiGPO (arXiv 2505.10978), HGPO (arXiv 2602.22817)",
     varied="share of turns whose state can be recognised",
     levels={
@@ -55,6 +56,12 @@ _HGPO = Arm(Method("hgpo", {"hgpo": {"over": "trajectories"}}), acts={"credit/le
 HISTORY = Experiment(
     name="a2",
     claim="HGPO beats GiGPO where what a turn is worth depends on what came before the observation that is compared.",
+    about="""HGPO where its condition holds.
+
+The maze of (a). To the methods several cells look alike, as to an agent that is told what it sees now; the policy tells
+them apart, as by its history. GiGPO compares turns with the same look; HGPO those with the same last looks as well,
+which together tell cells apart.
+""",
     source="HGPO (arXiv 2602.22817)",
     varied="cells that look alike to the methods; the policy tells them apart, as by its history",
     levels={
@@ -65,4 +72,3 @@ HISTORY = Experiment(
     reasons={"hgpo.over": "not read without base_group; as in (a)"},
     watched=(_SHARED, "credit/levels_per_turn", "rollout/turns"),
 )
-"""HGPO where its condition holds: the last anchors together tell cells apart that one anchor does not."""

@@ -24,6 +24,7 @@ def _level(tokens: int) -> Setting:
 EXPERIMENT = Experiment(
     name="b",
     claim="Turn-level PPO beats token-level PPO and GRPO with turns of many tokens in a stochastic environment.",
+    about=__doc__,
     source="Turn-PPO (arXiv 2512.17008)",
     varied="tokens of a turn",
     levels={f"{tokens} tokens": _level(tokens) for tokens in (1, 4, 16)},

@@ -45,6 +45,7 @@ _NEW = ("turn_is", "s_ppo raw", "st_ppo raw")
 EXPERIMENT = Experiment(
     name="c",
     claim="Turn-level ratios, S-PPO and ST-PPO stay stable where token-level PPO collapses under reuse of its samples.",
+    about=__doc__,
     source="ST-PPO / SORL (arXiv 2511.20718)",
     varied="reuse of a batch (4 minibatches a pass; stale: 4 iterations with the same sampler)",
     levels={

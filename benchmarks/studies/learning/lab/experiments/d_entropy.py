@@ -31,6 +31,7 @@ def _epo(**settings: Any) -> Arm:
 EXPERIMENT = Experiment(
     name="d",
     claim="EPO beats an entropy bonus and none where episodes have 30 and more turns and only the end pays.",
+    about=__doc__,
     source="EPO (arXiv 2509.22576)",
     varied="turns of an episode",
     levels={name: Setting(world, 0, Play(groups=4, group_size=8), iterations=14) for name, world in _LEVELS.items()},

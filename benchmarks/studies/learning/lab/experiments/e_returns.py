@@ -17,6 +17,7 @@ _PLAIN = "lab.methods:PlainReinforce"
 EXPERIMENT = Experiment(
     name="e",
     claim="Return batch normalisation beats GRPO and REINFORCE without it, with dense rewards and with sparse ones.",
+    about=__doc__,
     source="GEM (arXiv 2510.01051)",
     varied="rewards",
     levels={

@@ -27,6 +27,7 @@ _METHODS: dict[str, dict[str, Any]] = {
 EXPERIMENT = Experiment(
     name="f",
     claim="Dense rewards beat sparse ones.",
+    about=__doc__,
     source="GEM (arXiv 2510.01051) and others",
     varied="how far the goal is",
     levels={name: Setting(world, turns, Play(groups=4, group_size=8)) for name, (world, turns) in _LEVELS.items()},

@@ -31,6 +31,7 @@ def _world(symbols: int) -> NoisyMaze:
 EXPERIMENT = Experiment(
     name="g",
     claim="VinePPO, ArCHer and bi-level GAE beat PPO where its critic is hard to learn.",
+    about=__doc__,
     source="VinePPO (arXiv 2410.01679), ArCHer (arXiv 2402.19446), VAGEN (its repository)",
     varied="irrelevant symbols in observations; equal episodes",
     levels={
@@ -67,6 +68,11 @@ EXPERIMENT = Experiment(
 EQUAL_TURNS = Experiment(
     name="g2",
     claim="VinePPO beats PPO where its critic is hard to learn even if its continuations count as turns.",
+    about="""VinePPO and PPO with equal turns.
+
+The maze of (g) with 8 irrelevant symbols. The nine continuations that VinePPO plays from every turn count as turns like
+all others, so it makes far fewer iterations.
+""",
     source="VinePPO (arXiv 2410.01679)",
     varied="environment turns, continuations included",
     levels={f"{turns:,} turns": Setting(_world(8), turns, _PLAY) for turns in (20_000, 80_000)},
@@ -76,4 +82,3 @@ EQUAL_TURNS = Experiment(
     under_test=frozenset({"normalisation"}),
     watched=_WATCHED,
 )
-"""VinePPO and PPO with equal turns: what a continuation costs where turns cannot be had for nothing."""

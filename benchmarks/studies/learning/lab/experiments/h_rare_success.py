@@ -27,6 +27,7 @@ def _replay(**settings: Any) -> Arm:
 EXPERIMENT = Experiment(
     name="h",
     claim="ARPO and replay of successes beat GRPO where success is rare.",
+    about=__doc__,
     source="ARPO (arXiv 2507.19849), ARPO for graphical interfaces (arXiv 2505.16282)",
     varied="right actions in a row that success needs",
     levels={

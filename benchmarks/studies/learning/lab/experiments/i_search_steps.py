@@ -40,6 +40,7 @@ def _arm(method: str, steps: str) -> Arm:
 EXPERIMENT = Experiment(
     name="i",
     claim="StepSearch's step rewards beat the answer's reward alone on questions of two and more hops.",
+    about=__doc__,
     source="StepSearch (arXiv 2505.15107)",
     varied="documents that lead to the answer",
     levels={"1 hop": _level(1), **{name: _level(int(name[0])) for name in _SEVERAL}},

@@ -26,6 +26,7 @@ def _arm(method: str, penalty: float) -> Arm:
 EXPERIMENT = Experiment(
     name="j",
     claim="A penalty for invalid actions and unreadable answers helps.",
+    about=__doc__,
     source="GiGPO (arXiv 2505.10978), RAGEN and others",
     varied="what can be invalid",
     levels={

@@ -32,6 +32,7 @@ _MIXED = tuple(_name(share) for share in (25, 50, 75))
 EXPERIMENT = Experiment(
     name="k",
     claim="Of one budget of turns, imitation of an imperfect expert and then reinforcement beat either alone.",
+    about=__doc__,
     source="the supervised start of most agents trained by reinforcement; no single paper",
     varied="random moves of the expert",
     levels={

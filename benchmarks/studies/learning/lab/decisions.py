@@ -1,0 +1,87 @@
+"""One verdict for each claim, from the comparisons that were made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from turngym.benchmarks.statistics.power import Interval
+from turngym.benchmarks.statistics.several_tests import holm, p_value
+
+LEVEL = 0.05
+HOLDS, FAILS, OPEN, PARTLY, UNTESTED = "holds", "does not hold", "undecided", "holds in part", "not tested"
+RULE = """A claim is tested by its primary comparisons at the levels where the paper claims it. Of each, Student's t
+test of the paired differences asks whether their mean is above 0 (*holds*) and whether it is below the effect that
+matters (*does not hold*; *worse* if it is below 0 too), at 5 % after Holm's correction over the tests of the claim. The
+claim *holds* if all its tests hold, *holds in part* if some do, *does not hold* if none holds and most do not hold, and
+is *undecided* otherwise."""
+
+
+def corrected(rows: Sequence[Mapping[str, Any]], effects: Sequence[float]) -> list[str]:
+    """Return the verdict on each comparison of a claim after Holm's correction over all of them.
+
+    Args:
+        rows: The comparisons.
+        effects: The smallest difference that matters in each.
+    """
+    found = [Interval(**row["difference"]) for row in rows]
+    counts = [int(row["seeds"]) for row in rows]
+    above = holm([p_value(each, count) for each, count in zip(found, counts, strict=True)])
+    below = holm([p_value(*each) for each in zip(found, counts, effects, strict=True)])
+    return [
+        _said(each.mean, effect, high < LEVEL, low < LEVEL)
+        for each, effect, high, low in zip(found, effects, above, below, strict=True)
+    ]
+
+
+def _said(mean: float, effect: float, differs_from_0: bool, differs_from_effect: bool) -> str:
+    if differs_from_0 and mean > 0:
+        return HOLDS
+    if differs_from_0:
+        return f"{FAILS}, worse"
+    return FAILS if differs_from_effect and mean < effect else OPEN
+
+
+def claim_verdict(said: Sequence[str]) -> str:
+    """Return the verdict on a claim from those on its comparisons.
+
+    >>> claim_verdict(["holds", "undecided"]), claim_verdict(["does not hold, worse", "does not hold", "undecided"])
+    ('holds in part', 'does not hold')
+    >>> claim_verdict(["does not hold", "undecided"]), claim_verdict([])
+    ('undecided', 'not tested')
+    """
+    if not said:
+        return UNTESTED
+    held = said.count(HOLDS)
+    if held:
+        return HOLDS if held == len(said) else PARTLY
+    return FAILS if 2 * sum(each.startswith(FAILS) for each in said) > len(said) else OPEN
+
+
+def decide(rows: Sequence[Mapping[str, Any]], planned: Sequence[Mapping[str, Any]], untested: str) -> dict[str, Any]:
+    """Return the verdict on a claim, with that on each of its tests.
+
+    Args:
+        rows: The comparisons of the experiment.
+        planned: What was planned for those at claimed levels: effect and power.
+        untested: The verdict on a comparison whose arm never acted, which is no test.
+    """
+    plans = {(each["contrast"], each["level"]): each for each in planned}
+    asked = [row for row in rows if row["claimed"] and row["primary"]]
+    tests = [row for row in asked if row["verdict"] != untested]
+    mine = [plans[row["contrast"], row["level"]] for row in tests]
+    said = corrected(tests, [each["effect"] for each in mine]) if tests else []
+    return {
+        "verdict": claim_verdict(said),
+        "idle": len(asked) - len(tests),
+        "tests": [
+            {
+                "contrast": row["contrast"],
+                "level": row["level"],
+                "said": each,
+                "power": plan["power"],
+                **row["difference"],
+            }
+            for row, each, plan in zip(tests, said, mine, strict=True)
+        ],
+    }
