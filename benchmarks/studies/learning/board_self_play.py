@@ -37,7 +37,9 @@ GAMES = {"tic-tac-toe": "turngym/TicTacToe-v0", "connect-four": "turngym/Connect
 DEMONSTRATIONS = {"tic-tac-toe": 60, "connect-four": 150}
 SIDES = ("0", "1")
 STAGES = ("warmup", "control", "final")
-OPPONENTS = {"minimax": "", "random": "-vs-random"}
+PERFECT = {"tic-tac-toe": "minimax", "connect-four": "perfect"}
+"""Game -> its perfect player; ``minimax`` of Connect Four looks a few moves ahead."""
+OPPONENTS = {"perfect": "", "random": "-vs-random"}
 """Opponent -> what the names of its evaluations end with."""
 
 
@@ -69,8 +71,8 @@ def config_of(game: str, seed: int) -> TrainConfig:
         self_play=SelfPlayConfig(
             opponents=("self", "self", "past:4"),
             freeze_every=25,
-            demonstrator="minimax",
-            evaluation_opponents=tuple(OPPONENTS),
+            demonstrator=PERFECT[game],
+            evaluation_opponents=(PERFECT[game], "random"),
         ),
     )
 
@@ -105,7 +107,7 @@ def picture(games: Mapping[str, Mapping[str, Any]]) -> None:
     for panel, (game, runs) in zip(axes, games.items(), strict=True):
         for side, (colour, dashes) in enumerate(((BLUE, DASHES[0]), (VERMILION, DASHES[3]))):
             for number, each in enumerate(runs.values()):
-                results = [each["results"]["minimax"][stage][SIDES[side]] for stage in STAGES]
+                results = [each["results"]["perfect"][stage][SIDES[side]] for stage in STAGES]
                 values = [100 * (1 + result["value"]) for result in results]
                 errors = [[100 * abs(r["value"] - r[end]) for r in results] for end in ("low", "high")]
                 label = ("first seat", "second seat")[side] if number == 0 else None

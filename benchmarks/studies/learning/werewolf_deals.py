@@ -1,17 +1,18 @@
-"""Games of Werewolf for the study of self-play: policies, players and an oracle against one another, on the same deals.
+"""Games between policies, players and an oracle on the same deals, for the studies of self-play.
 
 Every deal is played once from either side, so that two policies, or one before and after training, compare in pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.episodes.self_play import LEARNER, GameSpec, PlayerAgent, SelfPlay
+from turngym.agents.trajectory import Trajectory
 from turngym.envs.multiagent.registration import make_game
 from turngym.envs.multiagent.table import Table
 from turngym.envs.werewolf.game import Werewolf
@@ -63,35 +64,54 @@ class Oracle(Agent):
         return sum(named == target for named in game.ballots.values()) + 0.5 * (target == game.seer)
 
 
-class Games:
-    """Tables at which policies meet."""
+def is_won(game: Trajectory) -> int:
+    """Return whether a game was won; a draw is not won."""
+    return int(game.success == 1)
 
-    def __init__(self) -> None:
-        self.tables = SelfPlay(lambda: make_game(GAME, **OPTIONS), TABLES, env_id=GAME)
+
+class Games:
+    """Tables at which policies meet.
+
+    Args:
+        env_id: The game.
+        options: Its options.
+    """
+
+    def __init__(self, env_id: str = GAME, options: Mapping[str, Any] = OPTIONS) -> None:
+        self.env_id = env_id
+        self.tables = SelfPlay(lambda: make_game(env_id, **options), TABLES, env_id=env_id)
 
     def agent(self, name: str) -> Agent:
-        """Return an agent of a player's name, or the oracle."""
+        """Return an agent of a player's name, or the oracle of Werewolf."""
         return Oracle(self.tables.vector.tables) if name == ORACLE else PlayerAgent(self.tables.vector.tables, name)
 
-    def play(self, learner: Agent, opponent: str | Agent, deals: Sequence[int]) -> Won:
-        """Return whether the learner won each deal from each side; a draw is not won.
+    def play(
+        self,
+        learner: Agent,
+        opponent: str | Agent,
+        deals: Sequence[int],
+        measure: Callable[[Trajectory], int] = is_won,
+    ) -> Won:
+        """Return what the learner got from each deal from each side.
 
         Args:
             learner: Plays one side.
             opponent: Plays the other one: an agent, or the name of a player.
             deals: Numbers of the deals.
+            measure: What a game counts, from its first seat of the learner.
         """
         name = opponent if isinstance(opponent, str) else "opponent"
         agents = {LEARNER: learner, **({} if isinstance(opponent, str) else {name: opponent})}
-        seeds = [stream_seed("held-out deal", GAME, deal) % 2**31 for deal in deals]
+        seeds, sides = [stream_seed("held-out deal", self.env_id, deal) % 2**31 for deal in deals], self.tables.sides
         specs = [
-            GameSpec(2 * index + side, seed, index, name, side) for index, seed in enumerate(seeds) for side in (0, 1)
+            GameSpec(len(sides) * index + side, seed, index, name, side)
+            for index, seed in enumerate(seeds)
+            for side in range(len(sides))
         ]
-        assert self.tables.sides == SIDES
-        won: dict[int, int] = {}
+        found: dict[int, int] = {}
         for trajectory in self.tables.play(specs, agents):
-            won.setdefault(trajectory.spec.episode // self.tables.rules.num_seats, int(trajectory.success == 1))
-        return {side: [won[spec.number] for spec in specs if spec.side == index] for index, side in enumerate(SIDES)}
+            found.setdefault(trajectory.spec.episode // self.tables.rules.num_seats, measure(trajectory))
+        return {side: [found[spec.number] for spec in specs if spec.side == place] for place, side in enumerate(sides)}
 
 
 def interval(by_seed: Sequence[Sequence[float]], seed: int = 0) -> dict[str, float]:

@@ -32,24 +32,21 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from facts_policy import FactsAgent, random_policy, train, trained
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from run_queue import RESULTS, RUNS, write_results
-from safetensors.torch import load_file, save_file
 from werewolf_deals import GAME, OPTIONS, ORACLE, SIDES, Games, Won, gains, interval
-from werewolf_policy import FactsAgent, FactsTask, random_policy
+from werewolf_policy import WEREWOLF
 
 from turngym.agents.core import Agent
 from turngym.storage.files import write_json
 from turngym.trainers.engine.learner import UpdateConfig
-from turngym.trainers.loop.setup import build_algorithm, build_learner
-from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.curve import BLUE, PIXELS_PER_INCH, SIZE, VERMILION
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, SelfPlayConfig, TrainConfig
@@ -96,32 +93,10 @@ def folder_of(arm: str, seed: int) -> Path:
     return found
 
 
-def run(arm: str, seed: int) -> None:
-    """Train with one seed, or go on with a run that was broken off."""
-    path, config = folder_of(arm, seed), config_of(arm, seed)
-    weights = path / "policy.safetensors"
-    if weights.exists():
-        return
-    start, model, method = time.process_time(), random_policy(), build_algorithm(config)
-    task, learner = FactsTask(config), build_learner(config, model, method)
-    is_begun = (path / "config.json").exists()
-    folder = RunFolder.open(path) if is_begun else RunFolder.create(path, config)
-    trainer = Trainer(config, model, learner, task, folder)
-    if is_begun:
-        trainer.resume()
-    trainer.run()
-    if trainer.stop_requested:
-        raise KeyboardInterrupt
-    save_file({"weight": model.network.sums.weight.detach().clone()}, weights)
-    print(f"{arm}, seed {seed}: {time.process_time() - start:.0f} s of one core since it began", flush=True)
-
-
 def policy(arm: str, seed: int, stage: str) -> Agent:
     """Return the policy of a run before or after its training."""
-    model = random_policy()
-    if stage == "after":
-        model.network.sums.weight.data = load_file(folder_of(arm, seed) / "policy.safetensors")["weight"]
-    agent: Agent = FactsAgent(model, "held-out", stage, seed)
+    model = random_policy(WEREWOLF) if stage == "before" else trained(WEREWOLF, folder_of(arm, seed))
+    agent: Agent = FactsAgent(WEREWOLF, model, "held-out", stage, seed)
     return agent
 
 
@@ -226,7 +201,7 @@ def main() -> int:
     arms: dict[str, Any] = {}
     for arm in wanted:
         for seed in SEEDS:
-            run(arm, seed)
+            train(WEREWOLF, config_of(arm, seed), folder_of(arm, seed))
         arms[arm] = {"settings": config_of(arm, 0).as_json(), **evaluated(arm), "runs": costs(arm)}
     write_results("werewolf_self_play", {"deals": DEALS, "arms": arms, "reference": reference()})
     picture(arms)

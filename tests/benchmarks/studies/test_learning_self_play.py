@@ -13,15 +13,19 @@ from turngym.errors import RunStopped
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning"))
 
+import board_policy
+import board_population
 import board_self_play
+import facts_policy
 import kuhn_magnet
 import tic_tac_toe_self_play
 import torch
 import werewolf_self_play
+from facts_policy import FactsAgent, FactsTask, random_policy
 from kuhn_table import TabularKuhn
 from tic_tac_toe_table import TabularTicTacToe, best_reply, evenly, perfect, results
 from werewolf_deals import Games, interval
-from werewolf_policy import FactsAgent, FactsPolicy, FactsTask, Told, facts, prompt_of, random_policy
+from werewolf_policy import WEREWOLF, Told, facts, known
 
 from turngym.agents.core import Request
 
@@ -46,8 +50,9 @@ def test_the_arms_of_a_language_model_are_settings_of_training() -> None:
 @pytest.mark.parametrize("game", list(board_self_play.GAMES))
 def test_no_board_game_is_trained_against_the_perfect_player(game: str) -> None:
     settings = board_self_play.config_of(game, 0).self_play
-    assert settings.demonstrator == settings.evaluation_opponents[0] == "minimax"
-    assert not {"minimax", "random"} & set(settings.opponents)
+    perfect_player = {"tic-tac-toe": "minimax", "connect-four": "perfect"}[game]
+    assert settings.demonstrator == settings.evaluation_opponents[0] == perfect_player
+    assert not {"minimax", "perfect", "random"} & set(settings.opponents)
 
 
 def test_an_interval_reaches_the_target_only_if_all_of_it_lies_below() -> None:
@@ -111,28 +116,24 @@ def test_the_small_policy_begins_as_random_play_and_moves_with_its_weights() -> 
         Request(0, episode, 3, "", {"anchor": f"{TOLD}\nDay 2: your vote.", "legal_actions": legal}, "")
         for episode in range(2000)
     ]
-    model = random_policy()
-    decisions = FactsAgent(model, 0).act(requests)
+    agent = FactsAgent(WEREWOLF, random_policy(WEREWOLF), 0)
+    decisions = agent.act(requests)
     counts = Counter(decision.action for decision in decisions)
     assert counts.keys() == {*legal} and all(abs(count - 500) < 90 for count in counts.values())
     assert all(decision.logprobs == pytest.approx([-1.386294]) for decision in decisions)
-    bucket = (prompt_of(requests[0])[8 + 2] - 21) % 2048  # a fact of one action, by its place
-    assert isinstance(model.network, FactsPolicy)
+    fact = known(requests[0].info["anchor"], legal)["vote player_3"].index("seer: a wolf")
+    tokens = agent.game.prompt(requests[0].info["anchor"], ["vote player_3"])
     with torch.no_grad():
-        model.network.sums.weight[bucket] = 3.0
-    assert {decision.logprobs for decision in FactsAgent(model, 0).act(requests[:200])} != {decisions[0].logprobs}
+        agent.weight[(tokens[fact] - len(WEREWOLF.actions)) % WEREWOLF.num_facts] = 3.0
+    again = Counter(decision.action for decision in agent.act(requests))
+    assert again["vote player_3"] / 2000 == pytest.approx(0.870, abs=0.03)  # e^3 / (e^3 + 3)
 
 
 def test_a_run_of_werewolf_goes_on_to_the_same_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arm, full = "population", werewolf_self_play.config_of
-
-    def small(arm: str, seed: int) -> object:
-        config = full(arm, seed)
-        rollout = replace(config.rollout, groups=12)
-        matching = replace(config.self_play, freeze_every=2)
-        return replace(config, iterations=4, checkpoint_every=2, rollout=rollout, self_play=matching)
-
-    monkeypatch.setattr(werewolf_self_play, "config_of", small)
+    arm = "population"
+    full = werewolf_self_play.config_of(arm, 7)
+    rollout, matching = replace(full.rollout, groups=12), replace(full.self_play, freeze_every=2)
+    small = replace(full, iterations=4, checkpoint_every=2, rollout=rollout, self_play=matching)
     monkeypatch.setattr(werewolf_self_play, "RUNS", tmp_path / "broken")
     played: list[int] = []
     gather = FactsTask.gather
@@ -145,14 +146,14 @@ def test_a_run_of_werewolf_goes_on_to_the_same_policy(tmp_path: Path, monkeypatc
 
     with monkeypatch.context() as broken, pytest.raises(RunStopped, match="enough"):
         broken.setattr(FactsTask, "gather", stop)
-        werewolf_self_play.run(arm, 7)
+        facts_policy.train(WEREWOLF, small, werewolf_self_play.folder_of(arm, 7))
     found = []
     for name in ("whole", "broken"):
         monkeypatch.setattr(werewolf_self_play, "RUNS", tmp_path / name)
-        werewolf_self_play.run(arm, 7)
+        facts_policy.train(WEREWOLF, small, werewolf_self_play.folder_of(arm, 7))
         agent = werewolf_self_play.policy(arm, 7, "after")
         assert isinstance(agent, FactsAgent)
-        found.append(agent.model.network.sums.weight)
+        found.append(agent.weight)
     assert torch.equal(found[0], found[1]) and found[0].any()
 
 
@@ -170,3 +171,27 @@ def test_intervals_draw_training_seeds_and_deals() -> None:
     assert alone["mean"] == 0.5 and 0.42 < alone["low"] < 0.45
     apart = interval([[0.0, 1.0] * 100, [1.0, 1.0] * 100, [1.0, 1.0] * 100])
     assert apart["low"] < 0.6 and apart["high"] > 0.95, "a seed that did worse widens it"
+
+
+def test_a_board_policy_reads_the_lines_through_the_cell_that_a_move_fills() -> None:
+    found = board_policy.of_tic_tac_toe("OO./.X./.X.; you are X", ["2", "8"])
+    assert "X (0, 2) (0, 0) (0, 2) tt." in found["2"], "it blocks"
+    assert "0 mine, 2 theirs" in found["2"] and "0 mine, 2 theirs" not in found["8"]
+    anchor = "...../...../OOO../XXX.O; 4 in a row; you are X"
+    found = board_policy.of_connect_four(anchor, ["3", "4"])
+    assert "3 mine, 0 theirs" in found["3"] and "X fills (3, 3)" in found["3"]
+    assert "above: 0 mine, 3 theirs" in found["3"], "the other one wins on top of it"
+    assert "above: 0 mine, 3 theirs" not in found["4"] and "X fills (2, 4)" in found["4"]
+
+
+def test_the_strength_of_random_play_in_tic_tac_toe_is_exact() -> None:
+    found = board_population.exact(
+        FactsAgent(board_population.TIC_TAC_TOE, random_policy(board_population.TIC_TAC_TOE))
+    )
+    assert found["0"]["won_against_random"] == pytest.approx(0.584921, abs=1e-6)
+    assert found["1"]["drawn_against_perfect"] == pytest.approx(0.032, abs=1e-3)
+
+
+@pytest.mark.parametrize("game", list(board_population.GAMES))
+def test_no_board_policy_is_trained_against_another_player(game: str) -> None:
+    assert set(board_population.config_of(game, 0).self_play.opponents) == {"self", "past:4"}
