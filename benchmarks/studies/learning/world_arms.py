@@ -46,6 +46,7 @@ class World(NamedTuple):
         claims: Pairs of arms, the first of which may be expected to end up higher.
         enough: Dev success at which a warm-up ends: room to improve, and episodes to learn from.
         seconds: Longest time of a run. The first worlds could end by it; the others end by their turns.
+        lessons: Options of other environments, beside the settings, that a warm-up imitates first.
         as_in_0_1_0: Whether methods have the settings that were defaults of version 0.1.0.
     """
 
@@ -56,6 +57,7 @@ class World(NamedTuple):
     claims: Sequence[tuple[str, str]] = ()
     enough: float = 0.2
     seconds: int = 480
+    lessons: Sequence[Sequence[str]] = ()
     as_in_0_1_0: bool = True
 
 

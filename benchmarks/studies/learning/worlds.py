@@ -80,7 +80,7 @@ def run_name(name: str, arm: str, seed: int) -> str:
 def run_world(name: str) -> dict[str, Any]:
     """Run what is missing of a world; draw its curves and return its figures."""
     world = WORLDS[name]
-    imitated = warm_up_all(warmups(name), world.enough)
+    imitated = warm_up_all(warmups(name), world.enough, lessons=world.lessons)
     folders = run_all(arms(name))
     runs = {run: summary(folder) for run, folder in folders.items()}
     by_arm = {arm: [folders[run_name(name, arm, seed)] for seed in SEEDS] for arm in world.arms}

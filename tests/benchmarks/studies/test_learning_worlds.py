@@ -9,8 +9,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning"))
 
 import verdicts
+import warmups
 import worlds
 
+from turngym.agents.models.loading import load_vocabulary
 from turngym.benchmarks.cli.train import parse_train
 from turngym.envs.webshop.catalogue import procedural
 from turngym.trainers.algorithms import build
@@ -78,3 +80,21 @@ def test_the_page_shows_every_arm_before_and_after_and_every_comparison() -> Non
     assert "| webshop: gigpo |  25.0 (20.0 to 30.0) |  55.3 (50.0 to 60.0) | +30.3 [" in page
     assert "| improves |  12.5 (12.5 to 12.5) |  75.0 (75.0 to 75.0) |" in page
     assert "| webshop: gigpo > ppo | +30.3 [" in page and "| holds |" in page
+
+
+@pytest.mark.integration
+def test_a_warm_up_learns_its_lessons_first_with_words_of_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warmups, "RUNS", tmp_path)
+    small = (
+        *("--preset", "quickstart", "--warmup.demonstrations", "8", "--warmup.epochs", "1"),
+        *("--embedded.hidden-size", "16", "--embedded.layers", "1", "--evaluation.curve-episodes", "4"),
+    )
+    lake = (*small, "--env", "turngym/FrozenLake-v0", "--seed", "3")
+    lesson = ("--env", "turngym/HouseholdEasy-v0", "--warmup.epochs", "2")
+    warmups.warm_up("alone", lake, 0.5)
+    warmups.warm_up("after", lake, 0.5, [lesson])
+    alone, after = (warmups.found(name) for name in ("alone", "after"))
+    assert (alone["lessons"], after["lessons"]) == ([], [list(lesson)])
+    assert len(alone["dev_success"]) == len(after["dev_success"]) == 1
+    words = [load_vocabulary(str(warmups.folder_of(name))).tokenizer.get_vocab() for name in ("alone", "after")]
+    assert ["Ġdrawer" in each for each in words] == [False, True]
