@@ -49,7 +49,7 @@ CONFIG = TrainConfig(
     update=UpdateConfig(learning_rate=1e-2, minibatches=2, max_micro_batch_tokens=256),
 )
 OPTIONS: dict[str, dict[str, dict[str, object]]] = {
-    "archer": {"archer": {"critic_iterations": 0}},
+    "archer": {"archer": {"critic_iterations": 0, "critic_updates": 3}},
     "arpo": {"arpo": {"episodes_per_group": 6}},
     "vc_ppo": {"vc_ppo": {"pretrain_iterations": 1}},
     "vine_ppo": {"vine_ppo": {"num_rollouts": 2}},

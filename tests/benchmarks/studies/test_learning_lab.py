@@ -389,6 +389,7 @@ def test_only_primary_comparisons_set_the_number_of_seeds() -> None:
     first = experiment.contrasts[0]
     both = (replace(first, primary=False), replace(first, outcome="kept"))
     assert make_plan(experiment, done)["seeds"] == 200
+    assert make_plan(replace(experiment, most_seeds=50), done)["seeds"] == 50
     plan = make_plan(replace(experiment, contrasts=both), done)
     assert plan["seeds"] == 20 and [row["power"] for row in plan["contrasts"]] == [pytest.approx(0.05, abs=0.02), 1.0]
 

@@ -80,6 +80,7 @@ class Experiment:
         reasons: Setting as ``part.name`` -> why it differs from its method's page.
         under_test: Settings that may differ between compared arms because they are the claim.
         effect: Smallest difference that matters, which the seeds are computed for: papers claim 10 points and more.
+        most_seeds: Seeds at most, for what they cost.
         rates: Step sizes; the pilot takes each arm's best.
         watched: Further metrics that tables show.
     """
@@ -95,6 +96,7 @@ class Experiment:
     under_test: frozenset[str] = frozenset()
     about: str | None = None
     effect: float = 0.1
+    most_seeds: int = MOST_SEEDS
     rates: tuple[float, ...] = RATES
     watched: tuple[str, ...] = ()
 

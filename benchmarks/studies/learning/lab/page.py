@@ -31,8 +31,8 @@ models on texts.
   the others show how it changes.
 - *Seeds*: a pilot with seeds of its own chose each arm's step size from the same grid, and the number of seeds so that
   the smallest difference that matters (10 points unless stated) would be found with a probability, the *power*, of
-  90 %; at least {LEAST_SEEDS} seeds, at most {MOST_SEEDS}, so that the power is less where runs spread widely. Runs are
-  compared in pairs of equal seeds, once, after the last of them.
+  90 %; at least {LEAST_SEEDS} seeds, at most {MOST_SEEDS} (fewer where a run costs much), so that the power is less
+  where runs spread widely. Runs are compared in pairs of equal seeds, once, after the last of them.
 - *Points* are percentage points of success, mean of the last three of sixteen evaluations, unless the comparison says
   *kept*: the share of runs that did not collapse. Intervals are those of 95 %.
 

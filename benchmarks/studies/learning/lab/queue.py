@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from lab.decisions import decide
-from lab.experiment import LEAST_SEEDS, MOST_SEEDS, PILOT_SEEDS, WANTED_POWER, Experiment, outcome
+from lab.experiment import LEAST_SEEDS, PILOT_SEEDS, WANTED_POWER, Experiment, outcome
 from lab.runs import Setting, run
 from turngym.benchmarks.statistics.power import interval, power, seeds_needed, upper_deviation, verdict
 from turngym.storage.files import append_line, read_jsonl, write_json
@@ -96,7 +96,7 @@ def make_plan(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> 
     """Return step sizes and number of seeds, from the pilot.
 
     Every comparison of an experiment has the same seeds: as many as the primary one at a claimed level needs that
-    spreads most, at least 20 and at most 200.
+    spreads most, at least 20 and at most 200, or as many as the experiment says.
     """
     rates = best_rates(experiment, done)
     spreads: dict[tuple[str, str], tuple[float, float]] = {}
@@ -112,7 +112,7 @@ def make_plan(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> 
             spreads[_name(contrast), level] = experiment.effect_of(contrast), upper_deviation(differences)
     primary = {_name(contrast) for contrast in experiment.contrasts if contrast.primary}
     needed = max(seeds_needed(effect, spread) for (name, _), (effect, spread) in spreads.items() if name in primary)
-    seeds = min(max(needed, LEAST_SEEDS), MOST_SEEDS)
+    seeds = min(max(needed, LEAST_SEEDS), experiment.most_seeds)
     rows = [
         {
             "contrast": contrast,

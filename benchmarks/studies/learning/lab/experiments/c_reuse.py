@@ -69,6 +69,7 @@ EXPERIMENT = Experiment(
         "s_ppo.normaliser": "the norm itself; our default, at least 1, does not act in this world",
         "st_ppo.normaliser": "the norm itself; our default, at least 1, does not act in this world",
     },
+    most_seeds=150,
     rates=(0.05,),
     watched=(
         "train/clipping_bias_norm",

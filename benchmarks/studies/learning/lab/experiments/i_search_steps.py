@@ -59,5 +59,6 @@ EXPERIMENT = Experiment(
         "grpo.kl_coef": "0, as in the other arms",
         "grpo.normalisation": "over tokens, as in the other arms",
     },
+    most_seeds=160,
     watched=("rollout/reward_sum", "rollout/turns", "credit/explained_variance"),
 )
