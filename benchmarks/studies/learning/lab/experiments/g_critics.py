@@ -6,8 +6,8 @@ are bounded by iterations, so that all arms train on the same number of episodes
 clips do nothing, only credit differs.
 
 ArCHer's critic takes 20 updates an iteration (its source 50), from its replay. It is another network than PPO's and has
-a step size of its own, the one of three that taught it most in runs with another seed. A run of ArCHer costs ten of PPO,
-so there are two step sizes and at most 100 seeds.
+a step size of its own, the one of three that taught it most in runs with another seed. Its runs cost ten of PPO's, so
+there are two step sizes and at most 100 seeds.
 """
 
 from __future__ import annotations
