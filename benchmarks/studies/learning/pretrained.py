@@ -1,0 +1,102 @@
+"""SmolLM2-135M-Instruct learns from reward on one CPU core: two games and a tool task, against a supervised control.
+
+    make .venvs/smollm2
+    turngym study run benchmarks/studies/learning/pretrained.toml    # again after an interruption: it goes on
+    python benchmarks/studies/learning/pretrained.py                 # writes what is finished
+
+Arms, seeds and claims are in the plan, which was written down before it ran; how its settings were found is there too.
+This script starts nothing: it writes ``benchmarks/results/pretrained.json`` and a picture from the finished runs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from run_queue import RESULTS, ROOT, mean_and_range, summary, write_results
+
+from turngym.benchmarks.study.outcome import read_outcome
+from turngym.benchmarks.study.plan import Plan, read_plan
+from turngym.benchmarks.study.queue import processor_seconds, state_of
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report.curve import BLUE, GREEN, VERMILION
+
+PLAN = Path(__file__).with_name("pretrained.toml")
+STUDY = ROOT / "runs" / "studies" / PLAN.stem
+STAGES: Mapping[str, tuple[str, str]] = {
+    "warmup": ("warm-up", VERMILION),
+    "control": ("control", GREEN),
+    "final": ("trained", BLUE),
+}
+WAYS = ("sampled", "greedy")
+
+
+def finished(plan: Plan, folder: Path) -> dict[str, list[Path]]:
+    """Return arm -> folders of its finished runs."""
+    runs = {arm: [folder / f"{arm}-seed{seed}" for seed in plan.seeds] for arm in plan.arms}
+    return {arm: [run for run in each if state_of(run) == "finished"] for arm, each in runs.items()}
+
+
+def run_summary(folder: Path) -> dict[str, Any]:
+    """Return the figures of one run: evaluations, paired differences, the course of training, its control, its time."""
+    file = folder / "control" / "summary.json"
+    control = json.loads(file.read_text("utf8")) if file.exists() else {"losses": []}
+    records = RunFolder(folder).metrics()
+    return {
+        **summary(folder),
+        "processor_seconds": processor_seconds(folder),
+        "success_in_training": [record["rollout/success"] for record in records],
+        "entropy": [record["policy/entropy_sampled"] for record in records],
+        "mean_logprob_gap": [record["train/logprob_gap_mean"] for record in records],
+        "control": {**control, "losses": control["losses"][-1:]},
+    }
+
+
+def successes(runs: Sequence[Mapping[str, Any]], stage: str, way: str) -> list[float]:
+    """Return the success of every run in one evaluation."""
+    return [float(run["evaluations"][f"{stage}-{way}"]["success"]["value"]) for run in runs]
+
+
+def draw(arms: Mapping[str, Sequence[Mapping[str, Any]]], target: Path) -> None:
+    """Draw the success of every run, before, after and of its control, sampled."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for place, runs in enumerate(arms.values()):
+        for shift, (stage, (name, colour)) in enumerate(STAGES.items()):
+            values = [100 * value for value in successes(runs, stage, "sampled")]
+            at = place + 0.25 * (shift - 1)
+            axes.plot([at] * len(values), values, "o", color=colour, label=name if not place else None)
+            axes.plot([at - 0.09, at + 0.09], [sum(values) / len(values)] * 2, color=colour, linewidth=2)
+    axes.set_xticks(range(len(arms)), list(arms))
+    axes.set_ylabel("success on held-out instances, %")
+    axes.set_ylim(0, 100)
+    axes.set_title("SmolLM2-135M-Instruct: one dot a seed, the line is their mean", fontsize=10)
+    axes.legend()
+    figure.savefig(target, dpi=160)
+
+
+def main() -> int:
+    """Print the table of the finished runs, and write the result file and the picture."""
+    plan = read_plan(PLAN)
+    arms = {arm: [run_summary(path) for path in paths] for arm, paths in finished(plan, STUDY).items() if paths}
+    if not arms:
+        raise SystemExit(f"no run is finished in {STUDY}: turngym study run {PLAN.relative_to(ROOT)}")
+    done = {arm: len(runs) for arm, runs in arms.items()}
+    write_results("pretrained", {"finished": done, "study": read_outcome(plan, STUDY).as_json(), "runs": arms})
+    draw(arms, RESULTS / "pretrained.png")
+    for arm, runs in arms.items():
+        for way in WAYS:
+            shown = (f"{STAGES[stage][0]} {mean_and_range(successes(runs, stage, way))}" for stage in STAGES)
+            print(f"{arm:12} {way:8} {len(runs)} runs, success %: {', '.join(shown)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
