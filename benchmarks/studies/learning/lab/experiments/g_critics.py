@@ -55,7 +55,7 @@ EXPERIMENT = Experiment(
         "ppo.bootstrap_truncated": _OFF,
         "archer.bootstrap_truncated": _OFF,
         "archer.critic_updates": "20, for the 50 epochs of the source, which cost too much here",
-        "archer.replay_ratio": "1, so that an update costs less; the source's updates are small batches of the replay",
+        "archer.replay_ratio": "1, so that 20 updates cost less",
         "archer.buckets": "1024, enough for the words of this world",
         "archer.width": "32, that of the policy's network",
         "bi_level_gae.bootstrap_truncated": _OFF,
