@@ -20,6 +20,7 @@ import facts_policy
 import kuhn_magnet
 import tic_tac_toe_self_play
 import torch
+import werewolf_model
 import werewolf_self_play
 from facts_policy import FactsAgent, FactsTask, random_policy
 from kuhn_table import TabularKuhn
@@ -83,6 +84,7 @@ def test_the_perfect_player_is_perfect_from_either_seat() -> None:
 def test_werewolf_is_not_trained_against_its_held_out_opponents(arm: str) -> None:
     opponents = werewolf_self_play.config_of(arm, 0).self_play.opponents
     assert not set(opponents) & set(werewolf_self_play.HELD_OUT)
+    assert werewolf_model.HELD_OUT not in werewolf_model.config_of(0).self_play.opponents
 
 
 TOLD = """\
