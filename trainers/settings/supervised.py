@@ -15,7 +15,8 @@ class SupervisedConfig:
     ``max_micro_batch_tokens`` and ``gradient_checkpointing`` of the updates hold here too.
 
     Args:
-        demonstrations: Episodes that the environment's solver plays, each on its own instance; 0 skips the warm-up.
+        demonstrations: Episodes that the environment's solver plays, each on an instance of the train split drawn
+            anew, so that as many draws as a set has tasks miss a third of them; 0 skips the warm-up.
         epochs: Passes over them.
         learning_rate: Step size.
         batch_size: Distinct sequences an update.
