@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.command == "run":
         if hasattr(os, "nice"):
             os.nice(max(15 - os.nice(0), 0))
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # workers end with this process
         for experiment in chosen:
             found = run_experiment(experiment, given.at_once, given.folder)
             for row in found["contrasts"]:

@@ -152,10 +152,13 @@ def run_jobs(ledger: Ledger, jobs: Iterable[Job], at_once: int) -> None:
         for job in missing:
             ledger.add(*_work(experiment.levels[job.level], experiment, job))
         return
-    with ProcessPoolExecutor(at_once) as pool:
+    pool = ProcessPoolExecutor(at_once)
+    try:
         waiting = [pool.submit(_work, experiment.levels[job.level], experiment, job) for job in missing]
         for each in as_completed(waiting):
             ledger.add(*each.result())
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def run_experiment(experiment: Experiment, at_once: int, folder: Path = RESULTS) -> dict[str, Any]:
