@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -145,16 +146,20 @@ def of_connect_four() -> dict[str, Any]:
     return found
 
 
+def not_lost(of_game: Mapping[str, Any], side: str, stage: str) -> dict[str, float]:
+    """Return the share of games not lost to the perfect player with its interval."""
+    exactly = stage in of_game
+    found: dict[str, float] = of_game[stage][side]["drawn_against_perfect"] if exactly else of_game[SOLVER][side][stage]
+    return found
+
+
 def picture(found: Mapping[str, Any]) -> None:
     """Draw the share of games not lost to the perfect player, before and after."""
     figure = Figure(figsize=SIZE, layout="constrained")
     panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
     for panel, (game, of_game) in zip(panels, found.items(), strict=True):
         for number, stage in enumerate(STAGES):
-            if game == "tic-tac-toe":
-                each = [of_game[stage][side]["drawn_against_perfect"] for side in SIDES]
-            else:
-                each = [of_game[SOLVER][side][stage] for side in SIDES]
+            each = [not_lost(of_game, side, stage) for side in SIDES]
             errors = [[100 * abs(value["mean"] - value[end]) for value in each] for end in ("low", "high")]
             places = [index + 0.36 * (number - 0.5) for index in range(len(SIDES))]
             heights = [100 * value["mean"] for value in each]
@@ -178,7 +183,10 @@ def main() -> int:
         for seed in SEEDS:
             train(GAMES[game], config_of(game, seed), folder_of(game, seed))
         found[game] = of_tic_tac_toe() if game == "tic-tac-toe" else of_connect_four()
-        print(game, found[game], flush=True)
+        for side, stage in product(SIDES, STAGES):
+            share = not_lost(found[game], side, stage)
+            told = f"{100 * share['mean']:.1f} [{100 * share['low']:.1f}, {100 * share['high']:.1f}]"
+            print(f"{game}, {SEATS[side]}, {stage}: {told} % not lost to the perfect player", flush=True)
     arms = {game: config_of(game, 0).as_json() for game in wanted}
     write_results("board_population", {"arms": arms, "games": found})
     picture(found)
