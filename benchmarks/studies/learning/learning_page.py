@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import self_play_rows
 from run_queue import RESULTS, ROOT
 
 from turngym.benchmarks.statistics.power import interval
@@ -208,12 +209,21 @@ def table(mode: str, folder: Path = RESULTS) -> list[str]:
     return lines
 
 
+def self_play_table(folder: Path = RESULTS) -> list[str]:
+    """Return the table of all studies of self-play."""
+    lines = ["| " + " | ".join(self_play_rows.COLUMNS) + " |", "|---" * len(self_play_rows.COLUMNS) + "|"]
+    for name, rows in self_play_rows.STUDIES.items():
+        if found := stored(name, folder):
+            lines += ["| " + " | ".join(map(str, row)) + f" | `{current(found['command'])}` |" for row in rows(found)]
+    return lines
+
+
 def page(folder: Path = RESULTS) -> str:
     """Return the page, given the folder of the result files."""
     lines = [_HEAD]
     for mode, meaning in (("sampled", "actions sampled at temperature 1"), ("greedy", "the likeliest tokens")):
         lines += [f"## {mode.capitalize()} play: {meaning}", "", *table(mode, folder), ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, "## Games by self-play", "", *self_play_table(folder), ""])
 
 
 def main() -> int:

@@ -33,5 +33,16 @@ def test_a_row_pairs_the_seeds_and_shows_a_control_only_where_there_was_one(tmp_
     assert [cell.strip() for cell in greedy.strip("|").split("|")][5:10] == [""] * 5
 
 
+def test_self_play_shows_intervals_within_what_is_possible(tmp_path: Path) -> None:
+    last = {"mean": 0.03, "low": -0.01, "high": 0.07}
+    kuhn = {"command": "python kuhn.py", "runs": {"table": {"magnet": {"last": last, "seeds": [1, 2, 3]}}}}
+    (tmp_path / "kuhn_magnet.json").write_text(json.dumps(kuhn))
+    *_, row = learning_page.self_play_table(tmp_path)
+    assert row == (
+        "| Kuhn poker | table, magnet | exploitability of the last policy | 3 |  | 0.030 [0.000, 0.070] "
+        "| `python kuhn.py` |"
+    )
+
+
 def test_the_committed_page_is_that_of_the_committed_figures() -> None:
     assert (learning_page.RESULTS / learning_page.PAGE).read_text("utf8") == learning_page.page()
