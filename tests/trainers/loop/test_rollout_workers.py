@@ -270,7 +270,8 @@ def test_a_worker_with_another_base_model_is_replaced(
 ) -> None:
     """With adapters the base model is handed over once, so that a change of it is not written over."""
     config = replace(TINY, lora_rank=2)
-    task, adapted = made(with_workers(config, 1)), with_adapters(config, model)
+    task = made(with_workers(config, 1))
+    adapted = with_adapters(config, load_model(model.name))  # which changes the network that it is given
     assert isinstance(task, RayTask)
     task._play(adapted, [OtherBase()])
     assert task.pool.lost == 0
