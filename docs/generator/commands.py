@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from stale import stale
 
 from turngym.__main__ import COMMANDS
+from turngym.__main__ import main as turngym
 from turngym.storage.files import write_atomic
 
 PAGE = Path(__file__).resolve().parents[1] / "reference" / "commands.md"
 _WIDTH = "110"
 _INDENTED = 3
+_TEXTS = "--texts"
 
 
 class Entry(NamedTuple):
@@ -36,11 +40,21 @@ class Box(NamedTuple):
     entries: tuple[Entry, ...]
 
 
-def help_text(command: str) -> str:
-    """Return what ``turngym COMMAND --help`` prints."""
+def help_texts() -> list[str]:
+    """Return what ``turngym COMMAND --help`` prints for each command, from one process that is as wide as the page."""
     environment = {**os.environ, "COLUMNS": _WIDTH, "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf8"}
-    call = [sys.executable, "-m", "turngym", command, "--help"]
-    return subprocess.run(call, capture_output=True, text=True, check=True, env=environment, encoding="utf8").stdout
+    call = [sys.executable, __file__, _TEXTS]
+    done = subprocess.run(call, capture_output=True, text=True, check=True, env=environment, encoding="utf8")
+    return list(json.loads(done.stdout))
+
+
+def help_text(command: str) -> str:
+    """Return what ``turngym COMMAND --help`` prints in this process."""
+    content = io.BytesIO()
+    printed = io.TextIOWrapper(content, "utf-8", write_through=True)
+    with redirect_stdout(printed), suppress(SystemExit):
+        turngym([command, "--help"])
+    return content.getvalue().decode()
 
 
 def boxes(text: str) -> Iterator[Box]:
@@ -91,8 +105,7 @@ def _escaped(text: str) -> str:
 
 def page() -> str:
     """Return the page."""
-    with ThreadPoolExecutor(2) as pool:
-        texts = list(pool.map(help_text, COMMANDS))
+    texts = help_texts()
     intro = (
         "# Commands\n\nWhat `turngym COMMAND --help` shows. `turngym --debug COMMAND` shows where an error came from."
     )
@@ -101,6 +114,9 @@ def page() -> str:
 
 def main(words: list[str]) -> int:
     """Write the page; with ``--check`` compare instead."""
+    if words == [_TEXTS]:
+        print(json.dumps([help_text(command) for command in COMMANDS]))
+        return 0
     if "--check" in words:
         return stale({PAGE: page()}, "docs/generator/commands.py")
     write_atomic(PAGE, page())
