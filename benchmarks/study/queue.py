@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 import os
 import signal
 import subprocess
@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 
 from turngym.benchmarks.study.plan import Job, Plan
 from turngym.errors import ConfigError
+from turngym.storage.bounded import read_json
 from turngym.storage.files import write_json
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
@@ -68,10 +69,13 @@ def processor_file(folder: Path) -> Path:
 def processor_seconds(folder: Path) -> float:
     """Return the processor time that a run has taken with all its processes, what was interrupted included.
 
-    A part during which the study itself was killed is not counted.
+    A part during which the study itself was killed is not counted, and a file that is damaged counts as none.
     """
-    file = processor_file(folder)
-    return float(json.loads(file.read_text("utf8"))["seconds"]) if file.exists() else 0.0
+    try:
+        seconds = float(read_json(processor_file(folder))["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0
+    return seconds if 0 <= seconds < math.inf else 0.0
 
 
 def require_planned(plan: Plan, folder: Path, configs: Mapping[str, TrainConfig]) -> None:

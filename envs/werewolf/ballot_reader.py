@@ -1,4 +1,4 @@
-"""A second rule-based player of Werewolf: it listens to nobody and reads ballots."""
+"""A second rule-based player of Werewolf: it ignores what is said and reads ballots."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class BallotReader(Player):
 
     A held-out opponent for policies that have trained against ``rule_based``, with which it shares no rule of the vote.
 
-    The village votes for a werewolf that it has seen, otherwise for whom most ballots of the day name, otherwise for
-    whoever has voted for it, otherwise for anybody that it has not seen to be clear. Werewolves join the most ballots
-    against others, and kill those that have voted for one of them. A seer looks at seats that it has not seen, the
-    doctor protects itself.
+    A villager votes for a seat that it knows to be a werewolf; else for the seat with the most ballots of the day; else
+    for a seat that has voted against it; else for a random seat that it does not know to be innocent. Werewolves join
+    the most ballots against other seats, and kill seats that have voted against one of them. The seer looks at seats
+    that it has not seen yet, and the doctor protects itself.
     """
 
     name = "ballot_reader"

@@ -130,7 +130,7 @@ class MAPPO(ClippedMethod[MAPPOConfig]):
         return Credit(table.to_tokens(advantages), metrics=metrics, columns=columns, state={"moments": after})
 
     def _valued(self, views: tuple[str, ...], table: TurnTable, role: Tensor) -> tuple[str, ...]:
-        """Return what the critic reads: joint views, each line with the role of the seat that it values if it shall."""
+        """Return what the critic reads: joint views, with ``value_by_role`` each line after the role of the seat."""
         if not self.config.value_by_role:
             return views
         names = [table.role_names[index] for index in role.tolist()]

@@ -11,7 +11,7 @@ One thing differs: a share counts one won and one lost game beside those played.
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from turngym.errors import CheckpointError
+from turngym.storage.bounded import read_json
 from turngym.storage.files import write_json
 from turngym.trainers.settings.self_play import Matching
 
@@ -155,9 +156,9 @@ class Matchmaking:
             return
         path = stored[-1]
         try:
-            content = json.loads(path.read_text("utf8"))
+            content = read_json(path)
             self._records = {
-                (str(record["opponent"]), str(record["side"])): (float(record["games"]), float(record["won"]))
+                (str(record["opponent"]), str(record["side"])): _checked(float(record["games"]), float(record["won"]))
                 for record in content["records"]
             }
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -165,6 +166,13 @@ class Matchmaking:
                 f"the results against opponents in {path} are damaged ({type(error).__name__}): delete the file, and "
                 "the run goes on with earlier ones."
             ) from error
+
+
+def _checked(games: float, won: float) -> tuple[float, float]:
+    """Return a record; raises ValueError if it is not possible."""
+    if not 0 <= won <= games < math.inf:
+        raise ValueError(f"{won} of {games} games won")
+    return games, won
 
 
 def _file(folder: Path, iteration: int) -> Path:

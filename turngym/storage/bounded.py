@@ -74,7 +74,10 @@ def parsed(text: str) -> Any:
     >>> parsed('{"a": [1, 2.5]}')
     {'a': [1, 2.5]}
     """
-    value = json.loads(text, parse_constant=_refuse, parse_float=_number, parse_int=_whole)
+    try:
+        value = json.loads(text, parse_constant=_refuse, parse_float=_number, parse_int=_whole)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     _require_flat(value)
     return value
 

@@ -15,6 +15,7 @@ from test_cli_train import TINY_WORDS
 from turngym.__main__ import main
 from turngym.benchmarks.study.outcome import read_outcome
 from turngym.benchmarks.study.plan import Plan, plan_of
+from turngym.benchmarks.study.queue import processor_file, processor_seconds
 from turngym.errors import ConfigError
 
 PLAN = plan_of("mine", {"seeds": 4, "arms": {"a": "", "b": ""}, "claims": ["a > b"], "effect": 0.1})
@@ -116,3 +117,13 @@ def test_a_run_that_fails_does_not_stop_the_others(
     assert main(["study", "run", str(plan), "--at-once", "2"]) == 1
     out, err = capfd.readouterr()
     assert "one-seed0 failed (2), see runs/studies/small/one-seed0.log: " in err and "2/2" in out
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"seconds": NaN}', '{"seconds": -1}', '{"seconds": "x"}', "[" * 100_000]
+)
+def test_a_damaged_time_counts_as_none(tmp_path: Path, content: str) -> None:
+    processor_file(tmp_path / "run").write_text('{"seconds": 2.5}')
+    assert processor_seconds(tmp_path / "run") == 2.5
+    processor_file(tmp_path / "run").write_text(content)
+    assert processor_seconds(tmp_path / "run") == 0.0

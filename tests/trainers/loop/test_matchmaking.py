@@ -106,9 +106,11 @@ def test_records_belong_to_checkpoints(tmp_path: Path) -> None:
         assert again.share("a", "0") == (games + 1) / (games + 2)
     again.load(tmp_path, 7)
     assert again.share("a", "0") == 4 / 5, "a kill came between a checkpoint and its records"
-    (tmp_path / "000003.json").write_text("{")
-    with pytest.raises(CheckpointError, match=r"results against opponents in .*000003.json are damaged"):
-        again.load(tmp_path, 3)
+    record = '{"records": [{"opponent": "a", "side": "0", "games": %s, "won": %s}]}'
+    for damaged in ("{", "[" * 100_000, "[]", record % (1, 2), record % ("NaN", 0), record % (1, -1)):
+        (tmp_path / "000003.json").write_text(damaged)
+        with pytest.raises(CheckpointError, match=r"results against opponents in .*000003.json are damaged"):
+            again.load(tmp_path, 3)
 
 
 def test_the_share_of_self_play_is_that_of_the_list_and_the_rest_is_drawn_by_results() -> None:
