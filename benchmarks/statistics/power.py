@@ -84,8 +84,15 @@ def power(effect: float, deviation: float, seeds: int, level: float = 0.95) -> f
     return float(sum(weights * either))
 
 
-def seeds_needed(effect: float, deviation: float, wanted: float = 0.9, most: int = 1000) -> int:
+def seeds_needed(effect: float, deviation: float, wanted: float = 0.9, most: int = 1000, level: float = 0.95) -> int:
     """Return the smallest number of seeds with the wanted power, ``most`` if that is not enough.
+
+    Args:
+        effect: True mean of the differences.
+        deviation: Their standard deviation.
+        wanted: The power.
+        most: Seeds at most.
+        level: Of the interval.
 
     >>> seeds_needed(0.5, 1.0), seeds_needed(0.8, 1.0), seeds_needed(1.0, 1.0)
     (44, 19, 13)
@@ -93,7 +100,7 @@ def seeds_needed(effect: float, deviation: float, wanted: float = 0.9, most: int
     low, high = 2, most
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if power(effect, deviation, middle) >= wanted else (middle + 1, high)
+        low, high = (low, middle) if power(effect, deviation, middle, level) >= wanted else (middle + 1, high)
     return low
 
 

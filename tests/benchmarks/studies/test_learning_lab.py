@@ -326,7 +326,7 @@ def test_queue_plans_after_the_pilot_and_goes_on_where_it_stopped(tmp_path: Path
     pilot = pilot_jobs(experiment)
     stored(experiment, tmp_path, pilot)
     plan = make_plan(experiment, Ledger(experiment, tmp_path).done)
-    main = main_jobs(experiment, plan)
+    main = main_jobs(experiment, plan, plan["seeds"])
     assert plan["seeds"] == 20 and len(main) == 2 * 20 and not {job.seed for job in main} & set(PILOT_SEEDS)
     stored(experiment, tmp_path, main[:-1])
     assert summary(Ledger(experiment, tmp_path))["state"] == "the pilot is not complete"
@@ -337,7 +337,9 @@ def test_queue_plans_after_the_pilot_and_goes_on_where_it_stopped(tmp_path: Path
     lines = ledger.read_text("utf8").splitlines(keepends=True)
     ledger.write_text("".join(lines[:-1]), "utf8")
     waiting = summary(Ledger(experiment, tmp_path))
-    assert waiting["state"] == "39 of 40 main runs" and "contrasts" not in waiting, "one look, after the last run"
+    assert waiting["state"] == "39 main runs of at most 40" and "contrasts" not in waiting, (
+        "one look, after the last run"
+    )
     assert run_experiment(experiment, at_once=1, folder=tmp_path)["contrasts"] == found["contrasts"]
     assert len(ledger.read_text("utf8").splitlines()) == len(lines)
 
@@ -377,7 +379,7 @@ def test_plan_takes_the_widest_comparison_and_the_best_step_size() -> None:
     assert plan["rates"] == {"gigpo at only": 0.1, "grpo at only": 0.1}
     assert plan["seeds"] == 20 and plan["contrasts"][0]["power"] == 1.0
     assert outcome({"curve": [0, 0.5, 0.4], "final": 0.4}, "kept") == 1.0
-    assert Job("gigpo", "only", 0.1, 0) in main_jobs(experiment, plan)
+    assert Job("gigpo", "only", 0.1, 0) in main_jobs(experiment, plan, 20)
 
 
 def test_only_primary_comparisons_set_the_number_of_seeds() -> None:

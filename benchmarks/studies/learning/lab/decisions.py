@@ -5,31 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lab.looks import LEVEL
 from turngym.benchmarks.statistics.power import Interval
 from turngym.benchmarks.statistics.several_tests import holm, p_value
 
-LEVEL = 0.05
 HOLDS, FAILS, OPEN, PARTLY, UNTESTED = "holds", "does not hold", "undecided", "holds in part", "not tested"
 RULE = """A claim is tested by its primary comparisons at the levels where the paper claims it. Of each, Student's t
 test of the paired differences asks whether their mean is above 0 (*holds*) and whether it is below the effect that
-matters (*does not hold*; *worse* if it is below 0 too), at 5 % after Holm's correction over the tests of the claim. The
-claim *holds* if all its tests hold, *holds in part* if some do, *does not hold* if none holds and most do not hold, and
-is *undecided* otherwise."""
+matters (*does not hold*; *worse* if it is below 0 too), at 5 % after Holm's correction over the tests of the claim; an
+experiment that is looked at three times, after a quarter, a half and all of its seeds, spends 1, 1.5 and 2.5 % of them,
+and ends as soon as no test is undecided. The claim *holds* if all its tests hold, *holds in part* if some do, *does not
+hold* if none holds and most do not hold, and is *undecided* otherwise."""
 
 
-def corrected(rows: Sequence[Mapping[str, Any]], effects: Sequence[float]) -> list[str]:
+def corrected(rows: Sequence[Mapping[str, Any]], effects: Sequence[float], level: float = LEVEL) -> list[str]:
     """Return the verdict on each comparison of a claim after Holm's correction over all of them.
 
     Args:
         rows: The comparisons.
         effects: The smallest difference that matters in each.
+        level: Chance of a wrong verdict among them.
     """
     found = [Interval(**row["difference"]) for row in rows]
     counts = [int(row["seeds"]) for row in rows]
     above = holm([p_value(each, count) for each, count in zip(found, counts, strict=True)])
     below = holm([p_value(*each) for each in zip(found, counts, effects, strict=True)])
     return [
-        _said(each.mean, effect, high < LEVEL, low < LEVEL)
+        _said(each.mean, effect, high < level, low < level)
         for each, effect, high, low in zip(found, effects, above, below, strict=True)
     ]
 
@@ -58,19 +60,25 @@ def claim_verdict(said: Sequence[str]) -> str:
     return FAILS if 2 * sum(each.startswith(FAILS) for each in said) > len(said) else OPEN
 
 
-def decide(rows: Sequence[Mapping[str, Any]], planned: Sequence[Mapping[str, Any]], untested: str) -> dict[str, Any]:
+def decide(
+    rows: Sequence[Mapping[str, Any]],
+    planned: Sequence[Mapping[str, Any]],
+    untested: str,
+    level: float = LEVEL,
+) -> dict[str, Any]:
     """Return the verdict on a claim, with that on each of its tests.
 
     Args:
         rows: The comparisons of the experiment.
         planned: What was planned for those at claimed levels: effect and power.
         untested: The verdict on a comparison whose arm never acted, which is no test.
+        level: Chance of a wrong verdict among the tests.
     """
     plans = {(each["contrast"], each["level"]): each for each in planned}
     asked = [row for row in rows if row["claimed"] and row["primary"]]
     tests = [row for row in asked if row["verdict"] != untested]
     mine = [plans[row["contrast"], row["level"]] for row in tests]
-    said = corrected(tests, [each["effect"] for each in mine]) if tests else []
+    said = corrected(tests, [each["effect"] for each in mine], level) if tests else []
     return {
         "verdict": claim_verdict(said),
         "idle": len(asked) - len(tests),
@@ -85,3 +93,12 @@ def decide(rows: Sequence[Mapping[str, Any]], planned: Sequence[Mapping[str, Any
             for row, each, plan in zip(tests, said, mine, strict=True)
         ],
     }
+
+
+def is_settled(decision: Mapping[str, Any]) -> bool:
+    """Return whether no test of a claim is undecided, so that more runs would change nothing.
+
+    >>> is_settled({"tests": [{"said": "holds"}, {"said": "undecided"}]})
+    False
+    """
+    return all(test["said"] != OPEN for test in decision["tests"])

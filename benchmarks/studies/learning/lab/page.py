@@ -11,7 +11,7 @@ from typing import Any
 from lab.decisions import FAILS, HOLDS, OPEN, PARTLY, RULE, UNTESTED
 from lab.experiment import LEAST_SEEDS, MOST_SEEDS, Experiment
 from lab.experiments import EXPERIMENTS
-from lab.queue import COMPLETE, RESULTS, Ledger, summary
+from lab.queue import COMPLETE, RESULTS, Ledger, looks_of, summary
 from turngym.storage.files import write_atomic
 
 PAGE = "claims.md"
@@ -32,7 +32,8 @@ models on texts.
 - *Seeds*: a pilot with seeds of its own chose each arm's step size from the same grid, and the number of seeds so that
   the smallest difference that matters (10 points unless stated) would be found with a probability, the *power*, of
   90 %; at least {LEAST_SEEDS} seeds, at most {MOST_SEEDS} (fewer where a run costs much), so that the power is less
-  where runs spread widely. Runs are compared in pairs of equal seeds, once, after the last of them.
+  where runs spread widely. Runs are compared in pairs of equal seeds: once, after the last of them, or at three looks
+  that are planned with the seeds. The power is that of the last look, and intervals are not corrected for looks.
 - *Points* are percentage points of success, mean of the last three of sixteen evaluations, unless the comparison says
   *kept*: the share of runs that did not collapse. Intervals are those of 95 %.
 
@@ -81,7 +82,7 @@ def _claim_row(name: str, result: Mapping[str, Any]) -> str:
     idle = f"{result['decision']['idle']} not tested" if result["decision"]["idle"] else ""
     verdict = ", ".join(filter(None, [f"**{result['decision']['verdict']}**", idle]))
     ranges = (_range([100 * test["mean"] for test in tests], "+.1f"), _range([100 * test["power"] for test in tests]))
-    return f"| {claim} | {verdict} | {' | '.join(cells)} | {ranges[0]} | {result['plan']['seeds']} | {ranges[1]} % |"
+    return f"| {claim} | {verdict} | {' | '.join(cells)} | {ranges[0]} | {result['seeds']} | {ranges[1]} % |"
 
 
 def _where(test: Mapping[str, Any]) -> str:
@@ -107,6 +108,21 @@ def _anchor(name: str, result: Mapping[str, Any]) -> str:
     'a2-its-better-at-5-'
     """
     return re.sub(r"[^\w -]", "", f"{name} {result['claim']}".lower()).replace(" ", "-")
+
+
+def _seeds(result: Mapping[str, Any]) -> str:
+    """Return how many seeds were compared, of how many.
+
+    >>> _seeds({"seeds": 50, "plan": {"seeds": 200, "needed": 240, "looks": [[50, 0.01], [200, 0.04]]}})
+    '50 seeds, compared at the first of 2 looks (at most 200; 240 needed)'
+    """
+    plan = result["plan"]
+    due = [each.seeds for each in looks_of(plan)]
+    needed = f"{plan['needed']} needed"
+    if len(due) == 1:
+        return f"{result['seeds']} seeds ({needed})"
+    which = ("first", "second", "last")[due.index(result["seeds"])]
+    return f"{result['seeds']} seeds, compared at the {which} of {len(due)} looks (at most {plan['seeds']}; {needed})"
 
 
 def _power(result: Mapping[str, Any], row: Mapping[str, Any]) -> str:
@@ -138,10 +154,9 @@ def _section(name: str, result: Mapping[str, Any]) -> list[str]:
     head = [f"## ({name}) {result['claim']}", "", result["about"], "", sources]
     if result["state"] != COMPLETE:
         return [*head, "", f"State: {result['state']}; `{result['command']}`."]
-    plan = result["plan"]
     lines = [
         *head,
-        f"{result['runs']} runs, {result['hours']} hours of one core; {plan['seeds']} seeds ({plan['needed']} needed).",
+        f"{result['runs']} runs, {result['hours']} hours of one core; {_seeds(result)}.",
         "",
         f"![curves](claims/{name}.png)",
         "",

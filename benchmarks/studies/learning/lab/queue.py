@@ -1,8 +1,8 @@
 """The queue of the laboratory: pilot, plan, main runs, and what they say; it goes on where it was stopped.
 
 The pilot chooses each arm's step size on seeds of its own and measures how much differences spread. The plan that comes
-of it, step sizes and number of seeds, is written down before the first main run, and nothing is compared before the
-last one: there is one look.
+of it, step sizes, number of seeds and the looks, is written down before the first main run. Runs are compared when a
+look is due and not before.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from lab.decisions import decide
-from lab.experiment import LEAST_SEEDS, PILOT_SEEDS, WANTED_POWER, Experiment, outcome
+from lab.decisions import decide, is_settled
+from lab.experiment import LEAST_SEEDS, PILOT_SEEDS, WANTED_POWER, Contrast, Experiment, outcome
+from lab.looks import LEVEL, Look, looks
 from lab.runs import Setting, run
 from turngym.benchmarks.statistics.power import interval, power, seeds_needed, upper_deviation, verdict
 from turngym.storage.files import append_line, read_jsonl, write_json
@@ -93,10 +94,10 @@ def best_rates(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) ->
 
 
 def make_plan(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return step sizes and number of seeds, from the pilot.
+    """Return step sizes, number of seeds and looks, from the pilot.
 
     Every comparison of an experiment has the same seeds: as many as the primary one at a claimed level needs that
-    spreads most, at least 20 and at most 200, or as many as the experiment says.
+    spreads most at the last look, at least 20 and at most 200, or as many as the experiment says.
     """
     rates = best_rates(experiment, done)
     spreads: dict[tuple[str, str], tuple[float, float]] = {}
@@ -111,31 +112,41 @@ def make_plan(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> 
             differences = [first - second for first, second in zip(*sides, strict=True)]
             spreads[_name(contrast), level] = experiment.effect_of(contrast), upper_deviation(differences)
     primary = {_name(contrast) for contrast in experiment.contrasts if contrast.primary}
-    needed = max(seeds_needed(effect, spread) for (name, _), (effect, spread) in spreads.items() if name in primary)
+    widest = [each for (name, _), each in spreads.items() if name in primary]
+    needed = max(seeds_needed(effect, spread) for effect, spread in widest)
+    last = looks(needed)[-1].level
+    if last < LEVEL:
+        needed = max(seeds_needed(effect, spread, level=1 - last) for effect, spread in widest)
     seeds = min(max(needed, LEAST_SEEDS), experiment.most_seeds)
+    due = looks(seeds)
     rows = [
         {
             "contrast": contrast,
             "level": level,
             "effect": effect,
             "deviation": spread,
-            "power": round(power(effect, spread, seeds), 3),
+            "power": round(power(effect, spread, seeds, 1 - due[-1].level), 3),
         }
         for (contrast, level), (effect, spread) in spreads.items()
     ]
     pilot = {"pilot_seeds": list(PILOT_SEEDS), "rates": rates, "contrasts": rows}
-    return {"wanted_power": WANTED_POWER, "needed": needed, "seeds": seeds, **pilot}
+    return {"wanted_power": WANTED_POWER, "needed": needed, "seeds": seeds, "looks": due, **pilot}
 
 
-def _name(contrast: Any) -> str:
+def looks_of(plan: Mapping[str, Any]) -> list[Look]:
+    """Return when a plan's runs are compared; those of the first plans had one look."""
+    return [Look(*each) for each in plan.get("looks", [(plan["seeds"], LEVEL)])]
+
+
+def _name(contrast: Contrast) -> str:
     return f"{contrast.better} > {contrast.worse} ({contrast.outcome})"
 
 
-def main_jobs(experiment: Experiment, plan: Mapping[str, Any]) -> list[Job]:
-    """Return the main runs, seed by seed, so that a stopped queue has whole pairs."""
+def main_jobs(experiment: Experiment, plan: Mapping[str, Any], seeds: int) -> list[Job]:
+    """Return the main runs of the first seeds, seed by seed, so that a stopped queue has whole pairs."""
     return [
         Job(arm, level, plan["rates"][f"{arm} at {level}"], seed)
-        for seed in range(plan["seeds"])
+        for seed in range(seeds)
         for arm, level in experiment.cells()
     ]
 
@@ -169,8 +180,11 @@ def run_experiment(experiment: Experiment, at_once: int, folder: Path = RESULTS)
         write_json(ledger.plan_path, make_plan(experiment, ledger.done))
     plan = ledger.plan
     assert plan is not None
-    run_jobs(ledger, main_jobs(experiment, plan), at_once)
-    found = summary(ledger)
+    for look in looks_of(plan):
+        run_jobs(ledger, main_jobs(experiment, plan, look.seeds), at_once)
+        found = summary(ledger)
+        if found["state"] == COMPLETE:
+            break
     write_json(folder / f"{experiment.name}.json", found)
     return found
 
@@ -183,11 +197,21 @@ def summary(ledger: Ledger) -> dict[str, Any]:
     command = f"python benchmarks/studies/learning/laboratory.py run {experiment.name}"
     if plan is None:
         return {**head, "command": command, "state": "the pilot is not complete"}
-    jobs = main_jobs(experiment, plan)
-    missing = len(ledger.missing(jobs))
-    if missing:
-        return {**head, "command": command, "plan": plan, "state": f"{len(jobs) - missing} of {len(jobs)} main runs"}
-    rows = [row for contrast in experiment.contrasts for row in _rows(ledger, plan, contrast)]
+    for look in looks_of(plan):
+        jobs = main_jobs(experiment, plan, look.seeds)
+        missing = len(ledger.missing(jobs))
+        if missing:
+            at_most = len(main_jobs(experiment, plan, plan["seeds"]))
+            return {
+                **head,
+                "command": command,
+                "plan": plan,
+                "state": f"{len(jobs) - missing} main runs of at most {at_most}",
+            }
+        rows = [row for contrast in experiment.contrasts for row in _rows(ledger, plan, contrast, look.seeds)]
+        decision = decide(rows, plan["contrasts"], NEVER_ACTED, look.level)
+        if is_settled(decision):
+            break
     return {
         **head,
         "command": command,
@@ -195,21 +219,22 @@ def summary(ledger: Ledger) -> dict[str, Any]:
         "state": COMPLETE,
         "hours": round(sum(line["seconds"] for line in ledger.done.values()) / 3600, 2),
         "runs": len(ledger.done),
-        "arms": [_arm(ledger, plan, arm, level) for arm, level in experiment.cells()],
-        "decision": decide(rows, plan["contrasts"], NEVER_ACTED),
+        "seeds": look.seeds,
+        "arms": [_arm(ledger, plan, arm, level, look.seeds) for arm, level in experiment.cells()],
+        "decision": decision,
         "contrasts": rows,
     }
 
 
-def _lines(ledger: Ledger, plan: Mapping[str, Any], arm: str, level: str) -> list[Mapping[str, Any]]:
+def _lines(ledger: Ledger, plan: Mapping[str, Any], arm: str, level: str, seeds: int) -> list[Mapping[str, Any]]:
     place = ledger.experiment.level_of(arm, level)
     rate = plan["rates"][f"{arm} at {place}"]
-    return [ledger.done[Job(arm, place, rate, seed)] for seed in range(plan["seeds"])]
+    return [ledger.done[Job(arm, place, rate, seed)] for seed in range(seeds)]
 
 
-def _arm(ledger: Ledger, plan: Mapping[str, Any], arm: str, level: str) -> dict[str, Any]:
+def _arm(ledger: Ledger, plan: Mapping[str, Any], arm: str, level: str, seeds: int) -> dict[str, Any]:
     """Return the outcomes and the metrics of an arm, and whether what it tests has acted."""
-    lines, declared = _lines(ledger, plan, arm, level), ledger.experiment.arms[arm]
+    lines, declared = _lines(ledger, plan, arm, level, seeds), ledger.experiment.arms[arm]
     names = sorted({name for line in lines for name in line["metrics"]})
     metrics = {name: fmean(line["metrics"].get(name, 0.0) for line in lines) for name in names}
     return {
@@ -226,18 +251,18 @@ def _arm(ledger: Ledger, plan: Mapping[str, Any], arm: str, level: str) -> dict[
     }
 
 
-def _rows(ledger: Ledger, plan: Mapping[str, Any], contrast: Any) -> list[dict[str, Any]]:
+def _rows(ledger: Ledger, plan: Mapping[str, Any], contrast: Contrast, seeds: int) -> list[dict[str, Any]]:
     """Return what a contrast says at each level; nothing where what it tests never acted."""
     rows = []
     for level in ledger.experiment.levels:
         sides = [
-            [outcome(line, contrast.outcome) for line in _lines(ledger, plan, arm, level)]
+            [outcome(line, contrast.outcome) for line in _lines(ledger, plan, arm, level, seeds)]
             for arm in (contrast.better, contrast.worse)
         ]
         differences = [first - second for first, second in zip(*sides, strict=True)]
         found = interval(differences)
         place = ledger.experiment.level_of(contrast.better, level)
-        acted = all(_arm(ledger, plan, contrast.better, place)["acted"].values())
+        acted = all(_arm(ledger, plan, contrast.better, place, seeds)["acted"].values())
         said = verdict(found, ledger.experiment.effect_of(contrast)) if acted else NEVER_ACTED
         rows.append(
             {
