@@ -1,14 +1,35 @@
 """An environment of random lengths and step times that writes down every reset and every step it takes."""
 
 import os
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 
 import gymnasium
 
 from turngym.envs.core import Outcome, TextEnv
 from turngym.errors import SnapshotUnsupported
 from turngym.types import JSONValue
+
+_LONGEST_HOLD = 120.0
+_held: set[str] = set()
+_released = threading.Event()
+
+
+@contextmanager
+def held_at_the_second_step(instances: Collection[str]) -> Iterator[None]:
+    """Hold episodes of these instances at their second step, in this process, until the context is left.
+
+    The episodes must last two steps at least, and be played by threads.
+    """
+    _released.clear()
+    _held.update(instances)
+    try:
+        yield
+    finally:
+        _held.clear()
+        _released.set()
 
 
 class Watched(TextEnv[str]):
@@ -65,6 +86,8 @@ class Watched(TextEnv[str]):
                 os.unlink(self.deadly)
                 os.kill(os.getpid(), 9)
         self._write(f"step {self.instance} {self.count}")
+        if self.count == 1 and self.instance in _held:
+            _released.wait(_LONGEST_HOLD)
         if self.seconds:
             time.sleep(float(self.np_random.exponential(self.seconds)))
         self.count += 1

@@ -1,7 +1,8 @@
 """Episodes that a run was playing when it ended go on in mid-turn; batches that it had trained are trained again."""
 
 import shutil
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from turngym.errors import CheckpointError, RunStopped
 from turngym.trainers.loop.asynchronous.history import EpisodeHistory, History
 from turngym.trainers.loop.asynchronous.task import AsyncTask
 from turngym.trainers.loop.job import train
+from turngym.trainers.loop.setup import iteration_specs
 from turngym.trainers.records.journal import Journal
 from turngym.trainers.settings.config import TrainConfig
 
@@ -53,11 +55,22 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> list[Batches]:
     return found
 
 
-def break_off(config: TrainConfig, folder: Path, iteration: int) -> None:
-    """Run until an iteration is over, and leave what a killed process leaves: the journal as it is, no checkpoint."""
+def break_off(config: TrainConfig, folder: Path, iteration: int, is_due: Callable[[], bool] = lambda: True) -> None:
+    """Run until an iteration is over, and leave what a killed process leaves: the journal as it is, no checkpoint.
+
+    Args:
+        config: The run.
+        folder: Its folder.
+        iteration: The iteration.
+        is_due: Waited for before the run ends.
+    """
 
     def end(model: LanguageModel, record: Mapping[str, Any]) -> None:
         if record["iteration"] == iteration:
+            give_up = time.monotonic() + 120
+            while not is_due():
+                assert time.monotonic() < give_up
+                time.sleep(0.01)
             shutil.copytree(folder / "journal", folder.parent / "journal")
             shutil.copy(folder / "metrics.jsonl", folder.parent / "metrics.jsonl")
             raise RuntimeError("killed")
@@ -68,6 +81,26 @@ def break_off(config: TrainConfig, folder: Path, iteration: int) -> None:
     shutil.rmtree(folder / "checkpoints")
     shutil.copytree(folder.parent / "journal", folder / "journal")
     shutil.copy(folder.parent / "metrics.jsonl", folder / "metrics.jsonl")
+
+
+def held_group(config: TrainConfig, iteration: int) -> str:
+    """Return the instance of the last group that belongs to an iteration; it must last two turns."""
+    env = watched_env.Watched(longest=config.env_options["longest"])
+    env.reset(seed=iteration_specs(config, iteration)[-1].seed)
+    assert env.length >= 2
+    return env.instance
+
+
+def break_off_in_mid_episode(config: TrainConfig, folder: Path) -> None:
+    """Break off after iteration 3, while the last group of iteration 4 has two turns: however fast it is played."""
+    group = range(4 * 6 + 3, 5 * 6)
+
+    def is_held() -> bool:
+        found = open_episodes(folder)
+        return all(number in found and len(found[number].turns) == 2 for number in group)
+
+    with watched_env.held_at_the_second_step({held_group(config, 4)}):
+        break_off(config, folder, 3, is_held)
 
 
 def open_episodes(folder: Path) -> dict[int, EpisodeHistory]:
@@ -81,9 +114,9 @@ def open_episodes(folder: Path) -> dict[int, EpisodeHistory]:
 @pytest.mark.parametrize("can_save", [True, False])
 def test_a_run_goes_on_where_it_was(can_save: bool, tmp_path: Path, batches: list[Batches]) -> None:
     config, folder = config_of(can_save=can_save), tmp_path / "run"
-    break_off(config, folder, 3)
+    break_off_in_mid_episode(config, folder)
     before, going_on = numbers(folder), open_episodes(folder)
-    assert going_on and any(len(episode.turns) > 1 for episode in going_on.values())
+    assert sum(len(episode.turns) > 1 for episode in going_on.values()) >= 3
     assert all(bool(episode.state) == can_save for episode in going_on.values())
     assert train(config, folder, resume=True).finished
     first, second = batches
@@ -111,7 +144,7 @@ def test_environments_that_do_not_repeat_themselves_go_on_with_new_turns(
     tmp_path: Path, batches: list[Batches]
 ) -> None:
     config, folder = config_of(can_save=False, noisy=True), tmp_path / "run"
-    break_off(config, folder, 2)
+    break_off_in_mid_episode(config, folder)
     assert train(config, folder, resume=True).finished
     assert len({e.spec.episode for batch in batches[1].values() for e in batch}) == 8 * 6
 
