@@ -39,7 +39,7 @@ RISES = {"remax": 0.05, "archer": 0.0}
 first has to learn a critic from its replay."""
 
 OPTIONS: dict[str, dict[str, dict[str, object]]] = {
-    "archer": {"archer": {"critic_iterations": 4, "slow_rate": 0.3, "replay_ratio": 8}},
+    "archer": {"archer": {"critic_iterations": 4, "slow_rate": 0.3, "replay_ratio": 8, "critic_updates": 3}},
     "arpo": {"arpo": {"episodes_per_group": 9}},
     "vc_ppo": {"vc_ppo": {"pretrain_iterations": 2}},
     "vine_ppo": {"vine_ppo": {"num_rollouts": 2}},
