@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 
 from turngym.agents.core import Agent
-from turngym.agents.episodes.evaluate import EvaluationResult, open_vector, summarise
+from turngym.agents.episodes.evaluate import open_vector
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
@@ -87,20 +87,18 @@ class AgentTask(EnvTask):
                 on_episode(trajectory)
         return played
 
-    def _evaluate(self, agent: ModelAgent, split: str, seeds: list[int]) -> tuple[EvaluationResult, list[Trajectory]]:
-        specs = [EpisodeSpec(number, seed, number) for number, seed in enumerate(seeds)]
+    def _play_held_out(self, agent: ModelAgent, split: str, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
         settings = self.config.rollout
         slots = min(settings.num_envs or min(EVALUATION_SLOTS, settings.groups * settings.group_size), len(specs))
         options = self._options(split)
         with (
-            open_vector(self.config.env, options, max(slots, 1), settings.backend, self.config.wrappers) as vector,
+            open_vector(self.config.env, options, slots, settings.backend, self.config.wrappers) as vector,
             programs_of(agent, self.config.agent) as programs,
         ):
             found = dict[int, PlayedEpisode]()
             self._play(vector, programs, specs, agent, lambda each: found.update({each.trajectory.spec.episode: each}))
         self._count(found.values())
-        trajectories = [found[spec.episode].trajectory for spec in specs]
-        return summarise(self.config.env, trajectories), trajectories
+        return [found[spec.episode].trajectory for spec in specs]
 
     def _play(
         self,

@@ -20,7 +20,7 @@ from turngym.trainers.records.run_folder import RunFolder
 class FirstPlays(TaskSource):
     """The first rank has the task, and the others get the episodes from it.
 
-    Evaluations, texts and demonstrations are asked for on the first rank alone.
+    Texts and demonstrations are asked for on the first rank alone.
 
     Args:
         ranks: The ranks.
@@ -77,12 +77,14 @@ class FirstPlays(TaskSource):
         return [unpacked(content, branch) for content, branch in zip(received, begins, strict=True)]
 
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
-        """Return the metrics of the task."""
-        return self.task.curve_point(model)
+        """Return the metrics of the task, on every rank."""
+        return self.ranks.on_first(lambda: self.task.curve_point(model))
 
     def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
-        """Evaluate as the task does."""
-        return self.task.evaluate(model, name, temperature)
+        """Evaluate as the task does, on the first rank; the others get no results."""
+        found: list[Evaluation] = []
+        self.ranks.on_first(lambda: found.extend(self.task.evaluate(model, name, temperature)))
+        yield from found
 
     def metrics(self) -> Mapping[str, float]:
         """Return the metrics of the task, on every rank."""

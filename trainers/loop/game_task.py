@@ -238,7 +238,7 @@ class GameTask(TaskSource):
             for side in range(len(sides))
         ]
         firsts: dict[int, Trajectory] = {}
-        for trajectory in self.tables.play(specs, {LEARNER: agent}):
+        for trajectory in played_by_all(self.ranks, specs, lambda own: self.tables.play(own, {LEARNER: agent})):
             firsts.setdefault(trajectory.spec.episode // self.tables.rules.num_seats, trajectory)
         found: dict[str, list[Trajectory]] = {}
         for spec in specs:

@@ -189,7 +189,9 @@ class _Job:
                 self.train(trainer, control)
             finished = not trainer.stop_requested
             if finished:
-                self.ranks.on_first(lambda: self.finish(model, trainer, control))
+                trained = without_adapters(model)
+                self.ranks.on_first(lambda: self.finish(trained, trainer, control))
+                self.evaluate_all(trained)
         finally:
             if control is not None:
                 control.stop()
@@ -217,15 +219,13 @@ class _Job:
         settings = self.config.rollout
         return mismatch_warning(model, settings.vllm.dtype, DTYPES[self.config.precision], settings.temperature)
 
-    def finish(self, model: LanguageModel, trainer: Trainer, control: ControlArm | None) -> None:
-        """Save the trained model, let the control catch up, evaluate everything."""
+    def finish(self, trained: LanguageModel, trainer: Trainer, control: ControlArm | None) -> None:
+        """Save the trained model, and let the control catch up."""
         self.console.print(f"trained for {trainer.seconds_total:.0f} s on {trainer.turns_total} turns")
-        trained = without_adapters(model)
         trained.save(self.folder.path / "model")
         self.config.model_settings("trained").write(self.folder.path / "model")
         if control is not None:
             control.finish(trainer.seconds_total)
-        self.evaluate_all(trained)
 
     @property
     def has_control(self) -> bool:
@@ -250,8 +250,12 @@ class _Job:
             return self.load(self.config.model, self.config.quantize)
         target = self.folder.path / "warmup"
         self.ranks.on_first(lambda: self.write_warm_start(target))
-        with folder_of_first(self.ranks, target) as source:
-            return self.load(str(source), self.config.quantize)
+        return self.load_written(target, self.config.quantize)
+
+    def load_written(self, folder: Path, quantize: Quantize = "none") -> LanguageModel:
+        """Load a model from a folder of the first rank."""
+        with folder_of_first(self.ranks, folder) as source:
+            return self.load(str(source), quantize)
 
     def write_warm_start(self, target: Path) -> None:
         """Write the model that training starts from, unless it is there."""
@@ -303,16 +307,15 @@ class _Job:
             trainer.run(show, lambda warning: progress.console.print(f"warning: {warning}", markup=False))
 
     def evaluate_all(self, model: LanguageModel) -> None:
-        """Evaluate before, after and control on the same held-out instances, sampled and greedy."""
+        """Evaluate before, after and control on the same held-out instances, sampled and greedy, on all ranks."""
         if not self.config.evaluation.episodes:
             return
+        warmup, control = self.folder.path / "warmup", self.folder.path / "control" / "model"
+        has_warmup, has_control = self.ranks.from_first(((warmup / "done").exists(), is_done(self.folder)))
         candidates: dict[str, Callable[[], LanguageModel]] = {"final": lambda: model}
-        if (self.folder.path / "warmup" / "done").exists():
-            candidates["warmup"] = lambda: self.load(str(self.folder.path / "warmup"))
-        else:
-            candidates["warmup"] = lambda: self.load(self.config.model)
-        if is_done(self.folder):
-            candidates["control"] = lambda: self.load(str(self.folder.path / "control" / "model"))
+        candidates["warmup"] = lambda: self.load_written(warmup) if has_warmup else self.load(self.config.model)
+        if has_control:
+            candidates["control"] = lambda: self.load_written(control)
         with _progress(self.console) as progress:
             task = progress.add_task("evaluate", total=2 * len(candidates), note="")
             for name, load in candidates.items():
@@ -322,9 +325,14 @@ class _Job:
                     progress.update(task, advance=1, note=name)
 
     def _evaluate_one(self, model: LanguageModel, name: str, temperature: float | None) -> None:
-        for evaluation in self.task.evaluate(model, name, temperature):
-            self.folder.write_evaluation(evaluation.name, evaluation.result)
-            self.folder.write_samples(evaluation.name, evaluation.trajectories[:4], model.text_of)
+        found = list(self.task.evaluate(model, name, temperature))
+
+        def write() -> None:
+            for evaluation in found:
+                self.folder.write_evaluation(evaluation.name, evaluation.result)
+                self.folder.write_samples(evaluation.name, evaluation.trajectories[:4], model.text_of)
+
+        self.ranks.on_first(write)
 
 
 def _progress(console: Console) -> Progress:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turngym.agents.core import Agent
-from turngym.agents.episodes.evaluate import EvaluationResult, distinct_instances, evaluate
+from turngym.agents.episodes.evaluate import EvaluationResult, distinct_instances, open_vector, play_all, summarise
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
@@ -99,11 +99,13 @@ class TaskSource(ABC):
 
     @abstractmethod
     def curve_point(self, model: LanguageModel) -> dict[str, float]:
-        """Return metrics of a policy for the learning curve; ``eval/success`` is one of them."""
+        """Return metrics of a policy for the learning curve; ``eval/success`` is one of them. Called on every rank."""
 
     @abstractmethod
     def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
         """Evaluate a policy; the first evaluation is called ``name``.
+
+        It is called on every rank, and the first one's results count.
 
         Args:
             model: The policy.
@@ -241,32 +243,39 @@ class EnvTask(TaskSource):
         """Return the success on dev instances, sampled as in training."""
         if not self._curve_seeds:
             self._curve_seeds = self._seeds("dev", self.config.evaluation.curve_episodes, _CURVE_SEED)
-        result, _ = self._evaluate(policy_agent(self.config, model, CURVE_SAMPLING), "dev", self._curve_seeds)
-        return curve_metrics(result)
+        agent = policy_agent(self.config, model, CURVE_SAMPLING)
+        return curve_metrics(self._evaluated("", agent, "dev", self._curve_seeds).result)
 
     def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
         """Evaluate on test instances, the same for every policy."""
         seeds = self._seeds("test", self.config.evaluation.episodes, _FINAL_SEED)
         agent = policy_agent(self.config, model, FINAL_SAMPLING, temperature)
-        yield Evaluation(name, *self._evaluate(agent, "test", seeds))
+        yield self._evaluated(name, agent, "test", seeds)
 
     def _options(self, split: str) -> dict[str, Any]:
         return {**self.config.env_options, "split": split}
 
     def _seeds(self, split: str, count: int, seed: int) -> list[int]:
-        found = distinct_instances(self.config.env, count, self._options(split), seed, whatever_there_is=True)
-        return list(found.values())
+        def find() -> list[int]:
+            found = distinct_instances(self.config.env, count, self._options(split), seed, whatever_there_is=True)
+            return list(found.values())
 
-    def _evaluate(self, agent: ModelAgent, split: str, seeds: list[int]) -> tuple[EvaluationResult, list[Trajectory]]:
-        return evaluate(
-            self.config.env,
-            agent,
-            seeds=seeds,
-            env_kwargs=self._options(split),
-            num_envs=self.config.rollout.num_envs or EVALUATION_SLOTS,
-            backend=self.config.rollout.backend,
-            wrappers=self.config.wrappers,
-        )
+        return self.ranks.on_first(find)
+
+    def _evaluated(self, name: str, agent: ModelAgent, split: str, seeds: Sequence[int]) -> Evaluation:
+        """Evaluate on instances of a split; every rank plays its share of them and returns the result of all."""
+        specs = [EpisodeSpec(number, seed, number) for number, seed in enumerate(seeds)]
+        found = played_by_all(self.ranks, specs, lambda own: self._play_held_out(agent, split, own) if own else [])
+        return Evaluation(name, summarise(self.config.env, found), found)
+
+    def _play_held_out(self, agent: ModelAgent, split: str, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+        """Play episodes of a split in a vector of their own."""
+        settings = self.config.rollout
+        slots = min(settings.num_envs or EVALUATION_SLOTS, len(specs))
+        with open_vector(
+            self.config.env, self._options(split), slots, settings.backend, self.config.wrappers
+        ) as vector:
+            return play_all(vector, agent, specs)
 
     def close(self) -> None:
         """Close the vector."""

@@ -56,7 +56,8 @@ class Trainer:
         learner: Owns the weights and the optimiser.
         task: Where trajectories come from.
         folder: The run folder.
-        evaluate: Returns metrics of the current policy; called every ``config.evaluation.every`` iterations.
+        evaluate: Returns metrics of the current policy; called every ``config.evaluation.every`` iterations,
+            on every rank.
     """
 
     def __init__(
@@ -276,7 +277,7 @@ class Trainer:
         self.phase = "evaluation"
         every = self.config.evaluation.every
         if every and (self.iteration % every == 0 or self._has_reached_limit()):
-            record.update(self.ranks.on_first(lambda: dict(self.evaluate())))
+            record.update(self.evaluate())
             used = kept(trajectories, self.config.update.on_context)
             beside = advantages_by_turn(trajectories, self.learner.advantages.tolist(), used)[:_SAMPLES]
             name = f"iteration-{self.iteration:06d}"

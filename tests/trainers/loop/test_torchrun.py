@@ -52,6 +52,10 @@ def test_torchrun_trains_as_one_process_does(tmp_path: Path) -> None:
     assert (alone.returncode, launched.returncode) == (0, 0), alone.stderr + launched.stderr
     assert json.loads(launched.stdout)["finished"] is True, "one document: only the first rank speaks"
     assert {path.name for path in two.iterdir()} == {path.name for path in one.iterdir()}
+    files = sorted(path.name for path in (one / "evaluations").iterdir())
+    assert files and all(
+        (two / "evaluations" / name).read_bytes() == (one / "evaluations" / name).read_bytes() for name in files
+    )
     for before, after in zip(records(one), records(two), strict=True):
         assert before.keys() | {"time/communication"} == after.keys()
         for name, value in before.items():
