@@ -66,6 +66,12 @@ STUDIES = (
         "SmolLM2-135M",
         {"smollm2-full-gigpo": "gigpo, all weights", "smollm2-lora-turn_ppo": "turn_ppo, adapters"},
     ),
+    Study(
+        "pretrained",
+        "games and a tool task, one core",
+        "SmolLM2-135M-Instruct",
+        {"numbers": "gigpo, GuessTheNumber", "arithmetic": "gigpo, MathPython", "lake": "gigpo, FrozenLake"},
+    ),
     Study("worlds-household", "Household", _EMBEDDED, {}),
     Study("worlds-searchqa", "SearchQA, one hop", _EMBEDDED, {}),
     Study("worlds-webshop", "WebShop, 50 products", _EMBEDDED, {}),

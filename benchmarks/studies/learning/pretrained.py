@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from learning_page import by_arm
 from run_queue import RESULTS, ROOT, mean_and_range, summary, write_results
 
 from turngym.benchmarks.study.outcome import read_outcome
@@ -85,16 +86,16 @@ def draw(arms: Mapping[str, Sequence[Mapping[str, Any]]], target: Path) -> None:
 def main() -> int:
     """Print the table of the finished runs, and write the result file and the picture."""
     plan = read_plan(PLAN)
-    arms = {arm: [run_summary(path) for path in paths] for arm, paths in finished(plan, STUDY).items() if paths}
-    if not arms:
+    runs = {path.name: run_summary(path) for paths in finished(plan, STUDY).values() for path in paths}
+    if not runs:
         raise SystemExit(f"no run is finished in {STUDY}: turngym study run {PLAN.relative_to(ROOT)}")
-    done = {arm: len(runs) for arm, runs in arms.items()}
-    write_results("pretrained", {"finished": done, "study": read_outcome(plan, STUDY).as_json(), "runs": arms})
+    write_results("pretrained", {"study": read_outcome(plan, STUDY).as_json(), "runs": runs})
+    arms = by_arm(runs)
     draw(arms, RESULTS / "pretrained.png")
-    for arm, runs in arms.items():
+    for arm, seeds in arms.items():
         for way in WAYS:
-            shown = (f"{STAGES[stage][0]} {mean_and_range(successes(runs, stage, way))}" for stage in STAGES)
-            print(f"{arm:12} {way:8} {len(runs)} runs, success %: {', '.join(shown)}")
+            shown = (f"{STAGES[stage][0]} {mean_and_range(successes(seeds, stage, way))}" for stage in STAGES)
+            print(f"{arm:12} {way:8} {len(seeds)} runs, success %: {', '.join(shown)}")
     return 0
 
 

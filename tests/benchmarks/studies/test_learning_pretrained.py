@@ -1,15 +1,22 @@
 """The study of a pretrained model on a CPU: its arms are ones that train takes, with a control; a picture."""
 
+import json
+import re
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning"))
 
+import learning_page
 import pretrained
+import pytest
 
 from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.study.plan import Job, read_plan
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_arms_are_of_one_method_and_end_by_iterations() -> None:
@@ -31,3 +38,28 @@ def test_the_picture_shows_every_run(tmp_path: Path) -> None:
     pretrained.draw({"lake": [run, run], "numbers": [run]}, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
     assert pretrained.finished(read_plan(pretrained.PLAN), tmp_path) == {"numbers": [], "arithmetic": [], "lake": []}
+
+
+def test_the_command_of_the_laptop_page_is_an_arm_without_its_control() -> None:
+    page = (ROOT / "docs" / "how-to" / "laptop.md").read_text("utf8")
+    (command,) = re.findall(r"^turngym train (.*?[^\\])\n", page, re.MULTILINE | re.DOTALL)
+    shown = parse_train(shlex.split(command.replace("\\\n", " ")))[0]
+    arm = parse_train(read_plan(pretrained.PLAN).options(Job("numbers", 0)))[0]
+    assert shown == replace(arm, seed=shown.seed, control=shown.control, checkpoint_every=shown.checkpoint_every)
+
+
+def test_every_arm_has_a_row_on_the_page_of_what_was_learnt(tmp_path: Path) -> None:
+    (study,) = (study for study in learning_page.STUDIES if study.file == "pretrained")
+    assert set(study.arms) == set(read_plan(pretrained.PLAN).arms)
+    evaluations = {f"{stage}-sampled": {"success": {"value": 0.5}} for stage in pretrained.STAGES}
+    run = {"training_seconds": 60, "evaluations": evaluations}
+    figures = {"command": "c", "runs": {f"{arm}-seed0": run for arm in study.arms}}
+    (tmp_path / "pretrained.json").write_text(json.dumps(figures))
+    _, _, *rows = learning_page.table("sampled", tmp_path)
+    assert [row.split("|")[3].strip() for row in rows] == list(study.arms.values())
+
+
+def test_without_a_finished_run_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretrained, "STUDY", tmp_path)
+    with pytest.raises(SystemExit, match="no run is finished"):
+        pretrained.main()
