@@ -19,8 +19,9 @@ import sys
 from pathlib import Path
 
 from lab.experiments import EXPERIMENTS
+from lab.ledger import RESULTS
 from lab.page import state_of, write_page
-from lab.queue import RESULTS, run_experiment
+from lab.queue import run_experiment
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,6 +1,7 @@
 """Looks of the laboratory: an experiment ends at the first one that leaves no test undecided."""
 
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning"))
 from lab.decisions import decide
+from lab.experiment import Arm, Contrast
+from lab.ledger import Job, Ledger
 from lab.looks import FEWEST_SEEDS, LEVEL, looks
-from lab.queue import COMPLETE, Job, Ledger, looks_of, main_jobs, pilot_jobs, run_experiment, summary
+from lab.page import page
+from lab.progress import looks_of, main_jobs, progress_of
+from lab.queue import COMPLETE, make_plan, pilot_jobs, run_experiment, summary
 from test_learning_lab import tiny
 
 from turngym.benchmarks.statistics.power import interval, power, seeds_needed
+from turngym.storage.files import write_json
 
 
 def ledger_with(folder: Path, difference: float, spread: float, seeds: int) -> Ledger:
@@ -60,7 +66,8 @@ def test_experiment_ends_when_it_is_settled(difference: float, seeds: int, verdi
     ledger = ledger_with(tmp_path, difference, 0.4 if seeds > 50 else 0.3, seeds)
     found = run_experiment(ledger.experiment, at_once=1, folder=tmp_path)
     assert found["plan"]["seeds"] == 200 and [look[0] for look in found["plan"]["looks"]] == [50, 100, 200]
-    assert (found["state"], found["seeds"], found["decision"]["verdict"]) == (COMPLETE, seeds, verdict)
+    assert (found["state"], found["decision"]["verdict"]) == (COMPLETE, verdict)
+    assert found["decision"]["tests"][0]["seeds"] == found["contrasts"][0]["seeds"] == seeds
     assert len(Ledger(ledger.experiment, tmp_path).done) == found["runs"] == len(ledger.done), "nothing more ran"
 
 
@@ -82,3 +89,41 @@ def test_power_is_that_of_the_last_look() -> None:
     needed = seeds_needed(0.1, 0.3, level=0.975)
     assert power(0.1, 0.3, needed, 0.975) >= 0.9 > power(0.1, 0.3, needed - 1, 0.975)
     assert needed > seeds_needed(0.1, 0.3)
+
+
+def three_arms(folder: Path, large: Callable[[int], float], seeds: Mapping[str, int]) -> Ledger:
+    """Return a ledger with a plan, in which one arm differs from the old one by a function of the seed, and one not."""
+    method = tiny().arms["grpo"].method
+    experiment = replace(
+        tiny(),
+        effect=0.1,
+        arms={name: Arm(method) for name in ("old", "large", "none")},
+        contrasts=tuple(Contrast(name, "old", ("only",)) for name in ("large", "none")),
+    )
+    ledger = Ledger(experiment, folder)
+    for job in [*pilot_jobs(experiment), *(Job(arm, "only", 0.1, s) for arm in seeds for s in range(seeds[arm]))]:
+        noise = (job.arm != "old") * 0.4 * (-1) ** job.seed
+        final = 0.5 + noise + (large(job.seed) if job.arm == "large" else 0.0)
+        line = {"curve": [final], "final": final, "mean": final, "turns": 1, "seconds": 0.0}
+        ledger.add(job, {**line, "metrics": {}})
+    if ledger.plan is None:
+        write_json(ledger.plan_path, make_plan(experiment, ledger.done))
+    return ledger
+
+
+def test_arm_that_no_open_comparison_needs_runs_no_further(tmp_path: Path) -> None:
+    ledger = three_arms(tmp_path, lambda seed: 0.5, {"old": 50, "large": 50, "none": 50})
+    assert ledger.plan is not None
+    due = progress_of(ledger, ledger.plan).due
+    assert {job.arm for job in due} == {"old", "none"} and {job.seed for job in due} == set(range(50, 100))
+
+
+@pytest.mark.parametrize("runs_of_the_large_one", [50, 100])
+def test_verdict_of_an_earlier_look_stays(runs_of_the_large_one: int, tmp_path: Path) -> None:
+    seeds = {"old": 100, "large": runs_of_the_large_one, "none": 100}
+    found = summary(three_arms(tmp_path, lambda seed: 0.5 if seed < 50 else -0.5, seeds))
+    assert found["state"] == COMPLETE
+    tests = {test["contrast"]: (test["seeds"], test["said"]) for test in found["decision"]["tests"]}
+    assert tests == {"large > old (final)": (50, "holds"), "none > old (final)": (100, "does not hold")}
+    needed = found["plan"]["needed"]
+    assert f"50 to 100 seeds ({needed} needed; looks at 50, 100, 200)" in page({"j": found})

@@ -17,10 +17,12 @@ from lab.decisions import corrected, decide
 from lab.experiment import PILOT_SEEDS, Arm, Contrast, Experiment, outcome
 from lab.experiments import EXPERIMENTS
 from lab.imitation import PASSES, Expert, demonstrations, imitate
+from lab.ledger import Job, Ledger
 from lab.network import lab_model
 from lab.page import page
+from lab.progress import NEVER_ACTED, main_jobs
 from lab.questions import Questions
-from lab.queue import NEVER_ACTED, Job, Ledger, main_jobs, make_plan, pilot_jobs, run_experiment, summary
+from lab.queue import make_plan, pilot_jobs, run_experiment, summary
 from lab.runs import Method, Setting, run
 from lab.settings import confounds, deviations, unexplained
 from lab.task import LabTask, Play

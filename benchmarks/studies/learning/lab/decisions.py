@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from lab.looks import LEVEL
 from turngym.benchmarks.statistics.power import Interval
 from turngym.benchmarks.statistics.several_tests import holm, p_value
 
+NOTHING: Mapping[tuple[str, str], str] = MappingProxyType({})
 HOLDS, FAILS, OPEN, PARTLY, UNTESTED = "holds", "does not hold", "undecided", "holds in part", "not tested"
 RULE = """A claim is tested by its primary comparisons at the levels where the paper claims it. Of each, Student's t
 test of the paired differences asks whether their mean is above 0 (*holds*) and whether it is below the effect that
 matters (*does not hold*; *worse* if it is below 0 too), at 5 % after Holm's correction over the tests of the claim; an
 experiment that is looked at three times, after a quarter, a half and all of its seeds, spends 1, 1.5 and 2.5 % of them,
-and ends as soon as no test is undecided. The claim *holds* if all its tests hold, *holds in part* if some do, *does not
-hold* if none holds and most do not hold, and is *undecided* otherwise."""
+and a test that is decided at a look has no more seeds. The claim *holds* if all its tests hold, *holds in
+part* if some do, *does not hold* if none holds and most do not hold, and is *undecided* otherwise."""
 
 
 def corrected(rows: Sequence[Mapping[str, Any]], effects: Sequence[float], level: float = LEVEL) -> list[str]:
@@ -65,6 +67,7 @@ def decide(
     planned: Sequence[Mapping[str, Any]],
     untested: str,
     level: float = LEVEL,
+    settled: Mapping[tuple[str, str], str] = NOTHING,
 ) -> dict[str, Any]:
     """Return the verdict on a claim, with that on each of its tests.
 
@@ -73,12 +76,14 @@ def decide(
         planned: What was planned for those at claimed levels: effect and power.
         untested: The verdict on a comparison whose arm never acted, which is no test.
         level: Chance of a wrong verdict among the tests.
+        settled: Contrast and level -> the verdict of an earlier look, which stays.
     """
     plans = {(each["contrast"], each["level"]): each for each in planned}
     asked = [row for row in rows if row["claimed"] and row["primary"]]
     tests = [row for row in asked if row["verdict"] != untested]
     mine = [plans[row["contrast"], row["level"]] for row in tests]
-    said = corrected(tests, [each["effect"] for each in mine], level) if tests else []
+    fresh = corrected(tests, [each["effect"] for each in mine], level) if tests else []
+    said = [settled.get((row["contrast"], row["level"]), each) for row, each in zip(tests, fresh, strict=True)]
     return {
         "verdict": claim_verdict(said),
         "idle": len(asked) - len(tests),
@@ -88,17 +93,9 @@ def decide(
                 "level": row["level"],
                 "said": each,
                 "power": plan["power"],
+                "seeds": row["seeds"],
                 **row["difference"],
             }
             for row, each, plan in zip(tests, said, mine, strict=True)
         ],
     }
-
-
-def is_settled(decision: Mapping[str, Any]) -> bool:
-    """Return whether no test of a claim is undecided, so that more runs would change nothing.
-
-    >>> is_settled({"tests": [{"said": "holds"}, {"said": "undecided"}]})
-    False
-    """
-    return all(test["said"] != OPEN for test in decision["tests"])

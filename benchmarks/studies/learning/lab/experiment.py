@@ -63,6 +63,11 @@ class Contrast:
     effect: float = 0.0
     primary: bool = True
 
+    @property
+    def title(self) -> str:
+        """Its name in results."""
+        return f"{self.better} > {self.worse} ({self.outcome})"
+
 
 @dataclass(frozen=True)
 class Experiment:

@@ -11,7 +11,9 @@ from typing import Any
 from lab.decisions import FAILS, HOLDS, OPEN, PARTLY, RULE, UNTESTED
 from lab.experiment import LEAST_SEEDS, MOST_SEEDS, Experiment
 from lab.experiments import EXPERIMENTS
-from lab.queue import COMPLETE, RESULTS, Ledger, looks_of, summary
+from lab.ledger import RESULTS, Ledger
+from lab.progress import looks_of
+from lab.queue import COMPLETE, summary
 from turngym.storage.files import write_atomic
 
 PAGE = "claims.md"
@@ -82,7 +84,8 @@ def _claim_row(name: str, result: Mapping[str, Any]) -> str:
     idle = f"{result['decision']['idle']} not tested" if result["decision"]["idle"] else ""
     verdict = ", ".join(filter(None, [f"**{result['decision']['verdict']}**", idle]))
     ranges = (_range([100 * test["mean"] for test in tests], "+.1f"), _range([100 * test["power"] for test in tests]))
-    return f"| {claim} | {verdict} | {' | '.join(cells)} | {ranges[0]} | {result['seeds']} | {ranges[1]} % |"
+    seeds = _range([test["seeds"] for test in tests] or [row["seeds"] for row in result["contrasts"]])
+    return f"| {claim} | {verdict} | {' | '.join(cells)} | {ranges[0]} | {seeds} | {ranges[1]} % |"
 
 
 def _where(test: Mapping[str, Any]) -> str:
@@ -113,16 +116,14 @@ def _anchor(name: str, result: Mapping[str, Any]) -> str:
 def _seeds(result: Mapping[str, Any]) -> str:
     """Return how many seeds were compared, of how many.
 
-    >>> _seeds({"seeds": 50, "plan": {"seeds": 200, "needed": 240, "looks": [[50, 0.01], [200, 0.04]]}})
-    '50 seeds, compared at the first of 2 looks (at most 200; 240 needed)'
+    >>> plan = {"seeds": 200, "needed": 240, "looks": [[50, 0.01], [200, 0.04]]}
+    >>> _seeds({"contrasts": [{"seeds": 50}, {"seeds": 200}], "plan": plan})
+    '50 to 200 seeds (240 needed; looks at 50, 200)'
     """
     plan = result["plan"]
-    due = [each.seeds for each in looks_of(plan)]
-    needed = f"{plan['needed']} needed"
-    if len(due) == 1:
-        return f"{result['seeds']} seeds ({needed})"
-    which = ("first", "second", "last")[due.index(result["seeds"])]
-    return f"{result['seeds']} seeds, compared at the {which} of {len(due)} looks (at most {plan['seeds']}; {needed})"
+    due = [str(each.seeds) for each in looks_of(plan)]
+    looked = f"; looks at {', '.join(due)}" if len(due) > 1 else ""
+    return f"{_range([row['seeds'] for row in result['contrasts']])} seeds ({plan['needed']} needed{looked})"
 
 
 def _power(result: Mapping[str, Any], row: Mapping[str, Any]) -> str:
@@ -160,15 +161,15 @@ def _section(name: str, result: Mapping[str, Any]) -> list[str]:
         "",
         f"![curves](claims/{name}.png)",
         "",
-        "| comparison | level | claimed there | first, % | second, % | difference, points [95 %] | power | alone "
-        "| corrected |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| comparison | level | claimed there | seeds | first, % | second, % | difference, points [95 %] | power "
+        "| alone | corrected |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in result["contrasts"]:
         shares = f"{100 * row['better']:.1f} | {100 * row['worse']:.1f} | {_points(row)} | {_power(result, row)}"
         claimed = ("yes" if row["primary"] else "secondary") if row["claimed"] else "no"
         said = f"{row['verdict']} | {_corrected(result, row)}"
-        lines.append(f"| {row['contrast']} | {row['level']} | {claimed} | {shares} | {said} |")
+        lines.append(f"| {row['contrast']} | {row['level']} | {claimed} | {row['seeds']} | {shares} | {said} |")
     metrics = list(dict.fromkeys(each for row in result["arms"] for each in row["metrics"]))
     lines += [
         "",

@@ -7,68 +7,21 @@ look is due and not before.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
-from lab.decisions import decide, is_settled
-from lab.experiment import LEAST_SEEDS, PILOT_SEEDS, WANTED_POWER, Contrast, Experiment, outcome
-from lab.looks import LEVEL, Look, looks
+from lab.experiment import LEAST_SEEDS, PILOT_SEEDS, WANTED_POWER, Experiment, outcome
+from lab.ledger import RESULTS, Job, Ledger
+from lab.looks import LEVEL, looks
+from lab.progress import arm_of, main_jobs, progress_of
 from lab.runs import Setting, run
-from turngym.benchmarks.statistics.power import interval, power, seeds_needed, upper_deviation, verdict
-from turngym.storage.files import append_line, read_jsonl, write_json
-
-RESULTS = Path(__file__).parents[3] / "results" / "claims"
+from turngym.benchmarks.statistics.power import power, seeds_needed, upper_deviation
+from turngym.storage.files import write_json
 
 COMPLETE = "complete"
-NEVER_ACTED = "not tested: it never acted"
-
-
-class Job(NamedTuple):
-    """One run."""
-
-    arm: str
-    level: str
-    rate: float
-    seed: int
-
-
-class Ledger:
-    """The runs of an experiment, one line each.
-
-    Args:
-        experiment: The experiment.
-        folder: Where results lie.
-    """
-
-    def __init__(self, experiment: Experiment, folder: Path = RESULTS) -> None:
-        self.experiment = experiment
-        self.folder = folder
-        self.path = folder / f"{experiment.name}.runs.jsonl"
-        self.plan_path = folder / f"{experiment.name}.plan.json"
-        lines = read_jsonl(self.path) if self.path.exists() else []
-        self.done = {Job(*line["job"]): line for line in lines}
-
-    def missing(self, jobs: Iterable[Job]) -> list[Job]:
-        """Return the jobs that have not run, once each."""
-        return [job for job in dict.fromkeys(jobs) if job not in self.done]
-
-    def add(self, job: Job, found: Mapping[str, Any]) -> None:
-        """Store a run."""
-        kept = self.experiment.kept_metrics()
-        metrics = {name: float(f"{value:.4g}") for name, value in found["metrics"].items() if name in kept}
-        line = {"job": list(job), **found, "metrics": metrics, "seconds": round(found["seconds"], 2)}
-        self.folder.mkdir(parents=True, exist_ok=True)
-        append_line(self.path, json.dumps(line))
-        self.done[job] = line
-
-    @property
-    def plan(self) -> dict[str, Any] | None:
-        """What was decided after the pilot; None before."""
-        return dict(json.loads(self.plan_path.read_text("utf8"))) if self.plan_path.exists() else None
 
 
 def pilot_jobs(experiment: Experiment) -> list[Job]:
@@ -110,8 +63,8 @@ def make_plan(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> 
                 jobs = [Job(arm, place, rate, seed) for seed in PILOT_SEEDS]
                 sides.append([outcome(done[job], contrast.outcome) for job in jobs])
             differences = [first - second for first, second in zip(*sides, strict=True)]
-            spreads[_name(contrast), level] = experiment.effect_of(contrast), upper_deviation(differences)
-    primary = {_name(contrast) for contrast in experiment.contrasts if contrast.primary}
+            spreads[contrast.title, level] = experiment.effect_of(contrast), upper_deviation(differences)
+    primary = {contrast.title for contrast in experiment.contrasts if contrast.primary}
     widest = [each for (name, _), each in spreads.items() if name in primary]
     needed = max(seeds_needed(effect, spread) for effect, spread in widest)
     last = looks(needed)[-1].level
@@ -131,24 +84,6 @@ def make_plan(experiment: Experiment, done: Mapping[Job, Mapping[str, Any]]) -> 
     ]
     pilot = {"pilot_seeds": list(PILOT_SEEDS), "rates": rates, "contrasts": rows}
     return {"wanted_power": WANTED_POWER, "needed": needed, "seeds": seeds, "looks": due, **pilot}
-
-
-def looks_of(plan: Mapping[str, Any]) -> list[Look]:
-    """Return when a plan's runs are compared; those of the first plans had one look."""
-    return [Look(*each) for each in plan.get("looks", [(plan["seeds"], LEVEL)])]
-
-
-def _name(contrast: Contrast) -> str:
-    return f"{contrast.better} > {contrast.worse} ({contrast.outcome})"
-
-
-def main_jobs(experiment: Experiment, plan: Mapping[str, Any], seeds: int) -> list[Job]:
-    """Return the main runs of the first seeds, seed by seed, so that a stopped queue has whole pairs."""
-    return [
-        Job(arm, level, plan["rates"][f"{arm} at {level}"], seed)
-        for seed in range(seeds)
-        for arm, level in experiment.cells()
-    ]
 
 
 def _work(setting: Setting, experiment: Experiment, job: Job) -> tuple[Job, dict[str, Any]]:
@@ -180,11 +115,9 @@ def run_experiment(experiment: Experiment, at_once: int, folder: Path = RESULTS)
         write_json(ledger.plan_path, make_plan(experiment, ledger.done))
     plan = ledger.plan
     assert plan is not None
-    for look in looks_of(plan):
-        run_jobs(ledger, main_jobs(experiment, plan, look.seeds), at_once)
-        found = summary(ledger)
-        if found["state"] == COMPLETE:
-            break
+    while due := progress_of(ledger, plan).due:
+        run_jobs(ledger, due, at_once)
+    found = summary(ledger)
     write_json(folder / f"{experiment.name}.json", found)
     return found
 
@@ -197,21 +130,11 @@ def summary(ledger: Ledger) -> dict[str, Any]:
     command = f"python benchmarks/studies/learning/laboratory.py run {experiment.name}"
     if plan is None:
         return {**head, "command": command, "state": "the pilot is not complete"}
-    for look in looks_of(plan):
-        jobs = main_jobs(experiment, plan, look.seeds)
-        missing = len(ledger.missing(jobs))
-        if missing:
-            at_most = len(main_jobs(experiment, plan, plan["seeds"]))
-            return {
-                **head,
-                "command": command,
-                "plan": plan,
-                "state": f"{len(jobs) - missing} main runs of at most {at_most}",
-            }
-        rows = [row for contrast in experiment.contrasts for row in _rows(ledger, plan, contrast, look.seeds)]
-        decision = decide(rows, plan["contrasts"], NEVER_ACTED, look.level)
-        if is_settled(decision):
-            break
+    found = progress_of(ledger, plan)
+    if found.due:
+        every = main_jobs(experiment, plan, plan["seeds"])
+        state = f"{len(every) - len(ledger.missing(every))} main runs of at most {len(every)}"
+        return {**head, "command": command, "plan": plan, "state": state}
     return {
         **head,
         "command": command,
@@ -219,62 +142,7 @@ def summary(ledger: Ledger) -> dict[str, Any]:
         "state": COMPLETE,
         "hours": round(sum(line["seconds"] for line in ledger.done.values()) / 3600, 2),
         "runs": len(ledger.done),
-        "seeds": look.seeds,
-        "arms": [_arm(ledger, plan, arm, level, look.seeds) for arm, level in experiment.cells()],
-        "decision": decision,
-        "contrasts": rows,
+        "arms": [arm_of(ledger, plan, cell, found.seeds[cell]) for cell in experiment.cells()],
+        "decision": found.decision,
+        "contrasts": found.rows,
     }
-
-
-def _lines(ledger: Ledger, plan: Mapping[str, Any], arm: str, level: str, seeds: int) -> list[Mapping[str, Any]]:
-    place = ledger.experiment.level_of(arm, level)
-    rate = plan["rates"][f"{arm} at {place}"]
-    return [ledger.done[Job(arm, place, rate, seed)] for seed in range(seeds)]
-
-
-def _arm(ledger: Ledger, plan: Mapping[str, Any], arm: str, level: str, seeds: int) -> dict[str, Any]:
-    """Return the outcomes and the metrics of an arm, and whether what it tests has acted."""
-    lines, declared = _lines(ledger, plan, arm, level, seeds), ledger.experiment.arms[arm]
-    names = sorted({name for line in lines for name in line["metrics"]})
-    metrics = {name: fmean(line["metrics"].get(name, 0.0) for line in lines) for name in names}
-    return {
-        "arm": arm,
-        "level": level,
-        "rate": plan["rates"][f"{arm} at {level}"],
-        "final": fmean(outcome(line, "final") for line in lines),
-        "mean": fmean(outcome(line, "mean") for line in lines),
-        "collapsed": 1 - fmean(outcome(line, "kept") for line in lines),
-        "curve": [round(fmean(points), 4) for points in zip(*(line["curve"] for line in lines), strict=False)],
-        "turns": round(fmean(line["turns"] for line in lines)),
-        "metrics": {name: float(f"{value:.4g}") for name, value in metrics.items()},
-        "acted": {name: metrics.get(name, 0.0) >= least for name, least in declared.acts.items()},
-    }
-
-
-def _rows(ledger: Ledger, plan: Mapping[str, Any], contrast: Contrast, seeds: int) -> list[dict[str, Any]]:
-    """Return what a contrast says at each level; nothing where what it tests never acted."""
-    rows = []
-    for level in ledger.experiment.levels:
-        sides = [
-            [outcome(line, contrast.outcome) for line in _lines(ledger, plan, arm, level, seeds)]
-            for arm in (contrast.better, contrast.worse)
-        ]
-        differences = [first - second for first, second in zip(*sides, strict=True)]
-        found = interval(differences)
-        place = ledger.experiment.level_of(contrast.better, level)
-        acted = all(_arm(ledger, plan, contrast.better, place, seeds)["acted"].values())
-        said = verdict(found, ledger.experiment.effect_of(contrast)) if acted else NEVER_ACTED
-        rows.append(
-            {
-                "contrast": _name(contrast),
-                "level": level,
-                "claimed": level in contrast.claimed_at,
-                "primary": contrast.primary,
-                "better": fmean(sides[0]),
-                "worse": fmean(sides[1]),
-                "difference": found._asdict(),
-                "seeds": len(differences),
-                "verdict": said,
-            }
-        )
-    return rows
