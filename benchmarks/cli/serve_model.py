@@ -13,6 +13,7 @@ from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.errors import ConfigError
+from turngym.imports import collection_paused
 
 TOKEN_VARIABLE = "TURNGYM_TOKEN"
 
@@ -53,10 +54,11 @@ class Arguments:
 
 def main(argv: Sequence[str]) -> int:
     """Serve until interrupted."""
-    from turngym.agents.models.loading import load_model
-    from turngym.agents.models.serving.engine import Engine
-    from turngym.agents.models.serving.server import PolicyServer
-    from turngym.agents.models.serving.weights import ServedWeights
+    with collection_paused():
+        from turngym.agents.models.loading import load_model
+        from turngym.agents.models.serving.engine import Engine
+        from turngym.agents.models.serving.server import PolicyServer
+        from turngym.agents.models.serving.weights import ServedWeights
 
     arguments = parse(Arguments, argv, "serve-model")
     _check(arguments)

@@ -26,6 +26,7 @@ from turngym.benchmarks.cli.options.quickstart import QUICKSTART, with_quickstar
 from turngym.benchmarks.cli.options.usage import read_words
 from turngym.envs.multiagent.registration import GAMES, is_game
 from turngym.errors import ConfigError, RunStopped, TurngymError, missing_extra
+from turngym.imports import collection_paused
 from turngym.terminal.interrupted import INTERRUPTED
 from turngym.terminal.output import print_json
 
@@ -169,7 +170,8 @@ def _choice(argv: Sequence[str]) -> Choice:
             return Choice(name, "it was asked for")
     if model in (None, EMBEDDED):
         return Choice("quickstart", "no other model than the embedded one was given")
-    from turngym.agents.models.size import parameter_count
+    with collection_paused():
+        from turngym.agents.models.size import parameter_count
 
     try:
         return preset_for(parameter_count(model), has_adapters=_given(argv, "lora-rank") not in (None, "0"))
@@ -295,7 +297,8 @@ def _given(argv: Sequence[str], *names: str) -> str | None:
 def _training_packages() -> Iterator[None]:
     """Name the extra where a package is absent; an absent module of turngym itself is a bug and stays as it is."""
     try:
-        yield
+        with collection_paused():
+            yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package in ("", "turngym"):

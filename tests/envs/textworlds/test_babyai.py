@@ -232,3 +232,22 @@ def test_directions_and_places_agree_with_the_grid() -> None:
         assert map_text(known).count(" at ") == len(known)
         assert describe(look(level), facing, "").startswith(f"You face {FACING[facing]} and carry nothing.")
         assert np.array_equal(level.dir_vec, cell_of(Seen(1, 0, ""), (0, 0), facing))
+
+
+@pytest.mark.parametrize("name", ["GoToLocal", "MiniBossLevel", "UnlockPickup"])
+def test_the_view_is_the_one_of_the_package(name: str) -> None:
+    level, rng = make_level(name), np.random.default_rng(0)
+    for seed in range(4):
+        level.reset(seed=seed)
+        for action in rng.choice(6, size=60, p=[0.15, 0.15, 0.4, 0.1, 0.1, 0.1]):
+            level.step(int(action))
+            grid, visible = level.gen_obs_grid()
+            expected = {
+                Seen(6 - row, column - 3, name_of(grid.get(column, row)))
+                for row in range(7)
+                for column in range(7)
+                if visible[column, row] and (column, row) != (3, 6)
+            }
+            seen = look(level)
+            assert set(seen) == expected and len(seen) == len(expected)
+            assert [(each.ahead, each.right) for each in seen] == sorted((each.ahead, each.right) for each in seen)
