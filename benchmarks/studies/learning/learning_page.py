@@ -70,7 +70,12 @@ STUDIES = (
         "pretrained",
         "games and a tool task, one core",
         "SmolLM2-135M-Instruct",
-        {"numbers": "gigpo, GuessTheNumber", "arithmetic": "gigpo, MathPython", "lake": "gigpo, FrozenLake"},
+        {
+            "numbers": "gigpo, GuessTheNumber",
+            "numbers-longer": "gigpo, GuessTheNumber, longer",
+            "arithmetic": "gigpo, MathPython",
+            "lake": "gigpo, FrozenLake",
+        },
     ),
     Study("worlds-household", "Household", _EMBEDDED, {}),
     Study("worlds-searchqa", "SearchQA, one hop", _EMBEDDED, {}),
