@@ -27,6 +27,8 @@ LONG = "x" * 300
 PATHS = ["", "zzz", "empty", "text", "folder", "nonsense", "dangling", "empty/below", LONG, "/proc/self/mem"]
 NAMES = [*PATHS, "zzz:zzz", "zzz.py:Zzz", "empty.py:Zzz", "hf:empty", "hf:folder", "hf:dangling", "=", "zzz=zzz"]
 ANY = frozenset(NAMES)
+ANY_TEXTS = ["", "zzz", "empty.py:Zzz", "hf:folder", "zzz=zzz", LONG, "/proc/self/mem"]
+"""One of each kind, for options that take any text and look up none."""
 NEW_FOLDER = frozenset(["zzz", "folder"])
 """An empty folder is as good as none."""
 
@@ -165,7 +167,8 @@ def test_what_cannot_be_used_is_told_in_a_sentence(
         pytest.importorskip("websockets")  # without it, every line is refused
     _, accepted = ACCEPTED.get((command, word.name), ("", frozenset()))
     wrong = []
-    for number, value in enumerate(PATHS if word.is_path else NAMES):
+    values = PATHS if word.is_path else ANY_TEXTS if accepted == ANY else NAMES
+    for number, value in enumerate(values):
         folder = place / str(number)
         folder.mkdir()
         _fill(folder)

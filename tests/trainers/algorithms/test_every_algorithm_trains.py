@@ -30,10 +30,12 @@ CONFIG = TrainConfig(
     max_seconds=0,
     checkpoint_every=ITERATIONS,
     control=False,
-    rollout=RolloutConfig(groups=6, group_size=6, max_new_tokens=2),
+    rollout=RolloutConfig(groups=4, group_size=6, max_new_tokens=2),
     update=UpdateConfig(learning_rate=3e-2, minibatches=2),
 )
 STEPS = {"remax": 8e-2}
+GROUPS = {"vc_ppo": 6}
+"""Two of its iterations train its critic alone, so that it has fewer to learn in."""
 RISES = {"remax": 0.05, "archer": 0.0}
 """Slow learners here: where greedy play is best already, nothing that ReMax samples has a positive advantage; ArCHer
 first has to learn a critic from its replay."""
@@ -76,6 +78,8 @@ def trainer_of(algorithm: str, folder: RunFolder, model: LanguageModel) -> Train
     rate = STEPS.get(algorithm, CONFIG.update.learning_rate)
     config = replace(CONFIG, algorithm=algorithm, update=replace(CONFIG.update, learning_rate=rate))
     config = replace(config, algorithm_options=OPTIONS.get(algorithm, {}))
+    groups = GROUPS.get(algorithm, CONFIG.rollout.groups)
+    config = replace(config, rollout=replace(config.rollout, groups=groups))
     if Need.JOINT_VIEWS in build(algorithm).needs:
         config = replace(config, env="turngym/KuhnPoker-v0", env_options={})
     method = build_algorithm(config)
