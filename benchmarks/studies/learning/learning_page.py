@@ -71,8 +71,8 @@ STUDIES = (
         "games and a tool task, one core",
         "SmolLM2-135M-Instruct",
         {
-            "numbers": "gigpo, GuessTheNumber",
-            "numbers-longer": "gigpo, GuessTheNumber, longer",
+            "numbers": "gigpo, GuessTheNumber (all 100 numbers)",
+            "numbers-longer": "gigpo, GuessTheNumber (all 100), longer",
             "arithmetic": "gigpo, MathPython",
             "lake": "gigpo, FrozenLake",
         },

@@ -76,7 +76,7 @@ def draw(arms: Mapping[str, Sequence[Mapping[str, Any]]], target: Path) -> None:
             axes.plot([at] * len(values), values, "o", color=colour, label=name if not place else None)
             axes.plot([at - 0.09, at + 0.09], [sum(values) / len(values)] * 2, color=colour, linewidth=2)
     axes.set_xticks(range(len(arms)), list(arms))
-    axes.set_ylabel("success on held-out instances, %")
+    axes.set_ylabel("success, %")
     axes.set_ylim(0, 100)
     axes.set_title("SmolLM2-135M-Instruct: one dot a seed, the line is their mean", fontsize=10)
     axes.legend()
