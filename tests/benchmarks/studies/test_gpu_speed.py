@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -40,8 +41,13 @@ def test_a_tiny_model_is_measured_on_a_cpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here, so the arms would run")
-def test_without_a_gpu_every_arm_says_so(tmp_path: Path) -> None:
-    arms, runs = table(tmp_path / "gpu.json")
+def test_without_a_gpu_every_arm_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "gpu.json"
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--out", str(target)])
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    runpy.run_path(str(SCRIPT), run_name="__main__")  # it starts no process of its own then
+    found = json.loads(target.read_text("utf8"))
+    arms, runs = found["arms"], found["runs"]
     assert [arm["shape"] for arm in arms] == ["0.6B", "0.6B", "0.6B", "4B", "4B"]
     assert {run["name"] for run in runs} >= {"colocated with sleep", "served", "asynchronous"}
     assert {each["status"] for each in [*arms, *runs]} == {"not run: there is no GPU here"}
