@@ -31,5 +31,5 @@ def test_every_environment_has_a_page() -> None:
 def test_the_examples_of_the_scripts_hold(script: str) -> None:
     folder = ROOT / "docs" / "generator"
     call = [sys.executable, "-m", "doctest", str(folder / script)]
-    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout
