@@ -9,15 +9,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 CONSTRAINTS ?= constraints.txt
-JOBS ?= 2
 # One process more than two cores: tests wait for processes of their own.
+JOBS ?= 3
 WORKERS ?= 3
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 # Compiled modules are kept even where PYTHONDONTWRITEBYTECODE is set, as in many containers: the tests start hundreds of
 # processes, and each would compile turngym anew.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = own trainers peers plugins agents verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
+INTEGRATION = envs trainers own peers plugins agents verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
 
 .PHONY: quickstart test test-fast lint test-integration $(INTEGRATION:%=integration-%) docs docs-serve docs-pages peers vllm format coverage clean
 
@@ -259,12 +259,15 @@ $(BROWSERGYM_DONE): | $(VENV)/.dev$(TAG)
 test-integration: $(VENV)/.dev$(TAG)
 	$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs $(JOBS) $(INTEGRATION:%=integration-%)
 
-integration-own: .venvs/ray $(DOCS_DONE)
-	$(PYTEST) -q -m integration --ignore tests/trainers
+# What needs no environment of its own, in three parts side by side: much of it waits for processes that it starts.
+integration-own: $(DOCS_DONE)
+	$(PYTEST) -q -m integration --durations 20 --ignore tests/trainers --ignore tests/envs
 
-# Beside the rest, since most of these tests wait for processes that they start.
+integration-envs: .venvs/ray
+	$(PYTEST) -q -m integration --durations 20 tests/envs
+
 integration-trainers: .venvs/smollm2 .venvs/ray
-	$(PYTEST) -q -m integration tests/trainers
+	$(PYTEST) -q -m integration --durations 20 tests/trainers
 
 integration-peers: $(PEERS_DONE)
 	$(call ISOLATED,$(PEERS)) tests/envs/adapters/test_gem.py tests/envs/adapters/test_textarena.py

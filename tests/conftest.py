@@ -3,8 +3,10 @@
 import functools
 import gc
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -37,6 +39,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help=told)
     told = "append to this file the seconds of processor time of each test, those of its processes included"
     parser.addoption("--processor-times", metavar="FILE", help=told)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give Ray a folder of this process, in which it finds no cluster of another one."""
+    short = "/tmp" if Path("/tmp").is_dir() else None  # for the paths of its sockets
+    folder = tempfile.mkdtemp(prefix="ray-", dir=short)
+    os.environ["RAY_TMPDIR"] = folder
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 @functools.cache
