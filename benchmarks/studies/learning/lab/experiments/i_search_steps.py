@@ -2,7 +2,10 @@
 
 A question's answer stands at the end of a chain of documents, which are found one after another; one search finds one
 document. Information gain and redundancy are those of ``turngym.envs.search.step_rewards`` with the weight of the
-source, 0.6 times gain less redundancy; the answer pays 1. With one hop the answer stands in the first document.
+source, 0.6 times (gain less redundancy); the answer pays 1. With one hop the answer stands in the first document.
+
+Two things make redundancy weigh more here than with a language model: policies begin at random, so that they repeat
+searches often, and a search returns one document instead of three, so that a repeated one is redundant as a whole.
 """
 
 from __future__ import annotations
