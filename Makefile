@@ -9,15 +9,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 CONSTRAINTS ?= constraints.txt
-# One process more than two cores: tests wait for processes of their own.
-JOBS ?= 3
+# More processes than two cores: tests wait for processes of their own, those of the integration most of all.
 WORKERS ?= 3
+JOBS ?= 4
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 # Compiled modules are kept even where PYTHONDONTWRITEBYTECODE is set, as in many containers: the tests start hundreds of
 # processes, and each would compile turngym anew.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = envs trainers own peers plugins agents verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
+INTEGRATION = journeys trainers envs own peers plugins agents verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
 
 .PHONY: quickstart test test-fast lint test-integration $(INTEGRATION:%=integration-%) docs docs-serve docs-pages peers vllm format coverage clean
 
@@ -259,9 +259,12 @@ $(BROWSERGYM_DONE): | $(VENV)/.dev$(TAG)
 test-integration: $(VENV)/.dev$(TAG)
 	$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs $(JOBS) $(INTEGRATION:%=integration-%)
 
-# What needs no environment of its own, in three parts side by side: much of it waits for processes that it starts.
+# What needs no environment of its own, in four parts side by side: much of it waits for processes that it starts.
 integration-own: $(DOCS_DONE)
-	$(PYTEST) -q -m integration --durations 20 --ignore tests/trainers --ignore tests/envs
+	$(PYTEST) -q -m integration --durations 20 --ignore tests/trainers --ignore tests/envs --ignore tests/journeys
+
+integration-journeys: | $(VENV)/.dev$(TAG)
+	$(PYTEST) -q -m integration --durations 20 tests/journeys
 
 integration-envs: .venvs/ray
 	$(PYTEST) -q -m integration --durations 20 tests/envs
