@@ -264,7 +264,7 @@ integration-own: $(DOCS_DONE)
 	$(PYTEST) -q -m integration --durations 20 --ignore tests/trainers --ignore tests/envs --ignore tests/journeys
 
 integration-journeys: | $(VENV)/.dev$(TAG)
-	$(PYTEST) -q -m integration --durations 20 tests/journeys
+	$(PYTEST) -q -m integration -n 2 --dist loadfile --durations 20 tests/journeys
 
 integration-envs: .venvs/ray
 	$(PYTEST) -q -m integration --durations 20 tests/envs
