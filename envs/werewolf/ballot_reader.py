@@ -1,4 +1,4 @@
-"""A second rule-based player of Werewolf: it ignores what is said and reads ballots."""
+"""A second rule-based player of Werewolf, which ignores the discussion and looks at who voted for whom."""
 
 from __future__ import annotations
 
