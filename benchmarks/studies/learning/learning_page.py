@@ -57,6 +57,7 @@ class Study(NamedTuple):
 
 
 _EMBEDDED = "embedded"
+_PRETRAINED = "SmolLM2-135M-Instruct"
 STUDIES = (
     Study("quickstart", "FrozenLake, 30 demonstrations", _EMBEDDED, {"quickstart-lake": "gigpo"}),
     Study("sokoban", "Sokoban, 300 demonstrations", _EMBEDDED, {"quickstart": "gigpo"}),
@@ -66,17 +67,15 @@ STUDIES = (
         "SmolLM2-135M",
         {"smollm2-full-gigpo": "gigpo, all weights", "smollm2-lora-turn_ppo": "turn_ppo, adapters"},
     ),
+    Study("pretrained-numbers", "GuessTheNumber (all 100 numbers), one core", _PRETRAINED, {"numbers": "gigpo"}),
     Study(
-        "pretrained",
-        "games and a tool task, one core",
-        "SmolLM2-135M-Instruct",
-        {
-            "numbers": "gigpo, GuessTheNumber (all 100 numbers)",
-            "numbers-longer": "gigpo, GuessTheNumber (all 100), longer",
-            "arithmetic": "gigpo, MathPython",
-            "lake": "gigpo, FrozenLake",
-        },
+        "pretrained-numbers-longer",
+        "GuessTheNumber (all 100 numbers), longer, one core",
+        _PRETRAINED,
+        {"numbers-longer": "gigpo"},
     ),
+    Study("pretrained-arithmetic", "MathPython, one core", _PRETRAINED, {"arithmetic": "gigpo"}),
+    Study("pretrained-lake", "FrozenLake, one core", _PRETRAINED, {"lake": "gigpo"}),
     Study("worlds-household", "Household", _EMBEDDED, {}),
     Study("worlds-searchqa", "SearchQA, one hop", _EMBEDDED, {}),
     Study("worlds-webshop", "WebShop, 50 products", _EMBEDDED, {}),

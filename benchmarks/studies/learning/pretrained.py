@@ -5,7 +5,8 @@
     python benchmarks/studies/learning/pretrained.py                 # writes what is finished
 
 Arms, seeds and claims are in the plan, which was written down before it ran; how its settings were found is there too.
-This script starts nothing: it writes ``benchmarks/results/pretrained.json`` and a picture from the finished runs.
+This script starts nothing: it writes ``benchmarks/results/pretrained-ARM.json`` for each arm with finished runs here,
+and a picture of all arms that have such a file.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from learning_page import by_arm
+from learning_page import by_arm, stored
 from run_queue import RESULTS, ROOT, mean_and_range, summary, write_results
 
 from turngym.benchmarks.study.outcome import read_outcome
@@ -26,6 +28,7 @@ from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.curve import BLUE, GREEN, VERMILION
 
 PLAN = Path(__file__).with_name("pretrained.toml")
+COMMAND = f"turngym study run {PLAN.relative_to(ROOT).as_posix()}"
 STUDY = ROOT / "runs" / "studies" / PLAN.stem
 STAGES: Mapping[str, tuple[str, str]] = {
     "warmup": ("warm-up", VERMILION),
@@ -83,14 +86,30 @@ def draw(arms: Mapping[str, Sequence[Mapping[str, Any]]], target: Path) -> None:
     figure.savefig(target, dpi=160)
 
 
+def part_of(plan: Plan, arm: str) -> Plan:
+    """Return the part of the plan that is about one arm."""
+    claims = tuple(claim for claim in plan.claims if claim.better.arm == arm)
+    return replace(plan, arms={arm: plan.arms[arm]}, claims=claims)
+
+
+def written_runs(plan: Plan, folder: Path = RESULTS) -> dict[str, list[dict[str, Any]]]:
+    """Return arm -> its runs by seed, of the arms that have a result file."""
+    files = {arm: stored(f"pretrained-{arm}", folder) for arm in plan.arms}
+    return {arm: by_arm(found["runs"])[arm] for arm, found in files.items() if found}
+
+
 def main() -> int:
-    """Print the table of the finished runs, and write the result file and the picture."""
-    plan = read_plan(PLAN)
-    runs = {path.name: run_summary(path) for paths in finished(plan, STUDY).values() for path in paths}
-    if not runs:
-        raise SystemExit(f"no run is finished in {STUDY}: turngym study run {PLAN.relative_to(ROOT)}")
-    write_results("pretrained", {"study": read_outcome(plan, STUDY).as_json(), "runs": runs})
-    arms = by_arm(runs)
+    """Print the table of the finished runs, and write the result files and the picture."""
+    plan, found = read_plan(PLAN), 0
+    for arm, folders in finished(plan, STUDY).items():
+        if folders:
+            runs = {path.name: run_summary(path) for path in folders}
+            outcome = read_outcome(part_of(plan, arm), STUDY)
+            write_results(f"pretrained-{arm}", {"command": COMMAND, "study": outcome.as_json(), "runs": runs})
+            found += len(runs)
+    if not found:
+        raise SystemExit(f"no run is finished in {STUDY}: {COMMAND}")
+    arms = written_runs(plan)
     draw(arms, RESULTS / "pretrained.png")
     for arm, seeds in arms.items():
         for way in WAYS:
