@@ -52,6 +52,7 @@ class Arguments:
         action: What to do.
         plan: The plan; for `list`, the folder to look in.
         out: Folder of the study, for `run` and `show`; `runs/studies/NAME` unless given.
+        arms: Arms that are run, for `run`; all of them unless given.
         at_once: How many runs go on side by side.
         json: Print the outcome as JSON.
     """
@@ -59,6 +60,7 @@ class Arguments:
     action: Positional[Literal["list", "run", "show"]]
     plan: Positional[Path] = Path()
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    arms: tuple[str, ...] = ()
     at_once: int = 1
     json: bool = False
 
@@ -68,6 +70,8 @@ def main(argv: Sequence[str]) -> int:
     arguments = parse(Arguments, argv, "study")
     if arguments.at_once < 1:
         raise ConfigError(f"--at-once must be at least 1, got {arguments.at_once}.")
+    if arguments.arms and arguments.action != "run":
+        raise ConfigError(f"--arms chooses what `study run` runs: leave it out of `study {arguments.action}`.")
     if arguments.action == "list":
         return _list(arguments)
     plan = read_plan(arguments.plan)
@@ -76,7 +80,7 @@ def main(argv: Sequence[str]) -> int:
     failed: list[Ended] = []
     if arguments.action == "run":
         try:
-            failed = _run(plan, folder, arguments)
+            failed = _run(plan.part(arguments.arms) if arguments.arms else plan, folder, arguments)
         except KeyboardInterrupt:
             print("interrupted: the same command goes on", file=sys.stderr)
             return INTERRUPTED

@@ -6,7 +6,7 @@ import math
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,6 +85,26 @@ class Plan:
     def options(self, job: Job) -> list[str]:
         """Return the options of ``turngym train`` for one run."""
         return [*self.arms[job.arm], "--seed", str(job.seed)]
+
+    def part(self, arms: Sequence[str]) -> Plan:
+        """Return the part of the plan that is about some arms alone.
+
+        Raises:
+            ConfigError: An arm is not there.
+
+        >>> content = {"arms": {"a": "", "b": "", "c": ""}, "claims": ["a > b", "b > c", "a:final-sampled > a"]}
+        >>> some = plan_of("mine", content).part(["b", "a"])
+        >>> list(some.arms), [str(claim) for claim in some.claims]
+        (['a', 'b'], ['a > b', 'a:final-sampled > a'])
+        """
+        for arm in arms:
+            if arm not in self.arms:
+                raise ConfigError(f"{self.name}: the plan has no arm {arm!r}. {nearest(arm, self.arms)}")
+        return replace(
+            self,
+            arms={arm: options for arm, options in self.arms.items() if arm in arms},
+            claims=tuple(claim for claim in self.claims if claim.better.arm in arms and claim.worse.arm in arms),
+        )
 
 
 def read_plan(path: Path) -> Plan:

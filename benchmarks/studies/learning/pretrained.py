@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +85,6 @@ def draw(arms: Mapping[str, Sequence[Mapping[str, Any]]], target: Path) -> None:
     figure.savefig(target, dpi=160)
 
 
-def part_of(plan: Plan, arm: str) -> Plan:
-    """Return the part of the plan that is about one arm."""
-    claims = tuple(claim for claim in plan.claims if claim.better.arm == arm)
-    return replace(plan, arms={arm: plan.arms[arm]}, claims=claims)
-
-
 def written_runs(plan: Plan, folder: Path = RESULTS) -> dict[str, list[dict[str, Any]]]:
     """Return arm -> its runs by seed, of the arms that have a result file."""
     files = {arm: stored(f"pretrained-{arm}", folder) for arm in plan.arms}
@@ -104,7 +97,7 @@ def main() -> int:
     for arm, folders in finished(plan, STUDY).items():
         if folders:
             runs = {path.name: run_summary(path) for path in folders}
-            outcome = read_outcome(part_of(plan, arm), STUDY)
+            outcome = read_outcome(plan.part([arm]), STUDY)
             write_results(f"pretrained-{arm}", {"command": COMMAND, "study": outcome.as_json(), "runs": runs})
             found += len(runs)
     if not found:

@@ -30,7 +30,7 @@ def test_arms_are_of_one_method_and_end_by_iterations() -> None:
         precision = "fp32" if config.env == "turngym/MathPython-v0" else "bf16"
         assert config.threads == 1 and config.precision == precision and config.lora_rank == 16
     for arm in plan.arms:
-        claims = set(map(str, pretrained.part_of(plan, arm).claims))
+        claims = set(map(str, plan.part([arm]).claims))
         assert claims == {str(claim) for claim in plan.claims if str(claim).startswith((f"{arm} ", f"{arm}:"))}
         assert {f"{arm} > {arm}:control-sampled", f"{arm} > {arm}:warmup-sampled"} <= claims
 

@@ -114,9 +114,19 @@ def test_a_run_that_fails_does_not_stop_the_others(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     plan = write_plan(tmp_path, one="--algorithm ppo --model absent", two="--algorithm grpo")
+    assert main(["study", "run", str(plan), "--arms", "two", "--at-once", "2"]) == 0
+    assert not list((tmp_path / "runs" / "studies" / "small").glob("one-*")) and "2/2" in capfd.readouterr().out
     assert main(["study", "run", str(plan), "--at-once", "2"]) == 1
     out, err = capfd.readouterr()
     assert "one-seed0 failed (2), see runs/studies/small/one-seed0.log: " in err and "2/2" in out
+
+
+def test_arms_are_chosen_by_name_and_only_to_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    plan = str(write_plan(tmp_path, one="--algorithm ppo", two="--algorithm grpo"))
+    assert main(["study", "run", plan, "--arms", "twoo"]) == 2
+    assert "the plan has no arm 'twoo'. Did you mean 'two'?" in " ".join(capfd.readouterr().err.split())
+    assert main(["study", "show", plan, "--arms", "two"]) == 2
+    assert "leave it out of `study show`" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
