@@ -27,6 +27,8 @@ _CLOSE_SECONDS = 5.0
 _DEATH_SECONDS = 1.0
 _SILENT_SECONDS = 60.0
 _PATIENCE_SECONDS = 1.0
+_MOVE_SECONDS = 0.25
+"""Processor time that a slot costs which is brought to a process of its own: imports, and in some worlds an engine."""
 
 
 class ProcessWorker(Worker):
@@ -163,7 +165,8 @@ class ProcessBackend(WorkersBackend[ProcessWorker]):
         if not waiting or seconds < patience:
             return False
         longest = max(1 + len(self._journals[other.slot].log) for other in waiting)
-        patience = max(patience, longest * self.latencies.mean_seconds())
+        moving = len({other.slot for other in waiting}) * _MOVE_SECONDS / num_processors()
+        patience = max(patience, longest * self.latencies.mean_seconds(), min(moving, limit_seconds / 4))
         return patience < seconds < limit_seconds / 2
 
     def _take_out(self, worker: ProcessWorker, jobs: list[Job]) -> None:

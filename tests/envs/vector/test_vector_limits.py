@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import toy_envs
 from vector_play import assert_faulted, assert_gone, play, without
 
 from turngym.envs.vector import TextVectorEnv, make_vec
+from turngym.envs.vector.backends import process
 from turngym.envs.vector.backends.process import ProcessBackend
 
 LIMIT, SLACK = 2.0, 8.0
@@ -122,6 +124,27 @@ def test_a_slow_slot_is_waited_for_by_none_of_the_others(make: Make) -> None:
     vector.send(["hang", "up", "up"])
     assert sorted(vector.recv(min_ready=2)[0]) == [1, 2] and vector.stats()["faults"] == {}
     assert vector.recv(min_ready=1)[0] == [0] and vector.stats()["faults"] == {"timeout": 1}
+
+
+class Napping(toy_envs.Faulty):
+    """Takes two seconds for an action, as a first reset does that starts an engine."""
+
+    def apply_action(self, action: str) -> Any:
+        if action == "nap":
+            time.sleep(2)
+        return super().apply_action("up")
+
+
+@pytest.mark.parametrize(("count", "helpers"), [(4, 3), (20, 0)])
+def test_slots_are_moved_only_where_that_takes_no_longer_than_to_wait(
+    count: int, helpers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "num_processors", lambda: 1)
+    with closing(make_vec(env_fns=[Napping] * count, backend="process", num_workers=1)) as vector:
+        vector.reset(seed=0)
+        vector.step(["nap", *["up"] * (count - 1)])
+        assert isinstance(vector._backend, ProcessBackend)
+        assert len(vector._backend.pids()) == 1 + helpers and vector.stats()["faults"] == {}
 
 
 def test_closing_ends_what_hangs_in_workers_of_its_own(make: Make) -> None:
