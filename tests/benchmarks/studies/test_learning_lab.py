@@ -401,7 +401,7 @@ def test_only_primary_comparisons_set_the_number_of_seeds() -> None:
 def test_page_says_what_has_not_run() -> None:
     head = {"claim": "it is better", "about": "", "source": "a paper", "varied": "size", "command": "run x"}
     text = page({"x": {**head, "state": "the pilot is not complete"}})
-    assert "not yet run: the pilot is not complete" in text
+    assert "not finished: the pilot is not complete" in text
 
 
 def compared(mean: float, half: float, level: str = "only", **more: object) -> dict[str, object]:

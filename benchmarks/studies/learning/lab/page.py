@@ -71,13 +71,13 @@ def _counts(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     said = [result["decision"]["verdict"] for result in found.values() if result["state"] == COMPLETE]
     counts = ", ".join(f"{said.count(each)} {each}" for each in VERDICTS if each in said)
     waiting = len(found) - len(said)
-    return [f"Of {len(said)} claims: {counts}." if said else "None yet.", f"{waiting} have not run." if waiting else ""]
+    return [f"Of {len(said)} claims: {counts}." if said else "None yet.", f"{waiting} have not finished." if waiting else ""]
 
 
 def _claim_row(name: str, result: Mapping[str, Any]) -> str:
     claim = f"[({name})](#{_anchor(name, result)}) {result['claim']}"
     if result["state"] != COMPLETE:
-        return f"| {claim} | not yet run: {result['state']} | | | | | | |"
+        return f"| {claim} | not finished: {result['state']} | | | | | | |"
     tests = result["decision"]["tests"]
     kinds = [[test for test in tests if test["said"].startswith(kind)] for kind in (HOLDS, FAILS, OPEN)]
     cells = ("; ".join(_where(test) for test in kind) for kind in kinds)
