@@ -71,7 +71,10 @@ def _counts(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     said = [result["decision"]["verdict"] for result in found.values() if result["state"] == COMPLETE]
     counts = ", ".join(f"{said.count(each)} {each}" for each in VERDICTS if each in said)
     waiting = len(found) - len(said)
-    return [f"Of {len(said)} claims: {counts}." if said else "None yet.", f"{waiting} have not finished." if waiting else ""]
+    return [
+        f"Of {len(said)} claims: {counts}." if said else "None yet.",
+        f"{waiting} have not finished." if waiting else "",
+    ]
 
 
 def _claim_row(name: str, result: Mapping[str, Any]) -> str:
