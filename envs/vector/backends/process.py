@@ -28,7 +28,7 @@ _DEATH_SECONDS = 1.0
 _SILENT_SECONDS = 60.0
 _PATIENCE_SECONDS = 1.0
 _MOVE_SECONDS = 0.25
-"""Processor time that a slot costs which is brought to a process of its own: imports, and in some worlds an engine."""
+"""Processor time, as a rough guess, of moving a slot to a process of its own: imports, and in some worlds an engine."""
 
 
 class ProcessWorker(Worker):
