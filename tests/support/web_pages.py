@@ -36,10 +36,10 @@ class Pages:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.thread.run(work)
 
-    def open(self, script: str = "") -> Tab:
+    def open(self, script: str = "", *, is_steered: bool = False) -> Tab:
         file = self.folder / f"page{len(self.tabs)}.html"
         file.write_text(PAGE % script, "utf8")
-        tab = self.run(self.thread.pool.open([self.folder.as_uri() + "/"]))
+        tab = self.run(self.thread.pool.open([self.folder.as_uri() + "/"], is_steered=is_steered))
         self.tabs.append(tab)
         self.run(tab.goto(file.as_uri()))
         return tab

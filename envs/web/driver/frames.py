@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Page
+
+T = TypeVar("T")
 
 STEERED_FLAGS = (
     "--enable-begin-frame-control",
@@ -100,22 +103,31 @@ class Frames:
             if "screenshotData" in answer:
                 return str(answer["screenshotData"])
 
-    async def until(self, done: asyncio.Future[Any], patience: float) -> None:
-        """Draw frames until something is done that may wait for them, or the page does not let itself be drawn.
+    async def along(self, work: Awaitable[T], patience: float) -> T:
+        """Await something that may wait for frames, and draw them until it is done.
+
+        A frame on its way is waited for even if the work is done first: under load, a page that got its next input
+        while a frame was drawn never ended the frame, and no other page of the browser was drawn any more.
 
         Args:
-            done: What is waited for.
+            work: What is awaited.
             patience: Seconds that it is given before the first frame.
+
+        Raises:
+            TimeoutError: The page does not let itself be drawn.
         """
         from playwright.async_api import Error
 
-        if patience:
-            await asyncio.wait({done}, timeout=patience)
-        while not done.done():
-            try:
-                await self.draw()
-            except TimeoutError:
-                return
-            except Error:
-                await asyncio.wait({done})  # it meets the same
-            await asyncio.wait({done}, timeout=_GRACE_SECONDS)
+        doing = asyncio.ensure_future(work)
+        try:
+            if patience:
+                await asyncio.wait({doing}, timeout=patience)
+            while not doing.done():
+                try:
+                    await self.draw()
+                except Error:
+                    break  # the work meets the same
+                await asyncio.wait({doing}, timeout=_GRACE_SECONDS)
+            return await doing
+        finally:
+            doing.cancel()

@@ -146,14 +146,14 @@ class Tab:
         if self.fault:
             asyncio.ensure_future(work).cancel()
             raise self._error(self.fault)
-        doing = asyncio.ensure_future(work)
-        gone = asyncio.ensure_future(self._gone.wait())
-        waiting: set[asyncio.Future[Any]] = {doing, gone}
         timeout = self._timeout
         if self._frames and (is_frame or frames_after is not None):
             timeout = 2 * timeout + CLOSE_SECONDS  # first a neighbour that hangs may have to be closed
             if frames_after is not None:
-                waiting.add(asyncio.ensure_future(self._frames.until(doing, frames_after)))
+                work = self._frames.along(work, frames_after)
+        doing = asyncio.ensure_future(work)
+        gone = asyncio.ensure_future(self._gone.wait())
+        waiting: set[asyncio.Future[Any]] = {doing, gone}
         try:
             await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if doing.done():

@@ -161,6 +161,19 @@ def test_a_page_that_hangs_is_a_fault_in_time_and_its_neighbour_goes_on(tmp_path
         thread.stop()
 
 
+def test_no_frame_is_on_its_way_when_the_work_that_it_was_drawn_for_is_done(pages: Pages) -> None:
+    """A page that gets its next input while a frame is drawn may never end the frame, nor let its neighbours be drawn."""
+    tab = pages.open(is_steered=True)
+    if tab._frames is None:
+        pytest.skip("only the program chromium-headless-shell draws when it is told to")
+    brush = tab._frames._brush
+
+    async def ask() -> tuple[int, bool]:
+        return await tab.ask("7", frames_after=0.0), brush.locked()
+
+    assert [pages.run(ask()) for _ in range(40)] == [(7, False)] * 40
+
+
 def test_a_renderer_that_is_killed_is_a_fault_of_its_tab_alone(pages: Pages) -> None:
     one, other = pages.open(), pages.open()
     host = next(each for each in pages.thread.pool.browsers if one in each.tabs)
