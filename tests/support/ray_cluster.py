@@ -17,9 +17,9 @@ DEATH = {
     "health_check_initial_delay_ms": 1000,
     "health_check_period_ms": 500,
     "health_check_timeout_ms": 2000,
-    "health_check_failure_threshold": 3,
+    "health_check_failure_threshold": 10,
 }
-"""How soon a node is given up; Ray's own defaults wait for half a minute."""
+"""How soon a node is given up: after 5 s if its process is gone, 25 s if it is only too busy to answer."""
 
 Make = Callable[..., TextVectorEnv]
 

@@ -33,7 +33,7 @@ class ServedWeights:
         self.name = name
         self.folder = None if folder is None else folder.resolve()
         self.is_whole = True
-        """Whether all weights are of one version: a file that ends half-way leaves others."""
+        """Whether all weights are of one version: a file that ends half-way leaves others. True while they are read."""
         self._adapters: dict[str, Adapter] = {}
         self._active = ""
         self._below: dict[str, Tensor] = {}
@@ -99,9 +99,12 @@ class ServedWeights:
 
     @torch.no_grad()
     def _copy(self, targets: Mapping[str, Tensor], files: Mapping[str, Any]) -> None:
-        self.is_whole = False
-        for name, target in targets.items():
-            target.copy_(files[name].get_tensor(name))
+        try:
+            for name, target in targets.items():
+                target.copy_(files[name].get_tensor(name))
+        except BaseException:
+            self.is_whole = False
+            raise
         self.is_whole = True
 
     def load_adapter(self, name: str, path: str, in_place: bool) -> None:

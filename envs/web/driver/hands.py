@@ -77,6 +77,9 @@ async def _where(tab: Tab, place: Place) -> Point | None:
     if not isinstance(place, int):
         return place
     found = await tab.tool("place", place) if place else None
+    if found == "moved":
+        await tab.tool("frame")
+        found = await tab.tool("place", place, True)
     return None if found is None else (found[0], found[1])
 
 

@@ -21,8 +21,6 @@ T = TypeVar("T")
 SCRIPT = (Path(__file__).parent / "data" / "page.js").read_text("utf8")
 CLOSE_SECONDS = 3.0
 _PATIENCE = 0.05
-_FRAMED = {"frame": 0.0, "place": 0.005}
-"""Tools that may wait for frames -> seconds to see whether this time they do not."""
 _MOST_FRAMES = 100
 _KEYS = {"ctrl": "Control", "control": "Control", "alt": "Alt", "shift": "Shift", "meta": "Meta"}
 
@@ -207,7 +205,7 @@ class Tab:
     async def tool(self, name: str, *values: Any) -> Any:
         """Call one of the tools of ``data/page.js``."""
         call = f"__turngym.{name}({', '.join(json.dumps(value) for value in values)})"
-        return await self.ask(call, frames_after=_FRAMED.get(name))
+        return await self.ask(call, frames_after=0.0 if name == "frame" else None)
 
     # What may be done.
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from policy_servers import ask, call, served, write_adapter
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from small import small_model
 
@@ -252,6 +253,48 @@ def test_unusable_weights_change_nothing(server: PolicyServer, folder: Path, tmp
         status, found = reloaded(server, folder / kind)
         assert status == 400 and found["error"]["message"], kind
     assert ids_of(ask(server, PROMPT, 9)) == before
+
+
+def test_a_server_is_well_while_it_reads_weights_and_not_once_a_read_has_ended_half_way(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is asked while it reads would otherwise be taken for a broken one."""
+    small_model(seed=6).save(folder / "slow")
+    seen: list[int] = []
+    breaks_at = 0
+
+    class Watched:
+        def __init__(self, *given: Any, **named: Any) -> None:
+            self.file: Any = safe_open(*given, **named)
+
+        def __enter__(self) -> "Watched":
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            self.file.__exit__(*error)
+
+        def keys(self) -> list[str]:
+            return list(self.file.keys())
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+        def get_tensor(self, name: str) -> torch.Tensor:
+            seen.append(call(reading, "/health")[0])
+            if len(seen) == breaks_at:
+                raise OSError("the disk is gone")
+            return torch.as_tensor(self.file.get_tensor(name))
+
+    monkeypatch.setattr("turngym.agents.models.serving.weights.safe_open", Watched)
+    with served(small_model(), folder) as reading:
+        assert reloaded(reading, folder / "slow")[0] == 200
+        assert len(seen) > 5 and set(seen) == {200}
+        breaks_at = len(seen) + 3
+        assert reloaded(reading, folder / "slow")[0] == 400
+        assert call(reading, "/health")[0] == 503
+        breaks_at = 0
+        assert reloaded(reading, folder / "slow")[0] == 200
+        assert call(reading, "/health")[0] == 200
 
 
 def test_weights_are_read_below_one_folder_alone(server: PolicyServer, folder: Path, tmp_path: Path) -> None:

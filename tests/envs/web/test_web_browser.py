@@ -162,7 +162,7 @@ def test_a_page_that_hangs_is_a_fault_in_time_and_its_neighbour_goes_on(tmp_path
 
 
 def test_no_frame_is_on_its_way_when_the_work_that_it_was_drawn_for_is_done(pages: Pages) -> None:
-    """A page that gets its next input while a frame is drawn may never end the frame, nor let its neighbours be drawn."""
+    """A page that gets input while a frame is drawn may never end the frame, nor let its neighbours be drawn."""
     tab = pages.open(is_steered=True)
     if tab._frames is None:
         pytest.skip("only the program chromium-headless-shell draws when it is told to")

@@ -156,6 +156,7 @@ def kill(pid: int) -> None:
 def test_one_worker_trains_to_the_same_bits(cluster: Any, plain: RunFolder, tmp_path: Path) -> None:
     """Its batches are those of one process, so that every number is equal, and so are the weights."""
     run = trained(with_workers(TINY, 1), tmp_path)
+    assert [record["rollout/workers_lost"] for record in run.metrics()] == [0, 0, 0]
     assert [counted(each) for each in run.metrics()] == [counted(each) for each in plain.metrics()]
     assert {name for name in run.metrics()[0] if name not in plain.metrics()[0]} == OWN
     weights = [(each.path / "model" / "model.safetensors").read_bytes() for each in (run, plain)]

@@ -70,10 +70,10 @@ def run_with_servers(base: Path, folder: Path, config: TrainConfig = RUN, **sett
 def test_servers_follow_the_policy(base: Path, tmp_path: Path, rank: int, sync: str) -> None:
     records = run_with_servers(base, tmp_path, replace(RUN, lora_rank=rank), sync=sync)
     assert [record["rollout/weight_syncs"] for record in records] == [1, 1, 1]
-    assert all(0 < record["rollout/weight_gap"] < 1e-4 for record in records)
-    assert all(record["train/logprob_gap"] < 1e-4 for record in records)
-    assert all(record["rollout/server_faults"] == record["rollout/faults"] == 0 for record in records)
-    assert all(record["policy/staleness_max"] == 0 for record in records)
+    assert max(record["rollout/weight_gap"] for record in records) < 1e-4  # 0 where the bits happen to be equal
+    assert max(record["train/logprob_gap"] for record in records) < 1e-4
+    assert [(record["rollout/server_faults"], record["rollout/faults"]) for record in records] == [(0, 0)] * 3
+    assert [record["policy/staleness_max"] for record in records] == [0, 0, 0]
 
 
 def test_servers_play_while_the_learner_learns(base: Path, tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ def test_servers_play_while_the_learner_learns(base: Path, tmp_path: Path) -> No
     rollout = replace(RUN.rollout, schedule="async", max_staleness=1)
     records = run_with_servers(base, tmp_path, replace(RUN, iterations=4, rollout=rollout))
     assert len(records) == 4 and sum(record["rollout/weight_syncs"] for record in records) >= 2
-    assert all(record["policy/staleness_max"] <= 1 for record in records)
-    assert all(record["rollout/server_stale"] == record["rollout/server_faults"] == 0 for record in records)
+    assert max(record["policy/staleness_max"] for record in records) <= 1
+    assert [(record["rollout/server_stale"], record["rollout/server_faults"]) for record in records] == [(0, 0)] * 4
 
 
 @pytest.mark.integration

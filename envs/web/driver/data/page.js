@@ -215,19 +215,20 @@
   const frame = () => new Promise(done => realFrame(() => { realMessage.port1.onmessage = () => done(true); realMessage.port2.postMessage(0); }));
   let painted = false;
   const mark = () => { painted = false; realFrame(() => { painted = true; }); };
-  const place = async number => {
+  // Where an element can be clicked, or "moved" if it had to be brought into view: ask again behind the next frame,
+  // which what listens to the scroll is told with.
+  const place = (number, isMoved) => {
     const element = elements.get(number);
     if (!element || !element.isConnected) return null;
-    let rect = element.getBoundingClientRect();
+    const rect = element.getBoundingClientRect();
     const inside = box => box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth;
     const reaches = box => {
       const x = box.x + box.width / 2, y = box.y + box.height / 2, top = document.elementFromPoint(x, y);
       return top && (top === element || element.contains(top));
     };
-    if (!inside(rect) || !reaches(rect)) {
+    if (!isMoved && (!inside(rect) || !reaches(rect))) {
       element.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
-      await frame(); // what listens to the scroll is told with the next frame
-      rect = element.getBoundingClientRect();
+      return "moved";
     }
     let x = rect.x + rect.width / 2, y = rect.y + rect.height / 2;
     const hits = (atX, atY) => {
