@@ -69,12 +69,18 @@ def page(found: Mapping[str, Mapping[str, Any]]) -> str:
 def _counts(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return a sentence on how many claims have which verdict."""
     said = [result["decision"]["verdict"] for result in found.values() if result["state"] == COMPLETE]
-    counts = ", ".join(f"{said.count(each)} {each}" for each in VERDICTS if each in said)
+    counts = ", ".join(_counted(said.count(each), each) for each in VERDICTS if each in said)
     waiting = len(found) - len(said)
     return [
         f"Of {len(said)} claims: {counts}." if said else "None yet.",
-        f"{waiting} have not finished." if waiting else "",
+        f"{waiting} {'has' if waiting == 1 else 'have'} not finished." if waiting else "",
     ]
+
+
+def _counted(count: int, verdict: str) -> str:
+    """Return a count and a verdict that agrees with it: "1 holds", "2 hold", "3 do not hold"."""
+    plural = verdict.replace("holds", "hold").replace("does not", "do not")
+    return f"{count} {verdict if count == 1 else plural}"
 
 
 def _claim_row(name: str, result: Mapping[str, Any]) -> str:
