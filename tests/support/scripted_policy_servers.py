@@ -102,6 +102,8 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(0.01)
         if server.mode == "garbage" and path.startswith("/inference"):
             return self._send(200, b"<html>")
+        if server.mode == "fails" and path.startswith("/inference"):
+            return self._send(500, b'{"error": "scripted"}')
         if server.mode == "moved":
             self.send_response(302)
             self.send_header("Location", "http://127.0.0.1:1/")

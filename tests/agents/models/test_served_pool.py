@@ -128,14 +128,15 @@ def test_a_conversation_stays_with_the_server_that_knows_it() -> None:
         assert sum(map(len, homes)) == 3, "none was sampled by two servers"
 
 
-@pytest.mark.parametrize("mode", ["error", "garbage", "silent", "stale", "mixed", "long"])
+@pytest.mark.parametrize("mode", ["error", "fails", "garbage", "silent", "stale", "mixed", "long"])
 def test_a_failing_server_is_left_out_and_its_requests_go_to_the_other(mode: str) -> None:
     with scripted_servers(2) as servers, pool_of(servers, IMPATIENT if mode == "silent" else QUICK) as pool:
         pool.hand_over(Weights("first"))
         servers[0].mode = mode
         whole(pool, Weights("first"))
         counts = pool.counts
-        assert counts.faults >= 1 and counts.retries >= 1
+        assert counts.faults >= 1
+        assert counts.retries >= 1 or mode in ("error", "silent"), "a check of its health may find these first"
         assert (counts.stale > 0) == (mode in ("stale", "mixed"))
         servers[0].mode = ""
         wait_for(lambda: pool.members[0].state is State.IN_USE)

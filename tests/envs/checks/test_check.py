@@ -8,7 +8,7 @@ import sys
 import threading
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import faulty_envs
 import faulty_states
@@ -26,6 +26,7 @@ from turngym.envs.checks.leaks import holdings
 from turngym.envs.checks.rule import Finding, difference, excerpts, raised
 from turngym.envs.checks.source import source_of
 from turngym.envs.checks.table import RULES
+from turngym.envs.core import Outcome
 from turngym.envs.own import FromFile, nearest_env
 from turngym.errors import BrokenCode, ConfigError, SnapshotUnsupported, TurngymError, UnknownName
 from turngym.loading import load_file
@@ -287,3 +288,20 @@ def test_makers_can_be_sent_to_another_process() -> None:
     path = Path(__file__).parents[2] / "support" / "sound_env.py"
     maker = pickle.loads(pickle.dumps(FromFile(str(path), "Optional", {"prize": "ring"})))
     assert maker().prize == "ring" and maker(prize="coin").prize == "coin"
+
+
+class KeepsItsActions(Sound):
+    actions: ClassVar[list[str]] = []
+
+    def apply_action(self, action: str) -> Outcome[str]:
+        self.actions.append(action)
+        return super().apply_action(action)
+
+
+def test_the_same_seed_plays_the_same_actions_again() -> None:
+    played = []
+    for _ in range(2):
+        KeepsItsActions.actions.clear()
+        quick(KeepsItsActions)
+        played.append(tuple(KeepsItsActions.actions))
+    assert played[0] == played[1]

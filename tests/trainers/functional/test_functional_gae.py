@@ -161,4 +161,5 @@ def test_explained_variance_of_perfect_and_of_useless_predictions() -> None:
     assert F.explained_variance(torch.full_like(targets, 9.0), targets) == 0
     assert F.explained_variance(-targets, targets) == pytest.approx(-3)  # errors 2, 4, 6: four times the variance
     assert F.explained_variance(targets, torch.ones_like(targets)) == 0
+    assert F.explained_variance(targets, 0.99 + torch.tensor([0, 1, 2]) * 2**-24) == 0, "they differ by rounding alone"
     assert F.explained_variance(targets[:1], targets[:1]) == 0

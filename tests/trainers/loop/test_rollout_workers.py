@@ -302,5 +302,24 @@ def test_a_cluster_without_room_is_named(
 ) -> None:
     monkeypatch.setattr(pool, "_PLACE_SECONDS", 1.0)
     task = made(with_workers(TINY, 1, gpus=1.0))
-    with pytest.raises(TurngymError, match=r"each asks for 1 CPUs and 1 GPUs.*Lower rollout\.ray\.cpus"):
+    with pytest.raises(
+        TurngymError, match=r"each asks for 1 CPUs and 1 GPUs, and no machine has as many\. Lower rollout\.ray\.cpus"
+    ):
+        task.gather(model, 0, 0)
+
+
+def test_workers_that_are_slow_to_begin_are_waited_for(
+    made: Callable[[TrainConfig], TaskSource], model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_PLACE_SECONDS", 0.0)
+    task = made(with_workers(TINY, 1))
+    assert len(task.gather(model, 0, 0)) == 9
+
+
+def test_workers_that_never_begin_stop_the_run(
+    made: Callable[[TrainConfig], TaskSource], model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_START_SECONDS", 0.0)
+    task = made(with_workers(TINY, 1))
+    with pytest.raises(TurngymError, match=r"no rollout worker has begun within 0 s.*look at the logs of the workers"):
         task.gather(model, 0, 0)

@@ -19,6 +19,9 @@ from turngym.trainers.loop.rollout_workers.worker import Answer, RolloutWorker
 from turngym.trainers.settings.ray import RayConfig
 
 _PLACE_SECONDS = 120.0
+"""After which a demand that no machine can meet ends the run; clusters that grow may add such a machine."""
+_START_SECONDS = 600.0
+"""After which a run ends whose workers have not begun though there are machines for them."""
 _CLOSE_SECONDS = 10.0
 _LOOK_SECONDS = 1.0
 _MOST_LOSSES = 3
@@ -158,7 +161,7 @@ class WorkerPool:
                 answer is wrong counts as lost.
 
         Raises:
-            TurngymError: No worker finds a place in the cluster, or one share has lost several workers.
+            TurngymError: No machine of the cluster can hold a worker, none begins, or one share has lost several workers.
         """
         round = _Round(deque(range(len(shares))), fault_of)
         try:
@@ -178,7 +181,7 @@ class WorkerPool:
     def _look(self, round: _Round) -> None:
         """Wait a moment for arrivals and answers, and replace workers that are lost."""
         if not any(member.has_arrived for member in self._members):
-            self._require_place(round.began)
+            self._require_beginning(round.began)
         for member in self._ready():
             self._take(member, round)
         for member in self._members:
@@ -228,13 +231,29 @@ class WorkerPool:
             round.waiting.appendleft(number)
         member.restart()
 
-    def _require_place(self, began: float) -> None:
-        if time.monotonic() - began > _PLACE_SECONDS:
+    def _require_beginning(self, began: float) -> None:
+        """Stop a run whose workers cannot begin, but not one whose workers are slow to."""
+        seconds = time.monotonic() - began
+        demand = f"{self.config.cpus:g} CPUs and {self.config.gpus:g} GPUs"
+        if seconds > _PLACE_SECONDS and not self._fits():
             raise TurngymError(
                 f"no rollout worker has found a place in the Ray cluster within {_PLACE_SECONDS:g} s: each asks for "
-                f"{self.config.cpus:g} CPUs and {self.config.gpus:g} GPUs, free are "
-                f"{import_ray().available_resources()}. Lower rollout.ray.cpus or rollout.ray.gpus."
+                f"{demand}, and no machine has as many. Lower rollout.ray.cpus or rollout.ray.gpus."
             )
+        if seconds > _START_SECONDS:
+            raise TurngymError(
+                f"no rollout worker has begun within {_START_SECONDS:g} s: each asks for {demand}, free are "
+                f"{import_ray().available_resources()}. If that is too little, wait until other jobs have ended, or "
+                "lower rollout.ray.cpus or rollout.ray.gpus; otherwise look at the logs of the workers in Ray's "
+                "session folder."
+            )
+
+    def _fits(self) -> bool:
+        """Return whether any machine of the cluster, when idle, could hold a worker."""
+        demands = self._demands()
+        wanted = {"CPU": demands["num_cpus"], "GPU": demands["num_gpus"]}
+        machines = [node["Resources"] for node in import_ray().nodes() if node["Alive"]]
+        return any(all(machine.get(name, 0) >= amount for name, amount in wanted.items()) for machine in machines)
 
 
 def _brief(error: BaseException) -> str:
