@@ -161,7 +161,7 @@ class WorkerPool:
                 answer is wrong counts as lost.
 
         Raises:
-            TurngymError: No machine of the cluster can hold a worker, none begins, or one share has lost several workers.
+            TurngymError: No machine of the cluster can hold a worker, no worker begins, or one share has lost several.
         """
         round = _Round(deque(range(len(shares))), fault_of)
         try:
