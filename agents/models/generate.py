@@ -216,8 +216,8 @@ class _Block:
         padded = bool((self.mask == 0).any())
         return last_logits(
             self.model,
+            self.cache,
             input_ids=ids,
             attention_mask=self.mask if padded else None,
             position_ids=positions,
-            past_key_values=self.cache,
         )

@@ -6,12 +6,15 @@ from typing import Any
 
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.cache_utils import Cache
+
+from turngym.agents.models.cache_keyword import cache_keyword
 
 _SIXTEEN_BITS = 2
 """Bytes of a number. In float32 the last bits of the product would change, so it is left as it is."""
 
 
-def last_logits(network: PreTrainedModel, **inputs: Any) -> Tensor:
+def last_logits(network: PreTrainedModel, cache: Cache, **inputs: Any) -> Tensor:
     """Run a network with a cache; returns ``[row, vocab]``, the logits of the last token of each row.
 
     What is left of the hidden states is not contiguous, and torch then multiplies it with a copy of the weights for
@@ -19,12 +22,14 @@ def last_logits(network: PreTrainedModel, **inputs: Any) -> Tensor:
 
     Args:
         network: A causal language model.
+        cache: What it has seen of the rows so far; it is extended.
         inputs: What it is called with.
     """
     head = network.get_output_embeddings()
     hook = head.register_forward_pre_hook(_contiguous) if isinstance(head, nn.Module) else None
     try:
-        output: Any = network(**inputs, use_cache=True, logits_to_keep=1)
+        held = {cache_keyword(type(network)) or "past_key_values": cache}
+        output: Any = network(**inputs, **held, use_cache=True, logits_to_keep=1)
     finally:
         if hook is not None:
             hook.remove()

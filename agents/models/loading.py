@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +15,16 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForImageTextToText,
     AutoTokenizer,
+    DynamicCache,
     GenerationConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.cache_utils import CacheLayerMixin
 from transformers.utils import logging as transformers_logging
 
 from turngym.agents.models.attention import require_attention, set_attention
+from turngym.agents.models.cache_keyword import cache_keyword, forward_arguments
 from turngym.agents.models.checkpoint_tensors import POLICY, is_checkpoint, read_tensors
 from turngym.agents.models.completion import BackgroundSampler
 from turngym.agents.models.generate import Generate
@@ -185,12 +187,7 @@ def load_model(
     else:
         network, tokenizer = _load(source, {})
     _require_usable(tokenizer, source)
-    missing = {"past_key_values", "logits_to_keep"} - set(inspect.signature(type(network).forward).parameters)
-    if missing:
-        raise ModelError(
-            f"{source} is a {type(network).__name__}, whose forward takes no {' and no '.join(sorted(missing))}: use a "
-            "transformer with a key-value cache."
-        )
+    _require_cache(network, source)
     network.eval()
     if quantize == "none":
         if dtype != "auto":
@@ -239,6 +236,22 @@ def _stop_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig |
     configured = getattr(generation, "eos_token_id", None)
     found.update(configured if isinstance(configured, list) else [configured])
     return frozenset(token for token in found if token is not None)
+
+
+def _require_cache(network: PreTrainedModel, source: str) -> None:
+    """Raise ModelError unless the network keeps keys and values and computes the last logits alone."""
+    kind = type(network)
+    lacks = [] if cache_keyword(kind) else ["key-value cache"]
+    lacks += [] if "logits_to_keep" in forward_arguments(kind) else ["logits_to_keep"]
+    if not lacks:
+        layers = DynamicCache(config=network.config).layers
+        if layers and not any(isinstance(layer, CacheLayerMixin) for layer in layers):  # recurrent throughout: Mamba
+            lacks = ["key-value cache"]
+    if lacks:
+        raise ModelError(
+            f"{source} is a {kind.__name__}, whose forward takes no {' and no '.join(lacks)}: use a transformer with a "
+            "key-value cache."
+        )
 
 
 def _require_usable(tokenizer: PreTrainedTokenizerBase, source: str) -> None:

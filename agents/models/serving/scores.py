@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from turngym.agents.models.cache_keyword import cache_keyword
 from turngym.agents.models.weights import evaluating
 
 _CHUNK = 128
@@ -24,11 +25,12 @@ def token_logprobs(network: PreTrainedModel, ids: Sequence[int]) -> tuple[float,
     """
     given = torch.tensor([list(ids)], device=network.device)
     cache = DynamicCache(config=network.config)
+    held = {cache_keyword(type(network)) or "past_key_values": cache}
     found: list[float] = []
     with evaluating(network):
         for start in range(0, len(ids) - 1, _CHUNK):
             piece = given[:, start : min(start + _CHUNK, len(ids) - 1)]
-            output: Any = network(input_ids=piece, past_key_values=cache, use_cache=True)
+            output: Any = network(input_ids=piece, **held, use_cache=True)
             logprobs = torch.log_softmax(output.logits[0].float(), dim=-1)
             following = given[0, start + 1 : start + 1 + piece.shape[1], None]
             found += logprobs.gather(-1, following)[:, 0].tolist()

@@ -85,10 +85,10 @@ class Forward:
         self.memory.set_place(Place(rows, torch.from_numpy(columns).to(device), width))
         return last_logits(
             self.network,
+            self.memory,
             input_ids=torch.from_numpy(ids).to(device),
             attention_mask=self._mask(where, width),
             position_ids=where,
-            past_key_values=self.memory,
         )
 
     def _mask(self, positions: Tensor, width: int) -> Tensor:

@@ -10,6 +10,8 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer
 
+from turngym.agents.models.cache_keyword import forward_arguments
+
 Rows: TypeAlias = "slice | Tensor"
 
 
@@ -166,16 +168,10 @@ def can_be_kept(network: PreTrainedModel) -> bool:
         return False
     if config._attn_implementation not in ("sdpa", "eager"):
         return False
-    if not _takes_positions(network):
+    if "position_ids" not in forward_arguments(type(network)):
         return False
     layers = DynamicCache(config=config).layers
     return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
-
-
-def _takes_positions(network: PreTrainedModel) -> bool:
-    import inspect
-
-    return "position_ids" in inspect.signature(type(network).forward).parameters
 
 
 def bytes_per_token(network: PreTrainedModel) -> int:

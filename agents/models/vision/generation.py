@@ -112,9 +112,9 @@ class _Batch:
     def _forward(self, ids: Tensor, positions: Tensor, inputs: dict[str, Tensor]) -> Tensor:
         return last_logits(
             self.network,
+            self.cache,
             input_ids=ids,
             attention_mask=self.mask,
             position_ids=positions,
-            past_key_values=self.cache,
             **inputs,
         )

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from turngym.agents.episodes.rollout import rollout
+from turngym.agents.models.cache_keyword import cache_keyword
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
@@ -101,7 +102,8 @@ def test_sampling_after_an_update_is_right(trajectories: list[Trajectory]) -> No
 
 def cached(network: Any) -> int:
     with torch.no_grad():
-        return int(network(torch.tensor([[5, 6, 7]]), use_cache=True).past_key_values.get_seq_length())
+        output = network(torch.tensor([[5, 6, 7]]), use_cache=True)
+        return int(getattr(output, cache_keyword(type(network)) or "").get_seq_length())
 
 
 def test_layers_are_in_train_mode_inside_of_the_context_alone() -> None:
