@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 from transformers import PreTrainedModel
 
@@ -26,7 +28,11 @@ def cache_keyword(kind: type[PreTrainedModel]) -> str | None:
     return next((name for name in _NAMES if name in taken), None)
 
 
-@functools.cache
 def forward_arguments(kind: type[PreTrainedModel]) -> frozenset[str]:
     """Return the names of a forward's arguments; those that it takes as ``**kwargs`` are not among them."""
-    return frozenset(inspect.signature(kind.forward).parameters)
+    return _arguments(kind.forward)
+
+
+@functools.cache
+def _arguments(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)

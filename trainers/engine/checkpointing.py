@@ -47,8 +47,9 @@ def _dropouts(module: nn.Module) -> list[tuple[str, float]]:
 def checkpointing(layers: Sequence[GradientCheckpointingLayer]) -> Iterator[None]:
     """Checkpoint layers inside of the context.
 
-    Only layers in train mode are checkpointed, and layers in train mode leave the key-value cache empty. So they are in
-    it inside of the context alone, and nothing may be sampled there.
+    Only layers in train mode are checkpointed, and those leave the key-value cache empty (in transformers before 5.24
+    even where no gradients are computed). So they are in it inside of the context alone, and nothing may be sampled
+    there.
     """
     before = [layer.training for layer in layers]
     layer: Any

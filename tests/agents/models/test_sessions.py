@@ -9,6 +9,7 @@ import pytest
 import torch
 from small import small_model
 from transformers import (
+    DynamicCache,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
@@ -332,7 +333,7 @@ def test_the_output_layer_gets_last_tokens_in_one_piece(dtype: torch.dtype) -> N
 
     handle = network.lm_head.register_forward_hook(lambda head, given, _: note(head, given))
     with torch.no_grad():
-        found = last_logits(network, input_ids=torch.arange(12).view(3, 4))
+        found = last_logits(network, DynamicCache(config=network.config), input_ids=torch.arange(12).view(3, 4))
     handle.remove()
     assert shapes == [((3, 1, SHAPE["hidden_size"]), dtype == torch.bfloat16)]
     assert torch.equal(found, expected), "not a bit changes"
