@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import importlib.util
 import os
 import shutil
 import signal
@@ -25,6 +26,13 @@ for _folder in sorted({path.parent for path in Path(__file__).parent.rglob("test
 _alfworld = Path(__file__).parent.parent.parent / "shared" / "data" / "alfworld"
 if _alfworld.is_dir():
     os.environ.setdefault("ALFWORLD_DATA", str(_alfworld))
+
+if importlib.util.find_spec("hypothesis"):  # some environments of the integration tests are without it
+    from hypothesis import HealthCheck, settings
+
+    # No test depends on the clock: a machine that does something else as well takes its time over an example.
+    settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("unhurried")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in what a shell starts in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -87,7 +87,7 @@ def test_equal_seeds_give_equal_draws_and_other_seeds_others() -> None:
 
 
 @given(order=st.lists(st.integers(0, 2), max_size=25))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_interleaved_holders_draw_what_each_draws_alone(order: list[int]) -> None:
     states = [GlobalRandom(seed) for seed in range(3)]
     mixed: list[list[Drawn]] = [[], [], []]

@@ -77,7 +77,7 @@ def text_of(family: str, ids: Sequence[int]) -> str:
 
 @pytest.mark.parametrize(("mode", "thinking"), WAYS)
 @pytest.mark.parametrize("fit", SHORTENING)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(family=st.sampled_from(NAMES), words=st.lists(WORDS, min_size=1, max_size=12), spare=st.integers(0, 120))
 def test_a_shortened_prompt_keeps_to_the_limit_and_shows_the_latest_observation(
     mode: str, thinking: str, fit: str, family: str, words: list[str], spare: int

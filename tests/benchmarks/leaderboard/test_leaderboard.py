@@ -41,7 +41,7 @@ def surely_ahead(one: tuple[float, float], other: tuple[float, float]) -> bool:
     return one[0] > other[1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(INTERVALS)
 def test_rank_ranges_are_the_places_over_all_orders_that_the_intervals_allow(
     intervals: Sequence[tuple[float, float]],

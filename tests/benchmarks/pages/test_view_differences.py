@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from view_runs import evaluation, tournament, written
 
@@ -25,7 +25,6 @@ def summaries(episodes: list[tuple[int, int, int, list[str]]], name: str = "env"
     ]
 
 
-@settings(deadline=None)
 @given(ACTIONS, ACTIONS)
 def test_traces_part_where_the_actions_do(first: list[str], second: list[str]) -> None:
     turn = first_difference(trace_of(first), trace_of(second))
@@ -35,7 +34,6 @@ def test_traces_part_where_the_actions_do(first: list[str], second: list[str]) -
         assert first[:turn] == second[:turn] and first[turn : turn + 1] != second[turn : turn + 1]
 
 
-@settings(deadline=None)
 @given(ACTIONS, ACTIONS, st.booleans())
 def test_turns_part_where_anything_differs_that_both_recorded(first: list[str], second: list[str], seen: bool) -> None:
     one: list[dict[str, Any]] = [{"action": action, "reward": 0.0} for action in first]
@@ -47,7 +45,6 @@ def test_turns_part_where_anything_differs_that_both_recorded(first: list[str], 
     assert differing_turn(one, one) is None
 
 
-@settings(deadline=None)
 @given(EPISODES, EPISODES)
 def test_every_episode_is_in_one_pair_with_one_of_its_task(first: Any, second: Any) -> None:
     one, other = summaries(first), summaries(second)
@@ -64,7 +61,6 @@ def test_every_episode_is_in_one_pair_with_one_of_its_task(first: Any, second: A
         assert len(mine) != len(theirs)
 
 
-@settings(deadline=None)
 @given(EPISODES, EPISODES)
 def test_what_differs_most_comes_first_whichever_run_is_named_first(first: Any, second: Any) -> None:
     found, turned = (pairs(*map(summaries, order)) for order in ((first, second), (second, first)))

@@ -42,7 +42,7 @@ def forms(run: Run) -> list[dict[str, Any]]:
 
 
 @given(st.lists(st.binary(max_size=30).filter(lambda line: b"\n" not in line), max_size=20), st.booleans(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_line_is_found_wherever_it_is_asked_for(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], ends: bool, data: st.DataObject
 ) -> None:
@@ -87,7 +87,6 @@ def test_a_broken_line_says_what_is_wrong(line: bytes, reason: str) -> None:
         parsed(line, 4)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*Summary.__slots__, "turns", "actions", "label", "match", "winners"]), JSON))
 def test_any_record_gives_a_summary_and_json(record: dict[str, Any]) -> None:
     summary = of_record(record, 0, 0, jsonl.Place(0, 1, 1))
@@ -258,7 +257,6 @@ def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
     assert form["turns"][0]["reward"] is None and run.known[0].score is None
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["turns", "actions", "seed", "env", "match", "seat_map", "final_observation"]), JSON

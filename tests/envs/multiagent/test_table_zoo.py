@@ -236,7 +236,7 @@ def test_snapshots_of_others_are_refused() -> None:
             env.restore(bad)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(texts=st.lists(st.text(max_size=30) | st.just("\ud800") | st.just("vote player_1"), max_size=25))
 @pytest.mark.parametrize("game", GAMES)
 def test_any_texts_are_answered_alike_by_both_views(game: str, texts: list[str]) -> None:

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -26,7 +26,6 @@ from turngym.seeding import stream
 pulls = st.lists(st.integers(0, 2), min_size=2, max_size=30)
 
 
-@settings(deadline=None)
 @given(pulls)
 def test_shares_equal_counts_by_hand(arms: list[int]) -> None:
     means = [0.1, 0.7, 0.7]
@@ -43,7 +42,6 @@ def test_minimal_fraction_is_one_only_if_all_arms_are_pulled_equally_often() -> 
         assert (minimal_fraction(3, arms) == 1.0) == (sorted(arms) == [0, 0, 1, 1, 2, 2])
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=2, max_size=20))
 def test_greedy_fraction_equals_that_of_means_taken_anew_each_turn(history: list[tuple[int, int]]) -> None:
     hits = 0
@@ -78,7 +76,6 @@ def test_divergence_is_an_expected_log_ratio() -> None:
     assert bernoulli_divergence(0.2, 0.0) == math.inf
 
 
-@settings(deadline=None)
 @given(st.floats(0.01, 0.99), st.floats(0.01, 0.99))
 def test_divergence_is_at_least_pinskers_bound(p: float, q: float) -> None:
     assert bernoulli_divergence(p, q) >= 2 * (p - q) ** 2 - 1e-12

@@ -21,7 +21,6 @@ from turngym.seeding import stream
 histories = st.lists(st.tuples(st.integers(1, 40), st.floats(0, 1)), min_size=2, max_size=8)
 
 
-@settings(deadline=None)
 @given(histories, st.floats(0, 3), st.floats(0.1, 5))
 def test_ucb_takes_the_highest_bound(history: list[tuple[int, float]], alpha: float, scale: float) -> None:
     counts = [count for count, _ in history]
@@ -50,7 +49,6 @@ def test_greedy_has_no_bonus() -> None:
     assert ucb(counts, sums) == 1 and greedy(counts, sums) == 0
 
 
-@settings(deadline=None)
 @given(histories)
 def test_greedy_takes_the_highest_mean(history: list[tuple[int, float]]) -> None:
     counts = [count for count, _ in history]
@@ -91,7 +89,6 @@ def test_beta_posteriors_refuse_rewards_that_are_not_zero_or_one(sums: list[floa
         thompson_bernoulli([2, 2], sums, stream("thompson", 3))
 
 
-@settings(deadline=None)
 @given(st.integers(0, 1000))
 def test_linucb_equals_ridge_regression(seed: int) -> None:
     """Oracle: solve the normal equations of every arm from its own history."""
@@ -120,7 +117,7 @@ def test_linucb_begins_with_the_width_of_the_identity() -> None:
     assert LinUCB(2, 2).values(context).tolist() == [2.5, 2.5] and LinUCB(2, 2, alpha=0.0).choose(context) == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(histories, st.integers(0, 99))
 def test_players_leave_what_they_are_given_alone(history: list[tuple[int, float]], seed: int) -> None:
     counts = [count for count, _ in history]

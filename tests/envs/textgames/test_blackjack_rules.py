@@ -32,7 +32,6 @@ ranks = st.integers(1, 13)
 DEALS = st.lists(ranks, min_size=40, max_size=40)
 
 
-@settings(deadline=None)
 @given(st.lists(ranks, min_size=1, max_size=12))
 def test_a_hand_counts_the_best_choice_for_every_ace(cards: list[int]) -> None:
     choices = [(1, 11) if rank == 1 else (min(rank, 10),) for rank in cards]
@@ -75,7 +74,7 @@ def test_the_dealer_stands_on_every_seventeen() -> None:
     assert dealer_hand((2, 2, 10, 6, 9, 8, 1), 2) == (10, 6, 1)  # the player took the 9 and the 8
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(DEALS)
 def test_outcomes_equal_those_of_hands_played_out(deal: list[int]) -> None:
     """Oracle: build both hands and compare them; see which cards they show."""
@@ -88,7 +87,7 @@ def test_outcomes_equal_those_of_hands_played_out(deal: list[int]) -> None:
     assert outcomes(deal) == (found, max(shown, 4 + hits))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(DEALS, st.lists(ranks, min_size=40, max_size=40))
 def test_cards_beyond_those_that_a_play_shows_change_nothing(deal: list[int], others: list[int]) -> None:
     found, shown = outcomes(deal)

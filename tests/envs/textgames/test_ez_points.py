@@ -121,7 +121,7 @@ def test_typographic_signs_are_tokens() -> None:
     assert play(holding(EZPoints(), 3, 4), "3 × 4 =")[-1][4]["success"] == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 1000), st.randoms(use_true_random=False))
 def test_legal_tokens_alone_always_end_the_episode(seed: int, choice: Any) -> None:
     env = EZPoints(**POINTS24, max_turns=14)

@@ -172,7 +172,7 @@ def test_damaged_snapshot_is_refused(board: object) -> None:
     assert env.step("left")[0].endswith("8 _")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.text() | st.sampled_from(MOVES), max_size=20))
 def test_any_text_is_accepted(actions: list[str]) -> None:
     env = FifteenPuzzle()

@@ -240,7 +240,7 @@ def test_unknown_action_is_answered_and_does_not_slip() -> None:
     assert env.np_random.bit_generator.state == before
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text() | st.sampled_from(MOVES), max_size=20), st.booleans())
 def test_any_text_is_accepted(actions: list[str], slippery: bool) -> None:
     env = FrozenLake(slippery=slippery, max_turns=100, view="coordinates")

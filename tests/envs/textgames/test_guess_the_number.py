@@ -130,7 +130,7 @@ def test_certainty_alone_is_not_success() -> None:
     assert info["anchor"] == "from 3 to 3" and info["progress"] < 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(1, 20) | st.text(), max_size=6), st.integers(0, 50))
 def test_another_hidden_number_shows_nowhere(actions: list[int | str], seed: int) -> None:
     env = GuessTheNumber(1, 20)

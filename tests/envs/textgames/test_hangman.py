@@ -49,7 +49,7 @@ def test_a_word_fits_if_every_letter_would_have_been_answered_alike(hidden: str,
     assert not fits(word + "s", revealed(hidden, "".join(guessed)), "".join(guessed))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from(words(4)), st.text("etaoinshr", max_size=4))
 def test_the_best_letter_is_in_the_most_words(hidden: str, guessed: str) -> None:
     """Oracle: count the words of the list that fit and have the letter."""
@@ -146,7 +146,7 @@ def test_anchor_does_not_depend_on_the_order_of_guesses() -> None:
     assert one._info() == other._info()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(letters | st.sampled_from(words(6)) | st.text(), max_size=8), st.integers(0, 50))
 def test_another_hidden_word_shows_nowhere(actions: list[str], seed: int) -> None:
     env = Hangman()

@@ -88,7 +88,7 @@ def test_legal_actions_are_all_codes_where_there_are_few() -> None:
         assert env.step(action)[4]["action_is_valid"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(CLASSIC) | st.text(), max_size=4), st.integers(0, 50))
 def test_another_hidden_code_shows_nowhere(actions: list[str], seed: int) -> None:
     env = Mastermind()

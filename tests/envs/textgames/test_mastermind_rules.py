@@ -93,7 +93,7 @@ def groups(guess: str, candidates: list[str]) -> list[int]:
     return list(Counter(pegs(guess, code) for code in candidates).values())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.sampled_from(all_codes(Kind(3, 5, True))), st.sampled_from(all_codes(Kind(3, 5, True))))
 def test_the_next_guess_has_the_best_worst_answer(guess: str, hidden: str) -> None:
     """Oracle: sort the candidates by their pegs for every code there is."""

@@ -229,7 +229,7 @@ def test_damaged_map_is_refused(known: object) -> None:
         env.restore(json.dumps(content).encode())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.text() | st.sampled_from(MOVES), max_size=20), st.sampled_from(["map", "seen", "near"]))
 def test_any_text_is_accepted(actions: list[str], view: str) -> None:
     env = Maze(view=view, max_turns=100)

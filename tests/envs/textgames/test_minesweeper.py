@@ -265,7 +265,7 @@ def test_damaged_snapshot_is_refused(state: dict[str, Any]) -> None:
     assert env._text == START and env.step("reveal 4 4")[2]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.text() | st.from_regex(r"(reveal|flag) [0-9] [0-9]", fullmatch=True), max_size=20))
 def test_any_text_is_accepted(actions: list[str]) -> None:
     env = Minesweeper()

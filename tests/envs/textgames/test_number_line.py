@@ -86,7 +86,7 @@ def test_signs_may_have_a_one_and_spaces(action: str) -> None:
     assert env.step(action)[4]["action_is_valid"] and env._position == 3
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from("+-"), max_size=25), st.integers(0, 100))
 def test_the_position_is_the_clipped_sum_of_the_steps(actions: list[str], seed: int) -> None:
     env = NumberLine(highest=4, max_turns=25)

@@ -64,7 +64,7 @@ formula_texts = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(formula_texts)
 def test_values_equal_those_of_pythons_own_parser(text: str) -> None:
     tokens = tokenize(text)
@@ -222,7 +222,7 @@ def test_a_prefix_that_divides_by_zero_has_no_future() -> None:
     assert stack_after(["5", "/", "(", "2", "-", "2", ")"]) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_legal_tokens_always_lead_to_a_formula(data: st.DataObject) -> None:
     left = data.draw(st.lists(st.integers(1, 10), min_size=2, max_size=4).map(sorted))
@@ -242,7 +242,7 @@ def test_legal_tokens_always_lead_to_a_formula(data: st.DataObject) -> None:
     assert is_formula(tokens) and not left and len(tokens) + 1 <= longest
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(1, 10), min_size=3, max_size=3).map(sorted), st.integers(1, 40))
 def test_a_solution_is_a_completion_of_each_of_its_prefixes(hand: list[int], target: int) -> None:
     tokens = solution(tuple(hand), target, "+-*/")

@@ -107,7 +107,7 @@ def test_unknown_action_is_answered_with_the_board() -> None:
     assert "\n" not in env.step("go right")[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text() | st.sampled_from(MOVES), max_size=20))
 def test_any_text_is_accepted(actions: list[str]) -> None:
     env = Sokoban(max_turns=100)

@@ -115,7 +115,7 @@ def test_wrong_values_can_be_refused_instead() -> None:
     assert env.step("1 2 3")[4]["progress"] == 0.125
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from([(4, None), (6, None), (9, 60)]), st.integers(0, 30), st.lists(st.integers(0, 999), max_size=40))
 def test_legal_moves_and_dead_ends_equal_those_worked_out_anew(
     options: tuple[int, int | None], seed: int, choices: list[int]

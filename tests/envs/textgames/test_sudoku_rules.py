@@ -112,7 +112,7 @@ def test_two_rules_solve_every_puzzle(size: int, tasks: int) -> None:
         assert grid == solution and next_logical(grid, size) is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(SIZES), st.integers(0, 20), st.randoms(use_true_random=False))
 def test_the_two_rules_never_get_stuck_on_the_way(size: int, seed: int, chooser: Random) -> None:
     """Whichever cells are filled rightly first, one of the rules gives another."""

@@ -151,7 +151,7 @@ def test_turn_limit_defaults_to_twice_the_longest_solution() -> None:
     assert flags == [(False, False)] * 5 + [(False, True)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text() | st.sampled_from(["A B", "B A", "A C", "C A", "B C", "C B"]), max_size=14))
 def test_any_text_is_accepted_and_discs_stay_ordered(actions: list[str]) -> None:
     env = TowerOfHanoi(3, max_turns=100)

@@ -95,7 +95,7 @@ def test_anchor_does_not_depend_on_the_order_of_guesses() -> None:
     assert one._info() == other._info() and one._info()["anchor"] == "crane XXXXY\nhouse XXXYY"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, len(FIVE) - 1) | st.text(), max_size=5), st.integers(0, 50), st.booleans())
 def test_another_hidden_word_shows_nowhere(actions: list[int | str], seed: int, strict: bool) -> None:
     env = Wordle(strict=strict)

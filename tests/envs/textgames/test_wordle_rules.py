@@ -125,7 +125,7 @@ def words_left(guess: str, candidates: list[str]) -> int:
     return sum(count * count for count in Counter(marks(guess, word) for word in candidates).values())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10**6), st.integers(1, 2), st.booleans())
 def test_the_best_guess_leaves_the_fewest_words(seed: int, turns: int, only_fitting: bool) -> None:
     """Oracle: sort the candidates by their marks for every allowed guess."""

@@ -141,7 +141,7 @@ def text_of(tree: Tree) -> str:
 
 
 @given(trees(), trees())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_polynomials_are_equal_where_sympy_says_so(first: Tree, second: Tree) -> None:
     names = {"x": sympy.Symbol("x"), "y": sympy.Symbol("y")}
     a, b = (sympy.expand(sympy.parse_expr(text_of(tree).replace("^", "**"), names)) for tree in (first, second))
@@ -150,7 +150,7 @@ def test_polynomials_are_equal_where_sympy_says_so(first: Tree, second: Tree) ->
 
 
 @given(st.text(alphabet="0123456789+-*/^_!()[]{}|,.=<>xyei\\ frac sqrt pm cup", max_size=40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(Unreadable):
         read_answer(text)

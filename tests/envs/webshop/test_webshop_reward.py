@@ -163,7 +163,7 @@ def test_base_colours_are_taken_in_the_order_of_the_alphabet() -> None:
 PRODUCTS = generate_products(300, 3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 299), st.integers(0, 299), st.integers(0, 10**6))
 def test_the_reward_is_between_0_and_1_and_the_right_purchase_earns_1(first: int, second: int, pick: int) -> None:
     wanted, other = PRODUCTS[first], PRODUCTS[second]

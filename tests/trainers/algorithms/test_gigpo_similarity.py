@@ -62,7 +62,7 @@ def test_the_first_member_stands_for_its_cluster() -> None:
         assert similar_anchors(table, 0.75).tolist() == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.text("ab", min_size=1, max_size=6)), min_size=1, max_size=14),
     st.sampled_from([0.3, 0.6, 0.9, 0.999]),

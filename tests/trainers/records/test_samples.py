@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_training import SMALL
 
@@ -54,7 +54,6 @@ def test_a_seat_of_a_game_says_which_one_it_is() -> None:
     assert sample_of(never_asked)["agent"] == ""
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 4), max_size=4)), max_size=6))
 def test_advantages_are_cut_as_the_turn_table_lays_tokens_out(shape: list[tuple[bool, list[int]]]) -> None:
     """Each token gets the number that the table has at its place, whatever was left out of the table."""

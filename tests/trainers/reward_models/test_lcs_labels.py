@@ -29,7 +29,7 @@ def longest_by_trying(first: str, second: str) -> int:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(WORDS, WORDS)
 def test_an_lcs_is_common_and_as_long_as_any(first: str, second: str) -> None:
     found = lcs(first, second)
@@ -37,13 +37,13 @@ def test_an_lcs_is_common_and_as_long_as_any(first: str, second: str) -> None:
     assert len(found) == longest_by_trying(first, second)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(WORDS, WORDS)
 def test_matched_counts_the_lcs_of_every_prefix(steps: str, recipe: str) -> None:
     assert matched(steps, recipe) == [len(lcs(steps[: k + 1], recipe)) for k in range(len(steps))]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(WORDS, max_size=6), st.sampled_from([0.3, 0.5, 1.0]))
 def test_every_solved_episode_contains_a_recipe_and_none_is_empty(solved: list[str], similarity: float) -> None:
     found = recipes(solved, most=10, similarity=similarity)
@@ -53,7 +53,7 @@ def test_every_solved_episode_contains_a_recipe_and_none_is_empty(solved: list[s
         assert any(is_subsequence(recipe.steps, steps) for recipe in found)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text("abc", min_size=1, max_size=7), min_size=1, max_size=5), WORDS)
 def test_labels_never_fall_and_only_solved_episodes_reach_one(solved: list[str], other: str) -> None:
     known = recipes(solved)
