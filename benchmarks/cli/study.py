@@ -24,7 +24,7 @@ from turngym.errors import ConfigError, TurngymError
 from turngym.storage.files import write_json
 from turngym.storage.folders import require_folder
 from turngym.terminal.interrupted import INTERRUPTED
-from turngym.terminal.output import print_json
+from turngym.terminal.output import print_json, table_console
 from turngym.text import printable
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _list(arguments: Arguments) -> int:
     if arguments.json:
         print_json({"version": SCHEMA, "studies": rows})
         return 0
-    console = Console(highlight=False)
+    console = table_console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("plan", "title"):
         table.add_column(name, overflow="fold")
@@ -165,7 +165,7 @@ def _show(plan: Plan, folder: Path, arguments: Arguments) -> None:
     if arguments.json:
         print_json({"version": SCHEMA, **outcome.as_json()})
         return
-    console = Console(highlight=False)
+    console = table_console()
     for table in _tables(outcome):
         console.print(table)
     if outcome.arms:

@@ -1,4 +1,4 @@
-"""The standard output of a command that prints for programs: its result, and nothing else."""
+"""The standard output of a command: for programs its result and nothing else; for people tables that are not cut."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_FILE_COLUMNS = 120
+"""Width of tables that go to a file or a pipe, which has no width of its own."""
 
 _result_streams: list[TextIO] = []
 
@@ -63,3 +69,13 @@ def print_json(value: Any, sort_keys: bool = False) -> None:
     """
     stream = _result_streams[-1] if _result_streams else sys.stdout
     print(json.dumps(value, indent=2, sort_keys=sort_keys), file=stream, flush=True)
+
+
+def table_console() -> Console:
+    """Return a console for tables: as wide as the terminal or ``COLUMNS``, and wide where the output is a file."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _FILE_COLUMNS
+    return console

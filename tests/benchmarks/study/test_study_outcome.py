@@ -13,10 +13,12 @@ import pytest
 from test_cli_train import TINY_WORDS
 
 from turngym.__main__ import main
+from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.study.outcome import read_outcome
-from turngym.benchmarks.study.plan import Plan, plan_of
+from turngym.benchmarks.study.plan import Plan, plan_of, read_plan
 from turngym.benchmarks.study.queue import processor_file, processor_seconds
 from turngym.errors import ConfigError
+from turngym.trainers.records.run_folder import RunFolder
 
 PLAN = plan_of("mine", {"seeds": 4, "arms": {"a": "", "b": ""}, "claims": ["a > b"], "effect": 0.1})
 
@@ -26,7 +28,7 @@ def finished(folder: Path, plan: Plan, values: dict[str, list[float]]) -> None:
     for arm, each in values.items():
         for seed, value in enumerate(each):
             run = folder / f"{arm}-seed{seed}"
-            (run / "evaluations").mkdir(parents=True)
+            (run / "evaluations").mkdir(parents=True, exist_ok=True)
             (run / "evaluations" / "final-greedy.json").write_text(
                 json.dumps({"success": {"value": value}, "faults": 0})
             )
@@ -137,3 +139,19 @@ def test_a_damaged_time_counts_as_none(tmp_path: Path, content: str) -> None:
     assert processor_seconds(tmp_path / "run") == 2.5
     processor_file(tmp_path / "run").write_text(content)
     assert processor_seconds(tmp_path / "run") == 0.0
+
+
+def test_claims_are_not_broken_where_the_output_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    claim = "two:final-greedy > one:final-greedy"
+    path = write_plan(tmp_path, one="--algorithm ppo", two="--algorithm grpo")
+    path.write_text(path.read_text("utf8").replace("one > two", claim), "utf8")
+    plan, folder = read_plan(path), tmp_path / "runs" / "studies" / "small"
+    for job in plan.jobs:
+        RunFolder.create(folder / job.name, parse_train(plan.options(job))[0])
+    finished(folder, plan, {"one": [0.5, 0.6], "two": [0.7, 0.9]})
+    assert main(["study", "show", str(path)]) == 0
+    assert claim in capfd.readouterr().out
