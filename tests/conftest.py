@@ -31,8 +31,8 @@ if importlib.util.find_spec("hypothesis"):  # some environments of the integrati
     from hypothesis import HealthCheck, settings
 
     # No test depends on the clock: a machine that does something else as well takes its time over an example.
-    settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("unhurried")
+    settings.register_profile("without-deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("without-deadline")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is in what a shell starts in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)

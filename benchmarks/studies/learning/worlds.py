@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from run_queue import RESULTS, RUNS, mean_and_range, run_all, summary, with_settings_of_0_1_0, write_results
+from run_queue import RESULTS, ROOT, RUNS, mean_and_range, run_all, summary, with_settings_of_0_1_0, write_results
 from verdicts import CHANGE, SEEDS, difference, in_points
 from warmups import folder_of, warm_up_all
 from world_arms import COMMON, FIRST, World
@@ -59,7 +59,7 @@ def arms(name: str) -> dict[str, list[str]]:
     world = WORLDS[name]
     found = {}
     for seed in SEEDS:
-        model = folder_of(f"world-{name}-warmup-seed{seed}")
+        model = folder_of(f"world-{name}-warmup-seed{seed}").relative_to(ROOT)  # where runs are started
         for arm, own in world.arms.items():
             limits = ("--max-environment-turns", str(world.turns), "--evaluation.every", "5", "--seed", str(seed))
             found[run_name(name, arm, seed)] = [

@@ -1,6 +1,7 @@
 """The page of what was learnt is made of the committed figures and of nothing else."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -46,3 +47,10 @@ def test_self_play_shows_intervals_within_what_is_possible(tmp_path: Path) -> No
 
 def test_the_committed_page_is_that_of_the_committed_figures() -> None:
     assert (learning_page.RESULTS / learning_page.PAGE).read_text("utf8") == learning_page.page()
+
+
+def test_committed_figures_name_no_folder_of_the_machine_that_computed_them() -> None:
+    files = sorted(learning_page.RESULTS.rglob("*.json"))
+    assert len(files) > 50
+    found = {file.name: re.findall(r'"(?:/[^"/\s]+){2,}"', file.read_text("utf8")) for file in files}
+    assert {name: paths for name, paths in found.items() if paths} == {}

@@ -27,8 +27,9 @@ def test_all_arms_of_a_world_begin_with_the_same_warm_ups_and_have_the_same_turn
         config = parse_train(options)[0]
         assert (config.max_environment_turns, config.max_seconds, config.control) == (world.turns, world.seconds, False)
         build(config.algorithm, config.algorithm_options)
-        models.add((config.seed, config.model))
-    assert models == {(seed, str(worlds.folder_of(f"world-{name}-warmup-seed{seed}"))) for seed in verdicts.SEEDS}
+        assert not Path(config.model).is_absolute(), "results name no machine's folders"
+        models.add((config.seed, worlds.ROOT / config.model))
+    assert models == {(seed, worlds.folder_of(f"world-{name}-warmup-seed{seed}")) for seed in verdicts.SEEDS}
     for seed, options in zip(verdicts.SEEDS, worlds.warmups(name).values(), strict=True):
         config = parse_train(options)[0]
         assert (config.seed, config.model) == (seed, "embedded")
