@@ -28,12 +28,12 @@ from facts_policy import FactsAgent, FactsGame, random_policy, train, trained
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from run_queue import RESULTS, RUNS, write_results
-from tic_tac_toe_self_play import interval as over_seeds
 from tic_tac_toe_table import best_reply, boards, evenly, perfect, results
 from verdicts import SEEDS
 from werewolf_deals import Games, gains
 
 from turngym.agents.trajectory import Trajectory
+from turngym.benchmarks.statistics.power import interval
 from turngym.envs.tablegames.tic_tac_toe import free_cells, mark_to_move
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.report.curve import BLUE, PIXELS_PER_INCH, SIZE, VERMILION
@@ -116,7 +116,10 @@ def of_tic_tac_toe() -> dict[str, Any]:
     return {
         stage: {
             side: {
-                name: {**over_seeds([of[side][name] for of in found]), "seeds": [of[side][name] for of in found]}
+                name: {
+                    **interval([of[side][name] for of in found])._asdict(),
+                    "seeds": [of[side][name] for of in found],
+                }
                 for name in names
             }
             for side in SIDES

@@ -11,7 +11,6 @@ draw, and the perfect player never loses. Three seeds; the settings were found w
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 import time
 from typing import Any
@@ -20,8 +19,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from run_queue import RESULTS, RUNS, write_results
 from tic_tac_toe_table import TabularTicTacToe
-from verdicts import SEEDS, T_95
+from verdicts import SEEDS
 
+from turngym.benchmarks.statistics.power import interval
 from turngym.storage.files import write_json
 from turngym.trainers.report.curve import BLUE, DASHES, PIXELS_PER_INCH, SIZE, VERMILION
 
@@ -71,12 +71,6 @@ def run(seed: int) -> list[dict[str, Any]]:
     return records
 
 
-def interval(values: list[float]) -> dict[str, float]:
-    """Return the mean over seeds with its 95 % interval."""
-    mean, half = statistics.fmean(values), T_95 * statistics.stdev(values) / len(values) ** 0.5
-    return {"mean": mean, "low": mean - half, "high": mean + half}
-
-
 def picture(runs: dict[str, list[dict[str, Any]]]) -> None:
     """Draw the share of games drawn against the perfect player, a line for each seed and seat."""
     figure = Figure(figsize=SIZE, layout="constrained")
@@ -97,7 +91,10 @@ def main() -> int:
     """Run what is missing, write ``benchmarks/results/tic_tac_toe_self_play.json`` and the picture."""
     runs = {f"seed{seed}": run(seed) for seed in SEEDS}
     last = [records[-1]["seats"] for records in runs.values()]
-    final = {seat: {name: interval([each[seat][name] for each in last]) for name in last[0][seat]} for seat in SEATS}
+    final = {
+        seat: {name: interval([each[seat][name] for each in last])._asdict() for name in last[0][seat]}
+        for seat in SEATS
+    }
     arm = {"algorithm": ALGORITHM, "options": OPTIONS, "games": GAMES, "iterations": ITERATIONS, "learning_rate": RATE}
     write_results("tic_tac_toe_self_play", {"arm": arm, "final": final, "runs": runs})
     picture(runs)
