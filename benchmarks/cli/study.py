@@ -44,9 +44,10 @@ class Arguments:
 
     A plan is a TOML file, written before anything runs: `seeds`, options that all arms share in `common`, a table
     `[arms]`, and `claims` such as "gigpo > grpo". `run` runs what is missing, and goes on with what was interrupted;
-    a run that fails does not stop the others. `show` prints means with 95 % intervals over the seeds, and for each
-    claim the difference paired by seed, a verdict, and how many seeds would show the smallest difference that matters
-    with a probability of 90 %. `list` names the plans in a folder.
+    a run that fails does not stop the others, and runs of another `study run` in the same folder are left to it. `show`
+    prints means with 95 % intervals over the seeds, and for each claim the difference paired by seed, a verdict, and
+    how many seeds would show the smallest difference that matters with a probability of 90 %. `list` names the plans in
+    a folder.
 
     Args:
         action: What to do.
@@ -144,9 +145,14 @@ def _run(plan: Plan, folder: Path, arguments: Arguments) -> list[Ended]:
         def tell(ended: Ended) -> None:
             progress.advance(task)
             word = "finished" if ended.status == 0 else f"failed ({ended.status})"
-            progress.console.print(f"{ended.job.name}: {word} after {ended.seconds:.0f} s", markup=False)
+            how = "by another process" if ended.is_elsewhere else f"after {ended.seconds:.0f} s"
+            progress.console.print(f"{ended.job.name}: {word} {how}", markup=False)
 
-        ended = Queue(plan, folder, arguments.at_once).run(tell)
+        def tell_waiting(left: Sequence[Job]) -> None:
+            names = ", ".join(job.name for job in left)
+            progress.console.print(f"waiting for other processes, which run {names}", markup=False)
+
+        ended = Queue(plan, folder, arguments.at_once).run(tell, tell_waiting)
     return [each for each in ended if each.status != 0]
 
 

@@ -1,4 +1,7 @@
-"""The runs of a study: finished ones are kept, interrupted ones go on, one that fails does not stop the others."""
+"""The runs of a study: finished ones are kept, interrupted ones go on, one that fails does not stop the others.
+
+Several processes may work on one study: each run is claimed by a lock while one of them runs it.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,25 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from turngym.benchmarks.study.plan import Job, Plan
-from turngym.errors import ConfigError
+from turngym.errors import ConfigError, FolderInUse
 from turngym.storage.bounded import read_json
 from turngym.storage.files import write_json
+from turngym.system.locks import FolderLock
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import TrainConfig
 
 State: TypeAlias = Literal["finished", "begun", "not begun"]
 _LOG_END = 2000
+_CLAIMS = ".claims"
+_POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -36,12 +42,14 @@ class Ended:
         status: Exit status of ``turngym train``.
         seconds: How long it took.
         words: Last line of its log.
+        is_elsewhere: Whether another process finished it.
     """
 
     job: Job
     status: int
     seconds: float
     words: str = ""
+    is_elsewhere: bool = False
 
 
 def state_of(folder: Path) -> State:
@@ -113,42 +121,84 @@ class Queue:
         self.plan = plan
         self.folder = folder
         self.at_once = at_once
+        self._missing: list[Job] = []
         self._processes: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
-        self._is_closing = False
+        self._closing = threading.Event()
 
-    def run(self, on_end: Callable[[Ended], None]) -> list[Ended]:
+    def run(self, on_end: Callable[[Ended], None], on_wait: Callable[[Sequence[Job]], None]) -> list[Ended]:
         """Run what is missing; returns how each run ended, in the order of the plan.
+
+        Runs of other processes are left to them. If one of those processes ends before its run is finished, the run
+        goes on here.
 
         Args:
             on_end: Called after each run.
+            on_wait: Called with the runs that are left when other processes run all of them.
 
         Raises:
             KeyboardInterrupt: The runs have been interrupted; calling it again goes on with them.
         """
         missing = [job for job, state in states(self.plan, self.folder).items() if state != "finished"]
+        self._missing = list(missing)
         with ThreadPoolExecutor(self.at_once, thread_name_prefix="study") as threads:
-            work: dict[Future[Ended], Job] = {threads.submit(self._run_one, job): job for job in missing}
+            work = [threads.submit(self._run_next, on_wait) for _ in missing]
             try:
                 for future in as_completed(work):
                     on_end(future.result())
             except BaseException:
                 self._stop(work)
                 raise
-        return [future.result() for future in work]
+        ended = {each.job: each for each in (future.result() for future in work)}
+        return [ended[job] for job in missing]
+
+    def _run_next(self, on_wait: Callable[[Sequence[Job]], None]) -> Ended:
+        """Run the first run that no other process runs, as soon as there is one."""
+        is_waiting = False
+        while not self._closing.is_set():
+            with self._lock:
+                claimed = next((found for job in self._missing if (found := self._claimed(job))), None)
+                left = tuple(self._missing)
+            if claimed is not None:
+                job, claim = claimed
+                with claim:
+                    if state_of(self.folder / job.name) == "finished":
+                        return Ended(job, 0, 0.0, is_elsewhere=True)
+                    return self._run_one(job)
+            if not is_waiting:
+                is_waiting = True
+                on_wait(left)
+            self._closing.wait(_POLL_SECONDS)
+        raise CancelledError
+
+    def _claimed(self, job: Job) -> tuple[Job, FolderLock] | None:
+        """Return a job with the lock that keeps other processes from it; None if one of them runs it."""
+        folder, run = self.folder / _CLAIMS / job.name, self.folder / job.name
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            claim = FolderLock(folder, "run of a study")
+            try:
+                if state_of(run) == "begun":  # a study that was killed may have left its run behind, which goes on
+                    FolderLock(run, "training run").release()
+            except BaseException:
+                claim.release()
+                raise
+        except FolderInUse:
+            return None
+        self._missing.remove(job)
+        return job, claim
 
     def _run_one(self, job: Job) -> Ended:
         folder = self.folder / job.name
         options = [*self.plan.options(job), "--run-dir", str(folder)]
         if state_of(folder) == "begun":
             options.append("--resume")
-        self.folder.mkdir(parents=True, exist_ok=True)
         log = self.folder / f"{job.name}.log"
         began = time.monotonic()
         with log.open("ab") as output:
             with self._lock:
-                if self._is_closing:
-                    return Ended(job, -signal.SIGINT, 0.0)
+                if self._closing.is_set():
+                    raise CancelledError
                 process = subprocess.Popen(
                     [sys.executable, "-m", "turngym", "train", *options],
                     stdin=subprocess.DEVNULL,
@@ -169,10 +219,10 @@ class Queue:
         threads = str(max(1, (os.cpu_count() or 1) // self.at_once))
         return {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, **os.environ}
 
-    def _stop(self, work: Mapping[Future[Ended], Job]) -> None:
+    def _stop(self, work: Sequence[Future[Ended]]) -> None:
         """Interrupt the runs, so that each keeps a checkpoint, and begin no others."""
         with self._lock:
-            self._is_closing = True
+            self._closing.set()
             for future in work:
                 future.cancel()
             for process in self._processes:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from test_cli_train import TINY_WORDS
 from turngym.__main__ import main
 from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.study.outcome import read_outcome
-from turngym.benchmarks.study.plan import Plan, plan_of, read_plan
-from turngym.benchmarks.study.queue import processor_file, processor_seconds
+from turngym.benchmarks.study.plan import Job, Plan, plan_of, read_plan
+from turngym.benchmarks.study.queue import Queue, processor_file, processor_seconds
 from turngym.errors import ConfigError
+from turngym.system.locks import FolderLock
 from turngym.trainers.records.run_folder import RunFolder
 
 PLAN = plan_of("mine", {"seeds": 4, "arms": {"a": "", "b": ""}, "claims": ["a > b"], "effect": 0.1})
@@ -121,6 +123,48 @@ def test_a_run_that_fails_does_not_stop_the_others(
     assert main(["study", "run", str(plan), "--at-once", "2"]) == 1
     out, err = capfd.readouterr()
     assert "one-seed0 failed (2), see runs/studies/small/one-seed0.log: " in err and "2/2" in out
+
+
+@pytest.mark.integration
+def test_two_processes_share_a_study_and_one_of_them_is_killed(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, one="--algorithm ppo", two="--algorithm grpo")
+    command = [sys.executable, "-m", "turngym", "study", "run", str(plan)]
+    folder = tmp_path / "runs" / "studies" / "small"
+    first = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    while not (folder / "one-seed0" / "config.json").exists():
+        assert first.poll() is None
+        time.sleep(0.05)
+    second = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    while not (folder / "two-seed0" / "config.json").exists():
+        assert first.poll() is None and second.poll() is None
+        time.sleep(0.05)
+    first.kill()  # its run goes on, and is waited for
+    first.wait()
+    out, err = second.communicate(timeout=240)
+    assert second.returncode == 0, err
+    assert out.count("2/2") == 2 and "failed" not in err
+    assert "one-seed0: finished" in err and (folder / "one-seed0" / "done").exists()
+
+
+def test_a_run_of_another_process_is_waited_for_and_not_repeated(tmp_path: Path) -> None:
+    plan = plan_of("mine", {"seeds": 2, "arms": {"one": ""}})
+    claims = [tmp_path / ".claims" / job.name for job in plan.jobs]
+    for claim in claims:
+        claim.mkdir(parents=True)
+    locks = [FolderLock(claim, "run of a study") for claim in claims]
+
+    def finish(left: Sequence[Job]) -> None:
+        assert [job.name for job in left] == ["one-seed0", "one-seed1"]
+        finished(tmp_path, plan, {"one": [0.5, 0.6]})
+        for lock in locks:
+            lock.release()
+
+    ended = Queue(plan, tmp_path, 1).run(lambda each: None, finish)
+    assert [(each.job.name, each.status, each.is_elsewhere) for each in ended] == [
+        ("one-seed0", 0, True),
+        ("one-seed1", 0, True),
+    ]
+    assert not list(tmp_path.glob("*.log")), "nothing was started"
 
 
 def test_arms_are_chosen_by_name_and_only_to_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
