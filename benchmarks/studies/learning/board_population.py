@@ -16,6 +16,7 @@ Finished runs are kept, broken-off ones go on.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -175,13 +176,20 @@ def picture(found: Mapping[str, Any]) -> None:
     figure.savefig(RESULTS / "board_population.png", dpi=PIXELS_PER_INCH)
 
 
+def written_games() -> dict[str, Any]:
+    """Return what the result file holds of games that have run."""
+    path = RESULTS / "board_population.json"
+    games: dict[str, Any] = json.loads(path.read_text("utf8"))["games"] if path.exists() else {}
+    return games
+
+
 def main() -> int:
     """Run the games named, or both; print figures, write ``benchmarks/results/board_population.json`` and a picture."""
     wanted = sys.argv[1:] or list(GAMES)
     if unknown := set(wanted) - set(GAMES):
         print(f"no game {', '.join(sorted(unknown))}: choose of {', '.join(GAMES)}.", file=sys.stderr)
         return 2
-    found: dict[str, Any] = {}
+    found = written_games()
     for game in wanted:
         for seed in SEEDS:
             train(GAMES[game], config_of(game, seed), folder_of(game, seed))
@@ -190,7 +198,7 @@ def main() -> int:
             share = not_lost(found[game], side, stage)
             told = f"{100 * share['mean']:.1f} [{100 * share['low']:.1f}, {100 * share['high']:.1f}]"
             print(f"{game}, {SEATS[side]}, {stage}: {told} % not lost to the perfect player", flush=True)
-    arms = {game: config_of(game, 0).as_json() for game in wanted}
+    arms = {game: config_of(game, 0).as_json() for game in found}
     write_results("board_population", {"arms": arms, "games": found})
     picture(found)
     return 0

@@ -1,12 +1,13 @@
-"""SmolLM2-135M-Instruct learns from reward on one CPU core: two games and a tool task, against a supervised control.
+"""SmolLM2-135M-Instruct learns from reward on one CPU core: games, a tool task and ALFWorld, with supervised controls.
 
     make .venvs/smollm2
-    turngym study run benchmarks/studies/learning/pretrained.toml    # again after an interruption: it goes on
-    python benchmarks/studies/learning/pretrained.py                 # writes what is finished
+    turngym study run benchmarks/studies/learning/pretrained.toml          # again after an interruption: it goes on
+    turngym study run benchmarks/studies/learning/pretrained_again.toml    # what was written down after its results
+    python benchmarks/studies/learning/pretrained.py                       # writes what is finished
 
-Arms, seeds and claims are in the plan, which was written down before it ran; how its settings were found is there too.
-This script starts nothing: it writes ``benchmarks/results/pretrained-ARM.json`` for each arm with finished runs here,
-and a picture of all arms that have such a file.
+Arms, seeds and claims are in the plans, which were written down before they ran; how their settings were found is there
+too. This script starts nothing: it writes ``benchmarks/results/pretrained-ARM.json`` for each arm with finished runs
+here, and a picture of all arms that have such a file.
 """
 
 from __future__ import annotations
@@ -26,9 +27,8 @@ from turngym.benchmarks.study.queue import processor_seconds, state_of
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.curve import BLUE, GREEN, VERMILION
 
-PLAN = Path(__file__).with_name("pretrained.toml")
-COMMAND = f"turngym study run {PLAN.relative_to(ROOT).as_posix()}"
-STUDY = ROOT / "runs" / "studies" / PLAN.stem
+PLANS = tuple(Path(__file__).with_name(f"{name}.toml") for name in ("pretrained", "pretrained_again"))
+STUDIES = ROOT / "runs" / "studies"
 STAGES: Mapping[str, tuple[str, str]] = {
     "warmup": ("warm-up", VERMILION),
     "control": ("control", GREEN),
@@ -37,9 +37,9 @@ STAGES: Mapping[str, tuple[str, str]] = {
 WAYS = ("sampled", "greedy")
 
 
-def finished(plan: Plan, folder: Path) -> dict[str, list[Path]]:
+def finished(plan: Plan) -> dict[str, list[Path]]:
     """Return arm -> folders of its finished runs."""
-    runs = {arm: [folder / f"{arm}-seed{seed}" for seed in plan.seeds] for arm in plan.arms}
+    runs = {arm: [STUDIES / plan.name / f"{arm}-seed{seed}" for seed in plan.seeds] for arm in plan.arms}
     return {arm: [run for run in each if state_of(run) == "finished"] for arm, each in runs.items()}
 
 
@@ -64,20 +64,22 @@ def successes(runs: Sequence[Mapping[str, Any]], stage: str, way: str) -> list[f
 
 
 def draw(arms: Mapping[str, Sequence[Mapping[str, Any]]], target: Path) -> None:
-    """Draw the success of every run, before, after and of its control, sampled."""
+    """Draw the success of every run, before, after and of its control if it has one, sampled."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    figure = Figure(figsize=(max(4.0, 1.8 * len(arms)), 3.6), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     for place, runs in enumerate(arms.values()):
-        for shift, (stage, (name, colour)) in enumerate(STAGES.items()):
+        for shift, stage in enumerate(stages(runs)):
             values = [100 * value for value in successes(runs, stage, "sampled")]
-            at = place + 0.25 * (shift - 1)
-            axes.plot([at] * len(values), values, "o", color=colour, label=name if not place else None)
+            at, colour = place + 0.25 * (shift - 1), STAGES[stage][1]
+            axes.plot([at] * len(values), values, "o", color=colour)
             axes.plot([at - 0.09, at + 0.09], [sum(values) / len(values)] * 2, color=colour, linewidth=2)
-    axes.set_xticks(range(len(arms)), list(arms))
+    for name, colour in STAGES.values():
+        axes.plot([], [], "o", color=colour, label=name)
+    axes.set_xticks(range(len(arms)), list(arms), fontsize=8)
     axes.set_ylabel("success, %")
     axes.set_ylim(0, 100)
     axes.set_title("SmolLM2-135M-Instruct: one dot a seed, the line is their mean", fontsize=10)
@@ -85,29 +87,37 @@ def draw(arms: Mapping[str, Sequence[Mapping[str, Any]]], target: Path) -> None:
     figure.savefig(target, dpi=160)
 
 
-def written_runs(plan: Plan, folder: Path = RESULTS) -> dict[str, list[dict[str, Any]]]:
+def stages(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the stages at which all runs of an arm were evaluated."""
+    return [stage for stage in STAGES if all(f"{stage}-sampled" in run["evaluations"] for run in runs)]
+
+
+def written_runs(folder: Path = RESULTS) -> dict[str, list[dict[str, Any]]]:
     """Return arm -> its runs by seed, of the arms that have a result file."""
-    files = {arm: stored(f"pretrained-{arm}", folder) for arm in plan.arms}
+    arms = [arm for path in PLANS for arm in read_plan(path).arms]
+    files = {arm: stored(f"pretrained-{arm}", folder) for arm in arms}
     return {arm: by_arm(found["runs"])[arm] for arm, found in files.items() if found}
 
 
 def main() -> int:
     """Print the table of the finished runs, and write the result files and the picture."""
-    plan, found = read_plan(PLAN), 0
-    for arm, folders in finished(plan, STUDY).items():
-        if folders:
-            runs = {path.name: run_summary(path) for path in folders}
-            outcome = read_outcome(plan.part([arm]), STUDY)
-            write_results(f"pretrained-{arm}", {"command": COMMAND, "study": outcome.as_json(), "runs": runs})
-            found += len(runs)
+    found = 0
+    for path in PLANS:
+        plan, command = read_plan(path), f"turngym study run {path.relative_to(ROOT).as_posix()}"
+        for arm, folders in finished(plan).items():
+            if folders:
+                runs = {folder.name: run_summary(folder) for folder in folders}
+                outcome = read_outcome(plan.part([arm]), STUDIES / plan.name)
+                write_results(f"pretrained-{arm}", {"command": command, "study": outcome.as_json(), "runs": runs})
+                found += len(runs)
     if not found:
-        raise SystemExit(f"no run is finished in {STUDY}: {COMMAND}")
-    arms = written_runs(plan)
+        raise SystemExit(f"no run is finished in {STUDIES}: run one of {', '.join(map(str, PLANS))}.")
+    arms = written_runs()
     draw(arms, RESULTS / "pretrained.png")
     for arm, seeds in arms.items():
         for way in WAYS:
-            shown = (f"{STAGES[stage][0]} {mean_and_range(successes(seeds, stage, way))}" for stage in STAGES)
-            print(f"{arm:12} {way:8} {len(seeds)} runs, success %: {', '.join(shown)}")
+            shown = (f"{STAGES[stage][0]} {mean_and_range(successes(seeds, stage, way))}" for stage in stages(seeds))
+            print(f"{arm:14} {way:8} {len(seeds)} runs, success %: {', '.join(shown)}")
     return 0
 
 

@@ -52,6 +52,14 @@ def werewolf(found: Found) -> Iterator[SelfPlay]:
         )
 
 
+def werewolf_model(found: Found) -> Iterator[SelfPlay]:
+    """Yield the figures of Werewolf with a language model."""
+    for opponent, result in found["against"].items():
+        both, measured = result["both"], f"games won against {opponent}, both sides, %"
+        before = f"{100 * both['before']['mean']:.1f}"
+        yield SelfPlay("Werewolf", "embedded model", measured, len(both["seeds"]), before, _percent(both["after"]))
+
+
 def kuhn(found: Found) -> Iterator[SelfPlay]:
     """Yield the figures of Kuhn poker with and without a magnet."""
     for learner, arms in found["runs"].items():
@@ -63,28 +71,39 @@ def kuhn(found: Found) -> Iterator[SelfPlay]:
 
 
 def _boards(game: str, learner: str, seeds: int, before: Found, after: Found) -> Iterator[SelfPlay]:
+    """Yield the games drawn against the perfect player from either seat, given those before and after by seat."""
     for seat, name in (("0", "first"), ("1", "second")):
-        start, end = before[seat]["drawn_against_perfect"], after[seat]["drawn_against_perfect"]
-        start = start["mean"] if isinstance(start, Mapping) else start
         measured = f"drawn against the perfect player, {name} seat, %"
-        yield SelfPlay(game, learner, measured, seeds, f"{100 * start:.1f}", _percent(end))
+        yield SelfPlay(game, learner, measured, seeds, f"{100 * before[seat]:.1f}", _percent(after[seat]))
 
 
 def tic_tac_toe(found: Found) -> Iterator[SelfPlay]:
     """Yield the figures of Tic-Tac-Toe with a table."""
     first = next(iter(found["runs"].values()))[0]["seats"]
-    yield from _boards("Tic-Tac-Toe", "table", len(found["runs"]), first, found["final"])
+    before = {seat: figures["drawn_against_perfect"] for seat, figures in first.items()}
+    after = {seat: figures["drawn_against_perfect"] for seat, figures in found["final"].items()}
+    yield from _boards("Tic-Tac-Toe", "table", len(found["runs"]), before, after)
 
 
 def boards(found: Found) -> Iterator[SelfPlay]:
-    """Yield the figures of board games with a small policy."""
-    for game, stages in found["games"].items():
-        seeds = len(stages["after"]["0"]["drawn_against_perfect"]["seeds"])
-        yield from _boards(game.title(), "small policy", seeds, stages["before"], stages["after"])
+    """Yield the figures of board games with a small policy: exact in Tic-Tac-Toe, of games played in Connect Four."""
+    for game, figures in found["games"].items():
+        if "perfect" in figures:
+            of_seat = figures["perfect"]
+        else:
+            of_seat = {
+                seat: {stage: figures[stage][seat]["drawn_against_perfect"] for stage in ("before", "after")}
+                for seat in ("0", "1")
+            }
+            of_seat = {seat: {**stages, "seeds": stages["after"]["seeds"]} for seat, stages in of_seat.items()}
+        before = {seat: stages["before"]["mean"] for seat, stages in of_seat.items()}
+        after = {seat: stages["after"] for seat, stages in of_seat.items()}
+        yield from _boards(game.title(), "small policy", len(of_seat["0"]["seeds"]), before, after)
 
 
 STUDIES: Mapping[str, Callable[[Found], Iterator[SelfPlay]]] = {
     "werewolf_self_play": werewolf,
+    "werewolf_model": werewolf_model,
     "kuhn_magnet": kuhn,
     "tic_tac_toe_self_play": tic_tac_toe,
     "board_population": boards,

@@ -45,6 +45,26 @@ def test_self_play_shows_intervals_within_what_is_possible(tmp_path: Path) -> No
     )
 
 
+def test_board_games_have_a_row_for_each_seat_whether_exact_or_played_out(tmp_path: Path) -> None:
+    exact = {
+        stage: {
+            seat: {"drawn_against_perfect": {"mean": mean, "low": 0.1, "high": 0.95, "seeds": [1, 2, 3]}}
+            for seat in "01"
+        }
+        for stage, mean in (("before", 0.2), ("after", 0.9))
+    }
+    side = {"before": {"mean": 0.3}, "after": {"mean": 0.6, "low": 0.5, "high": 0.7}, "seeds": {"0": {}, "1": {}}}
+    games = {"tic-tac-toe": exact, "connect-four": {"perfect": {"0": side, "1": side}}}
+    (tmp_path / "board_population.json").write_text(json.dumps({"command": "python boards.py", "games": games}))
+    _, _, *rows = learning_page.self_play_table(tmp_path)
+    assert [row.split(" | ")[0:1] + row.split(" | ")[3:6] for row in rows] == [
+        ["| Tic-Tac-Toe", "3", "20.0", "90.0 [10.0, 95.0]"],
+        ["| Tic-Tac-Toe", "3", "20.0", "90.0 [10.0, 95.0]"],
+        ["| Connect-Four", "2", "30.0", "60.0 [50.0, 70.0]"],
+        ["| Connect-Four", "2", "30.0", "60.0 [50.0, 70.0]"],
+    ]
+
+
 def test_the_committed_page_is_that_of_the_committed_figures() -> None:
     assert (learning_page.RESULTS / learning_page.PAGE).read_text("utf8") == learning_page.page()
 
