@@ -76,6 +76,18 @@ STUDIES = (
     ),
     Study("pretrained-arithmetic", "MathPython, one core", _PRETRAINED, {"arithmetic": "gigpo"}),
     Study("pretrained-lake", "FrozenLake, one core", _PRETRAINED, {"lake": "gigpo"}),
+    Study(
+        "pretrained-lake-longer",
+        "FrozenLake, warm-up of nine epochs, one core",
+        _PRETRAINED,
+        {"lake-longer": "gigpo"},
+    ),
+    Study(
+        "pretrained-numbers-fresh",
+        "GuessTheNumber (all 100 numbers), fresh seeds, one core",
+        _PRETRAINED,
+        {"numbers-fresh": "gigpo"},
+    ),
     Study("worlds-household", "Household", _EMBEDDED, {}),
     Study("worlds-searchqa", "SearchQA, one hop", _EMBEDDED, {}),
     Study("worlds-webshop", "WebShop, 50 products", _EMBEDDED, {}),

@@ -14,19 +14,21 @@ import pretrained
 import pytest
 
 from turngym.benchmarks.cli.train import parse_train
-from turngym.benchmarks.study.plan import Job, read_plan
+from turngym.benchmarks.study.plan import Job, Plan, read_plan
+from turngym.trainers.engine.learner import UpdateConfig
+from turngym.trainers.settings.config import TrainConfig
 
 ROOT = Path(__file__).parents[3]
+PLANS = [read_plan(path) for path in pretrained.PLANS]
 
 
-def test_arms_are_of_one_method_and_end_by_iterations() -> None:
-    plan = read_plan(pretrained.PLAN)
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
+def test_arms_are_of_one_method_and_end_by_iterations(plan: Plan) -> None:
     configs = [parse_train(plan.options(Job(arm, 0)))[0] for arm in plan.arms]
-    assert len({config.env for config in configs}) == 3
     for config in configs:
         assert config.control and config.warmup.models == "any" and config.max_seconds == 0
         assert config.algorithm == configs[0].algorithm
-        assert replace(config.update, learning_rate=1e-4) == replace(configs[0].update, learning_rate=1e-4)
+        assert _common(config) == _common(configs[0])
         precision = "fp32" if config.env == "turngym/MathPython-v0" else "bf16"
         assert config.threads == 1 and config.precision == precision and config.lora_rank == 16
     for arm in plan.arms:
@@ -35,37 +37,49 @@ def test_arms_are_of_one_method_and_end_by_iterations() -> None:
         assert {f"{arm} > {arm}:control-sampled", f"{arm} > {arm}:warmup-sampled"} <= claims
 
 
+def _common(config: TrainConfig) -> UpdateConfig:
+    """Return the settings of updates without those that an arm may have for itself."""
+    return replace(config.update, learning_rate=1e-4, minibatches=1, max_micro_batch_tokens=0)
+
+
+def test_fresh_seeds_run_with_the_settings_of_the_first_ones_and_with_no_seed_of_theirs() -> None:
+    first, again = PLANS
+    assert not set(first.seeds) & set(again.seeds) and not first.arms.keys() & again.arms.keys()
+    numbers = parse_train(first.options(Job("numbers", 7)))[0]
+    assert parse_train(again.options(Job("numbers-fresh", 7)))[0] == numbers
+
+
 def test_the_picture_shows_every_run(tmp_path: Path) -> None:
     success = {"success": {"value": 0.5}}
     run = {"evaluations": {f"{stage}-sampled": success for stage in pretrained.STAGES}}
-    pretrained.draw({"lake": [run, run], "numbers": [run]}, tmp_path / "picture.png")
+    bare = {"evaluations": {stage: success for stage in ("warmup-sampled", "final-sampled")}}
+    pretrained.draw({"lake": [run, run], "numbers": [run], "alfworld": [bare]}, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
-    plan = read_plan(pretrained.PLAN)
-    assert pretrained.finished(plan, tmp_path) == {arm: [] for arm in plan.arms}
+    assert pretrained.stages([run, bare]) == ["warmup", "final"]
 
 
 def test_the_command_of_the_laptop_page_is_an_arm_without_its_control() -> None:
     page = (ROOT / "docs" / "how-to" / "laptop.md").read_text("utf8")
     (command,) = re.findall(r"^turngym train (.*?[^\\])\n", page, re.MULTILINE | re.DOTALL)
     shown = parse_train(shlex.split(command.replace("\\\n", " ")))[0]
-    arm = parse_train(read_plan(pretrained.PLAN).options(Job("numbers", 0)))[0]
+    arm = parse_train(PLANS[0].options(Job("numbers", 0)))[0]
     assert shown == replace(arm, seed=shown.seed, control=shown.control, checkpoint_every=shown.checkpoint_every)
 
 
 def test_every_arm_has_a_row_on_the_page_of_what_was_learnt(tmp_path: Path) -> None:
     evaluations = {f"{stage}-sampled": {"success": {"value": 0.5}} for stage in pretrained.STAGES}
-    run, plan = {"training_seconds": 60, "evaluations": evaluations}, read_plan(pretrained.PLAN)
-    assert pretrained.written_runs(plan, tmp_path) == {}
-    for arm in plan.arms:
+    run, arms = {"training_seconds": 60, "evaluations": evaluations}, [arm for plan in PLANS for arm in plan.arms]
+    assert pretrained.written_runs(tmp_path) == {}
+    for arm in arms:
         figures = {"command": "c", "runs": {f"{arm}-seed0": run}}
         (tmp_path / f"pretrained-{arm}.json").write_text(json.dumps(figures))
     tasks = [study.task for study in learning_page.STUDIES if study.file.startswith("pretrained-")]
     _, _, *rows = learning_page.table("sampled", tmp_path)
-    assert len(tasks) == len(plan.arms) and [row.split("|")[1].strip() for row in rows] == tasks
-    assert pretrained.written_runs(plan, tmp_path) == {arm: [run] for arm in plan.arms}
+    assert len(tasks) == len(arms) and [row.split("|")[1].strip() for row in rows] == tasks
+    assert pretrained.written_runs(tmp_path) == {arm: [run] for arm in arms}
 
 
 def test_without_a_finished_run_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "STUDY", tmp_path)
+    monkeypatch.setattr(pretrained, "STUDIES", tmp_path)
     with pytest.raises(SystemExit, match="no run is finished"):
         pretrained.main()
