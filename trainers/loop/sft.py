@@ -123,6 +123,7 @@ class SupervisedLearner:
         gradient_checkpointing: bool = False,
     ) -> None:
         self.network = network
+        self._device = next(network.parameters()).device
         self.layout = layout
         self.config = config
         self.seed = seed
@@ -170,7 +171,8 @@ class SupervisedLearner:
     def _backward(self, part: MicroBatch, total_weight: float) -> float:
         """Add the gradients of one micro-batch; returns the sum of the losses of the tokens that are written."""
         rows = [self.batch.sequences[int(s)] for s in part.sequences]
-        scores = score(self.network, rows, 1.0, layout=self.layout)  # type: ignore[arg-type]
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+            scores = score(self.network, rows, 1.0, layout=self.layout)  # type: ignore[arg-type]
         losses = -scores.logprobs[part.sequence_of]
         weights = self._weights(part.rows)[:, : losses.shape[1]]
         ((losses * weights).sum() / total_weight).backward()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 from turngym.errors import ConfigError
+
+WarmupPrecision: TypeAlias = Literal["fp32", "bf16"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class SupervisedConfig:
         observation_weight: Weight in the loss of a token that the model reads, beside 1 for one that it writes. Above 0
             it also learns to predict what it is shown, as in pretraining, and so sooner to copy words from there.
         models: ``embedded`` warms up the embedded model only, ``any`` warms up every model.
+        precision: Format of the matrix products, ``fp32`` or ``bf16``; weights, gradients and the optimiser's state are
+            float32 either way. On a processor with AMX or AVX-512 bf16, or a GPU, ``bf16`` is about twice as fast.
     """
 
     demonstrations: int = 300
@@ -31,6 +35,7 @@ class SupervisedConfig:
     batch_size: int = 64
     observation_weight: float = 0.0
     models: Literal["embedded", "any"] = "embedded"
+    precision: WarmupPrecision = "fp32"
 
     def __post_init__(self) -> None:
         if self.demonstrations < 0 or self.epochs < 0:
@@ -41,3 +46,5 @@ class SupervisedConfig:
             raise ConfigError(f"learning_rate must lie in (0, 1), got {self.learning_rate}.")
         if not 0 <= self.observation_weight <= 1:
             raise ConfigError(f"observation_weight must lie in [0, 1], got {self.observation_weight}.")
+        if self.precision not in get_args(WarmupPrecision):
+            raise ConfigError(f"precision of the warm-up must be fp32 or bf16, got {self.precision!r}.")

@@ -17,6 +17,7 @@ from turngym.trainers.loop import control
 from turngym.trainers.loop.setup import build_supervised
 from turngym.trainers.loop.sft import SupervisedConfig, SupervisedLearner, demonstrations, with_observations
 from turngym.trainers.settings.config import TrainConfig
+from turngym.trainers.settings.supervised import WarmupPrecision
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,30 @@ def test_a_weight_out_of_range_is_told(weight: float) -> None:
 def test_where_only_a_critic_reads_the_next_token_is_still_an_observation() -> None:
     row = Row.of([5, 6, 7, 8], [Read(1, -1, -1, 2, 0), Read(2, 8, 0, 3, 0)])
     assert [(read.target, read.token) for read in with_observations(row).reads] == [(6, -1), (7, -1), (8, 0)]
+
+
+def test_products_in_bf16_give_about_the_same_gradients_and_weights_stay_float32(played: list[Trajectory]) -> None:
+    def learnt(precision: WarmupPrecision) -> tuple[float, Tensor, set[torch.dtype]]:
+        model, formats = small_model(), set[torch.dtype]()
+        layer = model.network.get_submodule("model.layers.0.mlp.down_proj")
+        layer.register_forward_hook(lambda module, inputs, out: formats.add(out.dtype))
+        config = SupervisedConfig(learning_rate=1e-9, precision=precision)
+        loss = SupervisedLearner(model.network, played, config, 0).run_epoch()
+        found = [parameter.grad for parameter in model.network.parameters() if parameter.grad is not None]
+        assert {each.dtype for each in (*found, *model.network.parameters())} == {torch.float32}
+        return loss, torch.cat([gradient.flatten() for gradient in found]), formats
+
+    loss, whole, formats = learnt("fp32")
+    other_loss, short, other_formats = learnt("bf16")
+    assert formats == {torch.float32} and other_formats == {torch.bfloat16}
+    assert other_loss != loss and other_loss == pytest.approx(loss, rel=0.01)
+    assert float(torch.cosine_similarity(whole, short, dim=0)) > 0.999
+    assert float(whole.norm()) == pytest.approx(float(short.norm()), rel=0.02)
+
+
+def test_a_precision_of_the_warm_up_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigError, match="must be fp32 or bf16, got 'fp16'"):
+        SupervisedConfig(precision="fp16")  # type: ignore[arg-type]
 
 
 def gradients(played: Sequence[Trajectory], **memory: Any) -> tuple[list[Tensor], int, int]:
