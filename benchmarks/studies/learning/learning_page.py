@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import imitation_rows
 import self_play_rows
 from run_queue import RESULTS, ROOT
 
@@ -180,7 +181,7 @@ def row(study: Study, method: str, runs: Sequence[Mapping[str, Any]], mode: str,
     """
     before, after, control = (success(runs, f"{stage}-{mode}") for stage in ("warmup", "final", "control"))
     minutes = statistics.fmean(run["training_seconds"] for run in runs) / 60
-    cells = (
+    return markdown_row(
         study.task,
         study.model,
         method,
@@ -193,7 +194,20 @@ def row(study: Study, method: str, runs: Sequence[Mapping[str, Any]], mode: str,
         change(after, control) if control else "",
         f"`{command}`",
     )
-    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def markdown_row(*cells: object) -> str:
+    """Return a row of a table.
+
+    >>> markdown_row("a", 1)
+    '| a | 1 |'
+    """
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def markdown_head(columns: Sequence[str]) -> list[str]:
+    """Return the two lines that a table begins with."""
+    return [markdown_row(*columns), "|---" * len(columns) + "|"]
 
 
 def stored(name: str, folder: Path = RESULTS) -> dict[str, Any] | None:
@@ -218,7 +232,7 @@ def table(mode: str, folder: Path = RESULTS) -> list[str]:
         mode: ``sampled`` or ``greedy``.
         folder: Where the result files are.
     """
-    lines = ["| " + " | ".join(_COLUMNS) + " |", "|---" * len(_COLUMNS) + "|"]
+    lines = markdown_head(_COLUMNS)
     for study in STUDIES:
         if (found := stored(study.file, folder)) is None:
             continue
@@ -233,11 +247,22 @@ def table(mode: str, folder: Path = RESULTS) -> list[str]:
 
 def self_play_table(folder: Path = RESULTS) -> list[str]:
     """Return the table of all studies of self-play."""
-    lines = ["| " + " | ".join(self_play_rows.COLUMNS) + " |", "|---" * len(self_play_rows.COLUMNS) + "|"]
+    lines = markdown_head(self_play_rows.COLUMNS)
     for name, rows in self_play_rows.STUDIES.items():
         if found := stored(name, folder):
-            lines += ["| " + " | ".join(map(str, row)) + f" | `{current(found['command'])}` |" for row in rows(found)]
+            lines += [markdown_row(*row, f"`{current(found['command'])}`") for row in rows(found)]
     return lines
+
+
+def imitation_table(folder: Path = RESULTS) -> list[str]:
+    """Return the table of models that only imitated."""
+    columns, found = imitation_rows.COLUMNS, stored("alfworld_imitation", folder)
+    cells = imitation_rows.rows(found, f"ALFWorld, pick and place, {_PRETRAINED}") if found else ()
+    return [
+        "| " + " | ".join(columns) + " |",
+        "|---" * len(columns) + "|",
+        *(f"| {' | '.join(row)} |" for row in cells),
+    ]
 
 
 def page(folder: Path = RESULTS) -> str:
@@ -245,6 +270,7 @@ def page(folder: Path = RESULTS) -> str:
     lines = [_HEAD]
     for mode, meaning in (("sampled", "actions sampled at temperature 1"), ("greedy", "the likeliest tokens")):
         lines += [f"## {mode.capitalize()} play: {meaning}", "", *table(mode, folder), ""]
+    lines += ["## Imitation alone", "", *imitation_table(folder), ""]
     return "\n".join([*lines, "## Games by self-play", "", *self_play_table(folder), ""])
 
 
