@@ -203,8 +203,8 @@ def main() -> int:
     figure = Figure(figsize=(1.6 * SIZE[0], SIZE[1]), layout="constrained")
     panels = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
     for axes, (kind, arms) in zip(panels, found.items(), strict=True):
-        draw(axes, f"Kuhn poker, {kind}, last policy", arms)
-    panels[0].set(ylabel="exploitability per hand")
+        draw(axes, f"Kuhn poker, {kind}", arms)
+    panels[0].set(ylabel="exploitability of the last policy, per hand")
     FigureCanvasAgg(figure)
     figure.savefig(target.with_suffix(".png"), dpi=PIXELS_PER_INCH)
     return 0
