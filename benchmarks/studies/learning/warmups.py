@@ -17,8 +17,7 @@ from run_queue import AT_ONCE, RUNS
 from turngym.agents.models.loading import LanguageModel
 from turngym.benchmarks.cli.train import parse_train
 from turngym.storage.files import write_json
-from turngym.trainers.loop.setup import build_algorithm, initial_model, policy_agent
-from turngym.trainers.loop.sft import SupervisedLearner
+from turngym.trainers.loop.setup import build_algorithm, build_supervised, initial_model, policy_agent
 from turngym.trainers.loop.task import TaskSource
 from turngym.trainers.loop.task_factory import make_task
 from turngym.trainers.settings.config import TrainConfig
@@ -81,7 +80,7 @@ def _imitate(
 ) -> tuple[list[float], list[float]]:
     """Imitate a task's expert; returns loss and dev success of every epoch, no success where nothing ends by it."""
     played = task.demonstrations(policy_agent(config, model), config.warmup.demonstrations)
-    learner = SupervisedLearner(model.network, played, config.warmup, config.seed)
+    learner = build_supervised(config, model, played)
     losses: list[float] = []
     successes: list[float] = []
     while len(losses) < config.warmup.epochs and (not successes or successes[-1] < enough):
