@@ -1,4 +1,4 @@
-"""SmolLM2-135M-Instruct learns from reward on one CPU core: games, a tool task and ALFWorld, with supervised controls.
+"""SmolLM2-135M-Instruct learns from reward on one CPU core: games and a tool task, with supervised controls.
 
     make .venvs/smollm2
     turngym study run benchmarks/studies/learning/pretrained.toml          # again after an interruption: it goes on
