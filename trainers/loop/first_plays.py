@@ -30,6 +30,7 @@ class FirstPlays(TaskSource):
     def __init__(self, ranks: Ranks, make: Callable[[], TaskSource]) -> None:
         self.ranks = ranks
         self._tasks = ranks.agree(lambda: [make()] if ranks.is_first else [])
+        self._has_comparable_rewards = ranks.on_first(lambda: self.task.has_comparable_rewards)
 
     @property
     def task(self) -> TaskSource:
@@ -40,6 +41,11 @@ class FirstPlays(TaskSource):
     def has_expert(self) -> bool:
         """That of the task."""
         return bool(self._tasks) and self.task.has_expert
+
+    @property
+    def has_comparable_rewards(self) -> bool:
+        """Those of the task, on every rank."""
+        return self._has_comparable_rewards
 
     def warning(self, algorithm: Algorithm[Any]) -> str:
         """Return the warning of the task, on the first rank."""

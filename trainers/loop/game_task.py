@@ -83,6 +83,11 @@ class GameTask(TaskSource):
         """Whether the demonstrator is better than random."""
         return self.config.self_play.demonstrator != "random"
 
+    @property
+    def has_comparable_rewards(self) -> bool:
+        """Whether the opponents stay the same: against itself a better learner wins no more than a worse one."""
+        return self.config.self_play.has_fixed_opponents
+
     def warning(self, algorithm: Algorithm[Any]) -> str:
         """Warn about methods that compare the episodes of a group if those have different seats.
 

@@ -54,6 +54,11 @@ class TaskSource(ABC):
     def has_expert(self) -> bool:
         """Whether its demonstrations teach more than the answer format."""
 
+    @property
+    def has_comparable_rewards(self) -> bool:
+        """Whether equal rewards in two iterations mean equally good play; not so if opponents change meanwhile."""
+        return True
+
     def warning(self, algorithm: Algorithm[Any]) -> str:
         """Return a warning about training on it with an algorithm; empty if there is none."""
         return ""

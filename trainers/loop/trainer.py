@@ -82,7 +82,8 @@ class Trainer:
         self.seconds_total = 0.0
         self.instances = folder.instances()
         self.stop_requested = False
-        self.watchdog = Watchdog(config.guards)
+        guards = config.guards
+        self.watchdog = Watchdog(guards if task.has_comparable_rewards else replace(guards, reward_drop=0.0))
         self.phase = "files"
         self.samplers: list[RolloutSampler] = []
         """What generates besides the policy's own network."""

@@ -29,6 +29,11 @@ class WrappedTask(TaskSource, Generic[TaskT]):
         """That of the task."""
         return self.task.has_expert
 
+    @property
+    def has_comparable_rewards(self) -> bool:
+        """Those of the task."""
+        return self.task.has_comparable_rewards
+
     def warning(self, algorithm: Algorithm[Any]) -> str:
         """Return the warning of the task."""
         return self.task.warning(algorithm)

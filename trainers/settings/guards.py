@@ -26,7 +26,8 @@ class GuardConfig:
         max_ratio: Limit for ``policy/ratio_max``; 0 for none.
         max_kl: Limit for ``policy/kl_sampler``, in nats a token; 0 for none.
         reward_drop: The mean reward of four times ``patience`` iterations may lie that share of the range of all
-            iterations below its best; 0 for no limit.
+            iterations below its best; 0 for no limit. Games against opponents that change, such as the learner itself,
+            have no such limit.
     """
 
     bad_reward: BadReward = "stop"

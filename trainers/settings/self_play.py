@@ -64,3 +64,9 @@ class SelfPlayConfig:
     def is_prioritised(self) -> bool:
         """Whether opponents are drawn by how the learner does against them."""
         return self.matching != "uniform"
+
+    @property
+    def has_fixed_opponents(self) -> bool:
+        """Whether the learner plays against the same players all the time, each as often as the others."""
+        learns = any(name == "self" or name.startswith("past:") for name in self.opponents)
+        return not learns and not self.is_prioritised

@@ -46,7 +46,7 @@ SETTINGS = (
     *("--rollout.prompt.system", "You are in a household. Write one command a turn.", "--rollout.max-new-tokens", "16"),
     *("--rollout.prompt.max-prompt-tokens", "1600", "--update.max-micro-batch-tokens", "1024"),
     *("--warmup.models", "any", "--warmup.precision", "bf16", "--warmup.learning-rate", "1e-4"),
-    *("--warmup.batch-size", "4", "--warmup.demonstrations", "150", "--warmup.epochs", "2"),
+    *("--warmup.batch-size", "4", "--warmup.demonstrations", "120", "--warmup.epochs", "2"),
 )
 SPLITS = {"valid_seen": "dev", "valid_unseen": "test"}
 GAMES = 200

@@ -58,7 +58,7 @@ def warm_up(name: str, arguments: Sequence[str], enough: float, lessons: Sequenc
         for each in (*before, config):
             tasks.append(make_task(each, build_algorithm(each)))
             stack.callback(tasks[-1].close)
-        model = initial_model(config, lambda: [text for task in tasks for text in task.texts()])
+        model = initial_model(config, lambda: [text for task in tasks for text in task.texts()], warms_up=True)
         for each, task in zip(before, tasks, strict=False):
             _imitate(each, task, model)
         losses, successes = _imitate(config, tasks[-1], model, enough)

@@ -21,10 +21,11 @@ from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.game_task import GameTask
 from turngym.trainers.loop.job import train
 from turngym.trainers.loop.opponent_pool import PastSelves
-from turngym.trainers.loop.setup import build_algorithm, initial_model, policy_agent
+from turngym.trainers.loop.setup import build_algorithm, build_learner, initial_model, policy_agent
 from turngym.trainers.loop.sft import SupervisedConfig
 from turngym.trainers.loop.task import EnvTask
 from turngym.trainers.loop.task_factory import make_task
+from turngym.trainers.loop.trainer import Trainer
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.settings.config import (
     EvaluationConfig,
@@ -198,6 +199,29 @@ def test_wrong_settings_are_told_before_anything_is_played() -> None:
         UpdateConfig(beta1=1.0)
     with pytest.raises(ConfigError, match=r"wrappers go around environments with one agent"):
         GameTask(replace(SMALL, wrappers=("history:k=2",)))
+
+
+@pytest.mark.parametrize(
+    ("self_play", "limit"),
+    [
+        (SelfPlayConfig(opponents=("self",)), 0.0),
+        (SelfPlayConfig(opponents=("past:2", "random")), 0.0),
+        (SelfPlayConfig(opponents=("random", "equilibrium"), matching="squared"), 0.0),
+        (SelfPlayConfig(opponents=("random", "equilibrium")), 0.5),
+    ],
+)
+def test_a_falling_reward_is_a_collapse_only_against_opponents_that_stay_the_same(
+    self_play: SelfPlayConfig, limit: float, tmp_path: Path
+) -> None:
+    config = replace(SMALL, self_play=self_play)
+    task = GameTask(config)
+    model = initial_model(config, task.texts)
+    learner = build_learner(config, model, build_algorithm(config))
+    trainer = Trainer(config, model, learner, task, RunFolder.create(tmp_path / "run", config))
+    rewards = [0.9] * 20 + [0.0] * 20
+    warned = [trainer.watchdog.look({"rollout/reward_sum": reward, "rollout/episodes": 6}) for reward in rewards]
+    assert trainer.watchdog.config.reward_drop == limit
+    assert any("the reward has collapsed" in words for each in warned for words in each) == (limit > 0)
 
 
 def test_the_command_line_takes_a_game() -> None:
