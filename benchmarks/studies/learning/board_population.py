@@ -171,7 +171,7 @@ def picture(found: Mapping[str, Any]) -> None:
         panel.set(title=game, ylim=(0, 100))
         panel.set_xticks(range(len(SIDES)), SEATS.values())
     panels[0].set(ylabel="% of games not lost to the perfect player")
-    panels[0].legend(fontsize=7)
+    panels[-1].legend(fontsize=7, loc="upper left")
     FigureCanvasAgg(figure)
     figure.savefig(RESULTS / "board_population.png", dpi=PIXELS_PER_INCH)
 
