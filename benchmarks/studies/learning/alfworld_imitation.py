@@ -9,11 +9,11 @@ pick and place. Then it plays every game of that kind of valid_seen (rooms that 
 allow fifty. Beside it: the model as it came, random play, and the solver itself.
 
 Written down before it ran: three seeds, whose demonstrations and order of batches differ. The target is 30 % on
-valid_seen. A pilot with seed 100 and 150 demonstrations had succeeded in 66 % of its games, sampled; one with 60 in 23 %
-of 64 training games. A first run of this script, with 150, trained weights of 16 bits by mistake and was stopped after
-its first seed had reached 29 and 21 %, sampled; since then the weights are float32 and the demonstrations 120, for
-time. The embedded model of 0.3 M parameters had ended at 0 to 4 % (``worlds.py alfworld``). A warm-up takes about 13
-minutes; finished warm-ups and evaluations are kept.
+valid_seen. A pilot with seed 100 and 150 demonstrations had succeeded in 66 % of its games, sampled; one with 60 in
+23 % of 64 training games. A first run of this script, with 150, trained weights of 16 bits by mistake and was stopped
+after its first seed had reached 29 and 21 %, sampled; since then the weights are float32 and the demonstrations 120,
+for time. The embedded model of 0.3 M parameters had ended at 0 to 4 % (``worlds.py alfworld``). A warm-up takes about
+13 minutes; finished warm-ups and evaluations are kept.
 """
 
 from __future__ import annotations
