@@ -1,6 +1,6 @@
 """The runs of a study: finished ones are kept, interrupted ones go on, one that fails does not stop the others.
 
-Several processes may work on one study: each run is claimed by a lock while one of them runs it.
+Several processes may work on one study: each run is locked while one of them runs it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from turngym.trainers.settings.config import TrainConfig
 
 State: TypeAlias = Literal["finished", "begun", "not begun"]
 _LOG_END = 2000
-_CLAIMS = ".claims"
+_LOCKS = ".locks"
 _POLL_SECONDS = 1.0
 
 
@@ -157,38 +157,38 @@ class Queue:
         is_waiting = False
         while not self._closing.is_set():
             with self._lock:
-                claimed = next((found for job in self._missing if (found := self._claimed(job))), None)
+                taken = next((found for job in self._missing if (found := self._taken(job))), None)
                 left = tuple(self._missing)
-            if claimed is not None:
-                job, claim = claimed
-                with claim:
+            if taken is not None:
+                job, lock = taken
+                with lock:
                     if state_of(self.folder / job.name) == "finished":
                         return Ended(job, 0, 0.0, is_elsewhere=True)
-                    return self._run_one(job)
+                    return self._run_one(job, lock)
             if not is_waiting:
                 is_waiting = True
                 on_wait(left)
             self._closing.wait(_POLL_SECONDS)
         raise CancelledError
 
-    def _claimed(self, job: Job) -> tuple[Job, FolderLock] | None:
+    def _taken(self, job: Job) -> tuple[Job, FolderLock] | None:
         """Return a job with the lock that keeps other processes from it; None if one of them runs it."""
-        folder, run = self.folder / _CLAIMS / job.name, self.folder / job.name
+        folder, run = self.folder / _LOCKS / job.name, self.folder / job.name
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            claim = FolderLock(folder, "run of a study")
+            lock = FolderLock(folder, "run of a study")
             try:
                 if state_of(run) == "begun":  # a study that was killed may have left its run behind, which goes on
                     FolderLock(run, "training run").release()
             except BaseException:
-                claim.release()
+                lock.release()
                 raise
         except FolderInUse:
             return None
         self._missing.remove(job)
-        return job, claim
+        return job, lock
 
-    def _run_one(self, job: Job) -> Ended:
+    def _run_one(self, job: Job, taken: FolderLock) -> Ended:
         folder = self.folder / job.name
         options = [*self.plan.options(job), "--run-dir", str(folder)]
         if state_of(folder) == "begun":
@@ -205,6 +205,7 @@ class Queue:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     env=self._variables(),
+                    pass_fds=(taken.descriptor,),  # the run keeps the lock if this process is killed
                     process_group=0,  # Ctrl+C reaches a run once, by way of the queue
                 )
                 self._processes.add(process)

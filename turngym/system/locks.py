@@ -142,6 +142,11 @@ class FolderLock:
             "or pass another folder."
         )
 
+    @property
+    def descriptor(self) -> int:
+        """Number of the open file; a child process that is given it holds the lock, too, until it ends."""
+        return self._descriptor
+
     def release(self) -> None:
         """Release the lock; calling it twice is harmless."""
         if self._descriptor < 0:

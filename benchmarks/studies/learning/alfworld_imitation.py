@@ -13,7 +13,7 @@ valid_seen. A pilot with seed 100 and 150 demonstrations had succeeded in 66 % o
 23 % of 64 training games. A first run of this script, with 150, trained weights of 16 bits by mistake and was stopped
 after its first seed had reached 29 and 21 %, sampled; since then the weights are float32 and the demonstrations 120,
 for time. The embedded model of 0.3 M parameters had ended at 0 to 4 % (``worlds.py alfworld``). A warm-up takes about
-13 minutes; finished warm-ups and evaluations are kept.
+14 minutes; finished warm-ups and evaluations are kept.
 """
 
 from __future__ import annotations

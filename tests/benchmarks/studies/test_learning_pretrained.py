@@ -25,10 +25,11 @@ PLANS = [read_plan(path) for path in pretrained.PLANS]
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_arms_are_of_one_method_and_end_by_iterations(plan: Plan) -> None:
     configs = [parse_train(plan.options(Job(arm, 0)))[0] for arm in plan.arms]
+    assert len({config.env for config in configs}) == {"pretrained": 3, "pretrained_again": 2}[plan.name]
     for config in configs:
         assert config.control and config.warmup.models == "any" and config.max_seconds == 0
         assert config.algorithm == configs[0].algorithm
-        assert _common(config) == _common(configs[0])
+        assert _common(plan, config) == _common(plan, configs[0])
         precision = "fp32" if config.env == "turngym/MathPython-v0" else "bf16"
         assert config.threads == 1 and config.precision == precision and config.lora_rank == 16
     for arm in plan.arms:
@@ -37,9 +38,10 @@ def test_arms_are_of_one_method_and_end_by_iterations(plan: Plan) -> None:
         assert {f"{arm} > {arm}:control-sampled", f"{arm} > {arm}:warmup-sampled"} <= claims
 
 
-def _common(config: TrainConfig) -> UpdateConfig:
-    """Return the settings of updates without those that an arm may have for itself."""
-    return replace(config.update, learning_rate=1e-4, minibatches=1, max_micro_batch_tokens=0)
+def _common(plan: Plan, config: TrainConfig) -> UpdateConfig:
+    """Return the settings of updates without those that an arm of the plan may have for itself."""
+    minibatches = config.update.minibatches if plan.name == "pretrained" else 1
+    return replace(config.update, learning_rate=1e-4, minibatches=minibatches)
 
 
 def test_fresh_seeds_run_with_the_settings_of_the_first_ones_and_with_no_seed_of_theirs() -> None:
@@ -83,3 +85,5 @@ def test_without_a_finished_run_nothing_is_written(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(pretrained, "STUDIES", tmp_path)
     with pytest.raises(SystemExit, match="no run is finished"):
         pretrained.main()
+    for plan in PLANS:
+        assert pretrained.finished(plan) == {arm: [] for arm in plan.arms}

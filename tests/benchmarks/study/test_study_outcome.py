@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -143,15 +144,40 @@ def test_two_processes_share_a_study_and_one_of_them_is_killed(tmp_path: Path) -
     out, err = second.communicate(timeout=240)
     assert second.returncode == 0, err
     assert out.count("2/2") == 2 and "failed" not in err
-    assert "one-seed0: finished" in err and (folder / "one-seed0" / "done").exists()
+    assert len(list(folder.glob("*/done"))) == 4
+
+
+def trains(study: int) -> bool:
+    """Return whether a study has started a run."""
+    for file in Path(f"/proc/{study}/task").glob("*/children"):
+        with suppress(OSError):  # a thread or a child that has ended
+            if any("train" in Path(f"/proc/{child}/cmdline").read_text() for child in file.read_text().split()):
+                return True
+    return False
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children of a process are found in /proc")
+def test_a_run_that_was_starting_when_its_study_was_killed_is_waited_for(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, one="--algorithm ppo", two="--algorithm grpo")
+    command = [sys.executable, "-m", "turngym", "study", "run", str(plan), "--arms", "one"]
+    first = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    while not trains(first.pid):
+        assert first.poll() is None
+        time.sleep(0.01)
+    first.kill()  # its run has been started, and has no folder yet
+    first.wait()
+    second = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    assert second.returncode == 0 and "failed" not in second.stderr, second.stderr
+    assert "one-seed0: finished by another process" in second.stderr
 
 
 def test_a_run_of_another_process_is_waited_for_and_not_repeated(tmp_path: Path) -> None:
     plan = plan_of("mine", {"seeds": 2, "arms": {"one": ""}})
-    claims = [tmp_path / ".claims" / job.name for job in plan.jobs]
-    for claim in claims:
-        claim.mkdir(parents=True)
-    locks = [FolderLock(claim, "run of a study") for claim in claims]
+    folders = [tmp_path / ".locks" / job.name for job in plan.jobs]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    locks = [FolderLock(folder, "run of a study") for folder in folders]
 
     def finish(left: Sequence[Job]) -> None:
         assert [job.name for job in left] == ["one-seed0", "one-seed1"]
