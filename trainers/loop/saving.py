@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,13 +86,20 @@ class CheckpointWriter:
             write_divided(folder, self.learner, iteration)
 
     def _write_with_room(self, progress: Progress) -> None:
+        """Write; on a full disk in the place of the older checkpoint and of the reserved space.
+
+        The older one alone may be too little: the new one can be larger, and others write to the same disk.
+        """
         try:
             self._write(progress)
         except (OSError, SafetensorError) as error:
             if kind_of(error) != DISK or len(all_checkpoints(self.folder.checkpoints)) < 2:
                 raise
             keep_newest(self.folder.checkpoints, 1)
+            self.folder.release()
             self._write(progress)
+            with suppress(OSError):
+                self.folder.reserve()  # a diagnosis can do without it if there is no room
 
     def _write(self, progress: Progress) -> None:
         self.folder.write_instances(progress.instances)
