@@ -2,7 +2,7 @@
 
     python benchmarks/studies/learning/learning_page.py    # writes benchmarks/results/learning.md
 
-Nothing is run. A study whose file is not there yet has no row.
+Nothing is run. A study without a file has no row in these tables; the last one lists it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import re
 import statistics
 import sys
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +39,11 @@ seeds; a change is paired by seed, with the 95 % interval of Student's t over se
 *Control*: supervised learning instead of reinforcement, from the same warm-up. Minutes are those of the wall clock, on
 two cores that mostly did something else as well. The claims of papers about methods have a page of their own:
 [claims.md](claims.md).
+"""
+
+_WITHOUT_RESULTS = """## Written down, without results
+
+Their settings are in the repository; they were stopped or have not run. [Results](README.md) says why.
 """
 
 
@@ -265,13 +271,37 @@ def imitation_table(folder: Path = RESULTS) -> list[str]:
     ]
 
 
+def own_command(study: Study) -> str:
+    """Return the command of a world or of an arm with a pretrained model, which is known before it has run.
+
+    >>> own_command(Study("worlds-searchqa-two-hops", "", "", {}))
+    'python benchmarks/studies/learning/worlds.py searchqa-two-hops'
+    >>> own_command(Study("pretrained-lake-longer", "", "", {"lake-longer": "gigpo"}))
+    'turngym study run benchmarks/studies/learning/pretrained_again.toml --arms lake-longer'
+    """
+    here = Path(__file__).parent
+    kind, _, name = study.file.partition("-")
+    if kind == "worlds":
+        return f"python {(here / 'worlds.py').relative_to(ROOT)} {name}"
+    plans = [path for path in sorted(here.glob("*.toml")) if name in tomllib.loads(path.read_text("utf8"))["arms"]]
+    return f"turngym study run {plans[0].relative_to(ROOT)} --arms {name}"
+
+
+def missing_table(folder: Path = RESULTS) -> list[str]:
+    """Return the table of studies that were written down and have no results."""
+    missing = [study for study in STUDIES if stored(study.file, folder) is None]
+    rows = [markdown_row(study.task, study.model, f"`{own_command(study)}`") for study in missing]
+    return [*markdown_head(("task", "model", "command")), *rows]
+
+
 def page(folder: Path = RESULTS) -> str:
     """Return the page, given the folder of the result files."""
     lines = [_HEAD]
     for mode, meaning in (("sampled", "actions sampled at temperature 1"), ("greedy", "the likeliest tokens")):
         lines += [f"## {mode.capitalize()} play: {meaning}", "", *table(mode, folder), ""]
     lines += ["## Imitation alone", "", *imitation_table(folder), ""]
-    return "\n".join([*lines, "## Games by self-play", "", *self_play_table(folder), ""])
+    lines += ["## Games by self-play", "", *self_play_table(folder), ""]
+    return "\n".join([*lines, _WITHOUT_RESULTS, *missing_table(folder), ""])
 
 
 def main() -> int:

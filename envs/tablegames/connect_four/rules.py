@@ -14,7 +14,14 @@ WIN = 1000
 """A win is worth this less the stones on the board by then, so that the quickest one is worth most."""
 
 
-_KEPT = 300_000
+_KEPT = 150_000
+"""Values that each of the two tables of a search holds; one that is full is emptied."""
+
+_DEEP = 9
+"""Values of positions with at least so many moves to search have a table of their own.
+
+They are few and costly, and the many cheap ones would push them out again and again.
+"""
 
 
 class Grid(NamedTuple):
@@ -182,7 +189,8 @@ def _alpha_beta(grid: Grid) -> Search:
     """Return the search for positions in which the seat that moved last has no line."""
     strips = [grid.strip(column) for column in _middle_first(grid)]
     full, middle, looked = sum(strips), sum(strips[: 2 - grid.columns % 2]), _looker(grid)
-    known: dict[tuple[int, int, int], tuple[int, int]] = {}
+    shallow: dict[tuple[int, int, int], tuple[int, int]] = {}
+    deep: dict[tuple[int, int, int], tuple[int, int]] = {}
 
     def search(own: int, both: int, depth: int, alpha: int, beta: int) -> int:
         """Return the value, or a bound of it outside of the window."""
@@ -192,6 +200,7 @@ def _alpha_beta(grid: Grid) -> Search:
         if depth == 0:
             return (own & middle).bit_count() - (other & middle).bit_count()
         depth = min(depth, grid.cells - count)
+        known = deep if depth >= _DEEP else shallow
         low, high = known.get((own, both, depth), (-WIN, WIN))
         if low >= beta or low == high:
             return low

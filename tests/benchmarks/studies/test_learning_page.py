@@ -65,6 +65,17 @@ def test_board_games_have_a_row_for_each_seat_whether_exact_or_played_out(tmp_pa
     ]
 
 
+def test_a_study_without_a_file_is_listed_with_its_command_until_it_has_one(tmp_path: Path) -> None:
+    named = "| SearchQA, two hops | embedded | `python benchmarks/studies/learning/worlds.py searchqa-two-hops` |"
+    others = [study for study in learning_page.STUDIES if study.file.startswith(("worlds-", "pretrained-"))]
+    for study in learning_page.STUDIES:
+        if study not in others:
+            (tmp_path / f"{study.file}.json").write_text("{}")
+    assert named in (before := learning_page.missing_table(tmp_path)) and len(before) == 2 + len(others)
+    (tmp_path / "worlds-searchqa-two-hops.json").write_text("{}")
+    assert [row for row in before if row not in learning_page.missing_table(tmp_path)] == [named]
+
+
 def test_the_committed_page_is_that_of_the_committed_figures() -> None:
     assert (learning_page.RESULTS / learning_page.PAGE).read_text("utf8") == learning_page.page()
 

@@ -131,6 +131,17 @@ def test_a_search_gives_the_same_answer_whatever_was_searched_before() -> None:
     assert [rules.move_values(grid, position, depth) for depth in (1, 3, 5)] == fresh
 
 
+def test_tables_that_are_emptied_again_and_again_change_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = Grid(4, 4, 4)
+    boards = (("",) * 4, ("XO", "", "X", ""), ("", "XOX", "", "O"), ("XXO", "O", "", ""))
+    positions = [rules.from_columns(columns, grid) for columns in boards]
+    rules.searcher.cache_clear()
+    kept = [rules.move_values(grid, position, grid.cells) for position in positions]
+    monkeypatch.setattr(rules, "_KEPT", 20)
+    rules.searcher.cache_clear()
+    assert [rules.move_values(grid, position, grid.cells) for position in positions] == kept
+
+
 def test_the_search_takes_a_win_and_stops_one() -> None:
     grid = Grid()
     three = rules.from_columns(("XXX", "OO", "O", "", "", "", ""), grid)
