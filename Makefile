@@ -80,11 +80,12 @@ $(PEERS_DONE): pyproject.toml $(CONSTRAINTS)
 	touch $@
 
 # Frameworks that the plug-ins are for. These environments look into $(VENV) for what they have not got themselves, so
-# none of them holds a second torch; pip installs into them what is missing or must be older there.
+# none of them holds a second torch; pip installs into them what is missing or must be older there. Few of their modules
+# are ever imported, and those are compiled when they are.
 OVERLAY = test -x $(1)/bin/python || $(VENV)/bin/python -m venv --without-pip $(1); \
 	$(VENV)/bin/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
 	> "$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"; \
-	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
+	$(1)/bin/python -m pip install --no-compile --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 PLUGINS_DONE = .venvs/plugins/.trl-1.16.0-skyrl-gym-0.4.0-openrlhf-0.11.2-$(TAG)
 VERL_DONE = .venvs/verl/.verl-0.9.1-torchdata-0.11.0-$(TAG)
 RL_DONE = .venvs/rl/.ray-2.60.0-stable-baselines3-2.9.2-$(TAG)
@@ -227,7 +228,7 @@ docs-pages: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/python docs/generator/commands.py
 
 # One target for each environment; $(JOBS) of them side by side, the output of each in one piece.
-ISOLATED = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(1)/bin/python -m pytest -q -m integration
+ISOLATED = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(1)/bin/python -m pytest -q -m integration
 
 # ScienceWorld; the bridge to Java comes with textworld-express.
 .venvs/scienceworld: | $(VENV)/.dev$(TAG)
@@ -270,7 +271,7 @@ integration-envs: .venvs/ray
 	$(PYTEST) -q -m integration --durations 20 tests/envs
 
 integration-trainers: .venvs/smollm2 .venvs/ray
-	$(PYTEST) -q -m integration --durations 20 tests/trainers
+	$(PYTEST) -q -m integration -n 2 --dist loadfile --durations 20 tests/trainers
 
 integration-peers: $(PEERS_DONE)
 	$(call ISOLATED,$(PEERS)) tests/envs/adapters/test_gem.py tests/envs/adapters/test_textarena.py
