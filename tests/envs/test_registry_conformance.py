@@ -114,6 +114,7 @@ def test_gymnasiums_own_vector_shows_what_ours_shows(env_id: str) -> None:
     ours.close()
 
 
+@pytest.mark.integration
 def test_gymnasiums_process_vector_takes_every_environment() -> None:
     ids = one_of_each_kind()
 

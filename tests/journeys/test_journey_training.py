@@ -64,6 +64,7 @@ def test_the_model_is_watched(trained: tuple[Path, list[str]]) -> None:
     assert "it plays in the same way here" in answer.err
 
 
+@pytest.mark.integration
 def test_the_model_meets_others(trained: tuple[Path, list[str]]) -> None:
     folder, _ = trained
     words = ["tournament", "turngym/TicTacToe-v0", "--players", f"random,me={MODEL}", "--blocks", "1", "--out", "games"]

@@ -101,6 +101,7 @@ def test_its_game_and_player_meet_in_a_tournament(site: Path, tmp_path: Path) ->
     assert found.returncode == 0 and "sample_last" in found.stdout, found.stderr
 
 
+@pytest.mark.integration  # slow, like the next one
 def test_its_algorithm_trains_on_its_environment_in_workers(site: Path, tmp_path: Path) -> None:
     own = ["--env", "sample/Doors-v0", "--algorithm", "sample_plain", "--sample_plain.gamma", "0.25"]
     workers = ["--rollout.backend", "process", "--rollout.num-workers", "1", "--wrapper", "sample_loud"]

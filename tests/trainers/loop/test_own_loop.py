@@ -22,6 +22,7 @@ torch.set_num_threads(1)
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "loop.md").read_text("utf8")
 
 
+@pytest.mark.integration  # slow, and the tests below reach its parts one by one
 def test_the_loop_of_the_page_equals_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (command,) = re.findall(r"^turngym (train .*)$", PAGE, re.MULTILINE)
     loop, comparison = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

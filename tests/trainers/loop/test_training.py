@@ -86,7 +86,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(whole: Pat
     ("algorithm", "refresh_every", "checkpoint_every", "lora_rank", "precision"),
     [
         pytest.param("gigpo", 1, 2, 0, "fp32", marks=pytest.mark.integration),
-        ("ppo+epo", 1, 2, 0, "fp32"),
+        pytest.param("ppo+epo", 1, 2, 0, "fp32", marks=pytest.mark.integration),
         ("a3po", 3, 4, 0, "fp32"),
         ("turn_ppo", 3, 4, 2, "fp32"),
         pytest.param("turn_ppo", 1, 2, 0, "bf16", marks=pytest.mark.integration),

@@ -56,7 +56,7 @@ def test_the_exit_status_and_the_words_tell_of_the_stop(tmp_path: Path) -> None:
     assert Path(diagnosis(folder)["checkpoint"]).is_dir()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.integration), signal.SIGTERM])
 def test_a_signal_leaves_a_checkpoint_and_the_status_of_an_interrupt(number: int, tmp_path: Path) -> None:
     process = turngym_train(tmp_path / "run", "--env-options", "max_turns=3", "--iterations", "100000")
     wait_for_metrics(process, tmp_path / "run")

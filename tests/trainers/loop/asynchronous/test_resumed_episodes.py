@@ -111,7 +111,7 @@ def open_episodes(folder: Path) -> dict[int, EpisodeHistory]:
     return {number: episode for number, episode in every.items() if episode.turns and episode.whole is None}
 
 
-@pytest.mark.parametrize("can_save", [True, False])
+@pytest.mark.parametrize("can_save", [True, pytest.param(False, marks=pytest.mark.integration)])
 def test_a_run_goes_on_where_it_was(can_save: bool, tmp_path: Path, batches: list[Batches]) -> None:
     config, folder = config_of(can_save=can_save), tmp_path / "run"
     break_off_in_mid_episode(config, folder)
