@@ -17,7 +17,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --co
 # processes, and each would compile turngym anew.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bin/python -m pytest
 
-INTEGRATION = journeys trainers envs own peers plugins agents verl rl openenv vllm verifiers inspect tools search miniwob desktop browsergym textworld scienceworld
+INTEGRATION = journeys trainers envs own desktop miniwob peers plugins agents verl rl openenv vllm verifiers inspect tools search browsergym textworld scienceworld
 
 .PHONY: quickstart test test-fast lint test-integration $(INTEGRATION:%=integration-%) docs docs-serve docs-pages peers vllm format coverage clean
 
