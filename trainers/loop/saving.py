@@ -48,9 +48,13 @@ class CheckpointWriter:
         self.ranks = learner.ranks
         self.task = task
         self.folder = folder
+        self._took_reserve = False
 
     def write(self, progress: Progress) -> None:
         """Write a checkpoint with all ranks; on a full disk the older one of two makes room for it.
+
+        The older one alone may be too little, since the new one can be larger and others write to the same disk: the
+        reserved space serves too, and is reserved again afterwards if there is room.
 
         Raises:
             DivergenceError: The weights are not finite.
@@ -82,24 +86,26 @@ class CheckpointWriter:
         except OSError as error:
             if kind_of(error) != DISK or self.ranks.from_first(len(all_checkpoints(folder))) < 2:
                 raise
-            self.ranks.on_first(lambda: keep_newest(folder, 1))
+            self.ranks.on_first(self._make_room)
             write_divided(folder, self.learner, iteration)
 
-    def _write_with_room(self, progress: Progress) -> None:
-        """Write; on a full disk in the place of the older checkpoint and of the reserved space.
+    def _make_room(self) -> None:
+        keep_newest(self.folder.checkpoints, 1)
+        self.folder.release()
+        self._took_reserve = True
 
-        The older one alone may be too little: the new one can be larger, and others write to the same disk.
-        """
+    def _write_with_room(self, progress: Progress) -> None:
         try:
             self._write(progress)
         except (OSError, SafetensorError) as error:
             if kind_of(error) != DISK or len(all_checkpoints(self.folder.checkpoints)) < 2:
                 raise
-            keep_newest(self.folder.checkpoints, 1)
-            self.folder.release()
+            self._make_room()
             self._write(progress)
-            with suppress(OSError):
-                self.folder.reserve()  # a diagnosis can do without it if there is no room
+        if self._took_reserve:
+            self._took_reserve = False
+            with suppress(OSError):  # a diagnosis can do without it
+                self.folder.reserve()
 
     def _write(self, progress: Progress) -> None:
         self.folder.write_instances(progress.instances)

@@ -272,19 +272,23 @@ def imitation_table(folder: Path = RESULTS) -> list[str]:
 
 
 def own_command(study: Study) -> str:
-    """Return the command of a world or of an arm with a pretrained model, which is known before it has run.
+    """Return the command of a study, which is known before it has run.
 
     >>> own_command(Study("worlds-searchqa-two-hops", "", "", {}))
     'python benchmarks/studies/learning/worlds.py searchqa-two-hops'
     >>> own_command(Study("pretrained-lake-longer", "", "", {"lake-longer": "gigpo"}))
     'turngym study run benchmarks/studies/learning/pretrained_again.toml --arms lake-longer'
+    >>> own_command(Study("sokoban", "", "", {}))
+    'python benchmarks/studies/learning/sokoban.py'
     """
     here = Path(__file__).parent
     kind, _, name = study.file.partition("-")
     if kind == "worlds":
         return f"python {(here / 'worlds.py').relative_to(ROOT)} {name}"
-    plans = [path for path in sorted(here.glob("*.toml")) if name in tomllib.loads(path.read_text("utf8"))["arms"]]
-    return f"turngym study run {plans[0].relative_to(ROOT)} --arms {name}"
+    for plan in sorted(here.glob("*.toml")):
+        if name in tomllib.loads(plan.read_text("utf8"))["arms"]:
+            return f"turngym study run {plan.relative_to(ROOT)} --arms {name}"
+    return f"python {(here / study.file).relative_to(ROOT)}.py"
 
 
 def missing_table(folder: Path = RESULTS) -> list[str]:

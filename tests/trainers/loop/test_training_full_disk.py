@@ -5,18 +5,20 @@ import os
 import resource
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fault_runs import ITERATIONS, TINY, assert_goes_on_to, diagnosis, numbers
+from small_disks import fill, small_disk
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.errors import RunStopped
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.job import train
+
+__all__ = ["small_disk"]  # a fixture
 
 
 @pytest.fixture(scope="module")
@@ -25,37 +27,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     assert train(TINY, folder).finished
     assert not (folder / "diagnosis.json").exists() and not (folder / ".reserve").exists()
     return numbers(folder)
-
-
-@pytest.fixture
-def small_disk() -> Iterator[Path]:
-    """A file system of 8 MiB, apart from pytest's folders, which it would hold up if this process were killed."""
-    disk = Path(tempfile.mkdtemp(prefix="small-disk-"))
-    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
-    try:
-        made = subprocess.run(command, capture_output=True, text=True)
-    except FileNotFoundError:
-        disk.rmdir()
-        pytest.skip("there is no mount command for a small disk")
-    if made.returncode:
-        disk.rmdir()
-        pytest.skip(f"a small disk cannot be mounted here: {made.stderr.strip()}")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)
-        disk.rmdir()
-
-
-def fill(disk: Path) -> None:
-    """Write until there is no room left at all."""
-    with (disk / "ballast").open("ab", buffering=0) as file:
-        for size in (65536, 4096, 1):
-            try:
-                while True:
-                    file.write(bytes(size))
-            except OSError:
-                continue
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # TensorBoard writes in a thread
