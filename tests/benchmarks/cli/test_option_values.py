@@ -12,7 +12,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -89,6 +88,12 @@ CONTEXT: Mapping[tuple[str, str], Mapping[str, str | None]] = {
 """Command and option -> what else stands in a line in which the option counts."""
 CHECKED = {("verify", "folder", "nonsense")}
 """Values that a command checks and rejects: that is what it is for."""
+SMALL_RUN = (
+    "--env turngym/FrozenLake-v0 --env-options max_turns=3 --iterations 1 --no-control --max-seconds 0 "
+    "--embedded.hidden-size 16 --embedded.layers 1 --embedded.heads 2 --embedded.vocabulary 300 "
+    "--warmup.demonstrations 2 --warmup.epochs 1 --rollout.groups 1 --rollout.group-size 2 "
+    "--evaluation.episodes 1 --evaluation.every 0"
+)
 DONE, REJECTED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -111,10 +116,9 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("finished")
-    with tarfile.open(Path(__file__).parents[2] / "old_files" / "0.1.0.tar.xz") as archive:
-        archive.extractall(folder, [each for each in archive if each.name.split("/")[0] == RUN], filter="data")
-    return folder / RUN
+    folder = tmp_path_factory.mktemp("finished") / RUN
+    assert main(["train", *SMALL_RUN.split(), "--run-dir", str(folder)]) == DONE
+    return folder
 
 
 @pytest.fixture

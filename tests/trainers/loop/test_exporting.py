@@ -1,8 +1,7 @@
-"""`turngym export-model`: merged weights, adapters, folders of earlier versions, and what cannot be exported."""
+"""`turngym export-model`: merged weights, adapters, and what cannot be exported."""
 
 import json
 import shutil
-import tarfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,6 @@ from turngym.trainers.loop.exporting import export_model
 from turngym.trainers.loop.job import train
 from turngym.trainers.settings.config import EvaluationConfig
 
-ARCHIVE = Path(__file__).parents[2] / "old_files" / "0.1.0.tar.xz"
 FEW = replace(SMALL, iterations=2, checkpoint_every=1, algorithm="grpo", evaluation=EvaluationConfig(0, 0, 1))
 FASTER = replace(FEW, update=replace(FEW.update, learning_rate=0.05))
 IDS = torch.tensor([[5, 40, 41, 42, 43]])
@@ -42,15 +40,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     for name, config in configs.items():
         assert train(config, folder / name).finished
     return {name: folder / name for name in configs}
-
-
-@pytest.fixture(scope="module")
-def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders that version 0.1.0 wrote."""
-    folder = tmp_path_factory.mktemp("old")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
-    return folder
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -109,14 +98,6 @@ def test_an_earlier_checkpoint_is_exported(runs: Mapping[str, Path], tmp_path: P
     assert found.iteration == 1
     last = weights(runs["adapters"] / "model")
     assert any(not torch.equal(tensor, last[key]) for key, tensor in weights(found.folder).items())
-
-
-def test_runs_of_earlier_versions_are_exported(old: Path, tmp_path: Path) -> None:
-    found = export_model(old / "finished", tmp_path / "finished")
-    before, after = weights(old / "finished" / "model"), weights(found.folder)
-    assert all(torch.equal(tensor, after[key]) for key, tensor in before.items())
-    assert export_model(old / "runs" / "adapters", tmp_path / "merged").iteration == 3
-    assert export_model(old / "runs" / "adapters", tmp_path / "adapters", adapters=True).iteration == 3
 
 
 def test_what_cannot_be_exported_is_told(runs: Mapping[str, Path], tmp_path: Path) -> None:
