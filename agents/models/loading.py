@@ -118,6 +118,14 @@ class LanguageModel:
             self.pictures.processor.save_pretrained(folder)
 
 
+def vocabulary_size(model: Vocabulary) -> int:
+    """Return the number of token ids that a model takes: those of its embedding, else of its tokenizer."""
+    network = getattr(model, "network", None)
+    if network is None:
+        return len(model.tokenizer)
+    return int(network.get_input_embeddings().weight.shape[0])
+
+
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 """Formats that weights can be loaded in; ``auto`` is that of the files."""
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.agents.models.completion import Completion
-from turngym.agents.models.loading import LanguageModel
+from turngym.agents.models.loading import LanguageModel, vocabulary_size
 from turngym.agents.models.served.client import PolicyClient
 from turngym.agents.models.served.keeper import Keeper
 from turngym.agents.models.served.launcher import ADAPTER, OwnServer, ServerCommand
@@ -178,7 +178,9 @@ def served_rollouts(setup: SamplerSetup) -> Iterator[ServedRollouts]:
         own = _own_servers(setup)
         for server in own:
             stack.callback(server.stop)
-        pool = ServerPool([each.start() for each in own] or _given(settings), model.stop_ids, served)
+        pool = ServerPool(
+            [each.start() for each in own] or _given(settings), model.stop_ids, served, vocabulary_size(model)
+        )
         sync, weights_of = _way(setup, pool)
         stack.callback(sync.close)
         keeper = Keeper(pool, own)

@@ -34,12 +34,16 @@ class ServerPool:
         servers: The servers.
         stop_ids: Tokens that end a completion.
         config: Limits and waits.
+        words: Token ids of the model are below this number; a completion with others is malformed.
     """
 
-    def __init__(self, servers: Sequence[PolicyClient], stop_ids: frozenset[int], config: ServedConfig) -> None:
+    def __init__(
+        self, servers: Sequence[PolicyClient], stop_ids: frozenset[int], config: ServedConfig, words: int = 2**31
+    ) -> None:
         self.members = [Member(server) for server in servers]
         self.stop_ids = sorted(stop_ids)
         self.config = config
+        self.words = words
         self.counts = ServerCounts()
         self.current: Handover | None = None
         self.changed = threading.Condition()
@@ -90,6 +94,8 @@ class ServerPool:
             try:
                 answer = server.generate(prompt, seed, sampling, self.stop_ids, self.config.timeout)
                 self._require_version(answer, label)
+                if max(answer.ids) >= self.words:
+                    raise CallFailed("malformed", f"token {max(answer.ids)} of a vocabulary of {self.words}")
             except CallFailed as failure:
                 if not failure.is_retried:
                     raise ModelError(f"the server {server.url} refuses a request: {failure}.") from failure

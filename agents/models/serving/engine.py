@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from turngym.agents.models.loading import LanguageModel
+from turngym.agents.models.loading import LanguageModel, vocabulary_size
 from turngym.agents.models.sampler import automatic_budget
 from turngym.agents.models.serving.jobs import ABORT, Job
 from turngym.agents.models.serving.requests import Limits, Order, Refused
@@ -60,12 +60,13 @@ class Engine:
         self.max_waiting = max_waiting
         budget = cache_tokens or automatic_budget(model.network)
         allowed = min(limit for limit in (longest, model.context, budget - 1) if limit > 0)
-        words = int(model.network.config.get_text_config().vocab_size)
-        self.limits = Limits(words, allowed if longest or model.context else min(allowed, _NO_LIMIT))
+        self.limits = Limits(vocabulary_size(model), allowed if longest or model.context else min(allowed, _NO_LIMIT))
         self.version = "default"
         self._sessions = Sessions(model.network, model.stop_ids, budget, max_rows)
         self._changed = threading.Condition()
         self._queue: deque[Job] = deque()
+        self._groups: deque[list[Job]] = deque()
+        """Parts of a batch that failed: each is computed again without the others."""
         self._ready: deque[Running] = deque()
         self._jobs: dict[int, Job] = {}
         self._commands: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
@@ -177,9 +178,10 @@ class Engine:
             return True
         if self._paused == "keep":
             return False
-        return bool(self._jobs) or bool(self._queue and not self._paused)
+        return bool(self._jobs) or bool((self._queue or self._groups) and not self._paused)
 
     def _drop_cancelled(self) -> None:
+        self._groups = deque([job for job in group if not job.is_cancelled] for group in self._groups)
         if any(job.is_cancelled for job in self._queue):
             self._queue = deque(job for job in self._queue if not job.is_cancelled)
         for job in [job for job in self._jobs.values() if job.is_cancelled]:
@@ -216,17 +218,27 @@ class Engine:
             future.set_exception(error)
 
     def _admit(self) -> None:
-        """Let waiting completions join, in order, as long as they want the weights that those on their way have."""
+        """Let waiting completions join, in order, as long as they want the weights that those on their way have.
+
+        A part of a batch that failed stays alone until it is done.
+        """
+        if self._groups:
+            if not self._jobs:
+                for job in self._groups.popleft():
+                    self._start(job)
+            return
         while self._queue and (not self._jobs or self.weights.is_active(self._queue[0].order.model)):
-            job = self._queue.popleft()
-            try:
-                self.weights.activate(job.order.model)
-            except (TurngymError, Refused) as error:
-                job.fail(ModelError(str(error)))
-                continue
-            job.version = self.version
-            self._jobs[job.running.number] = job
-            self._ready.append(job.running)
+            self._start(self._queue.popleft())
+
+    def _start(self, job: Job) -> None:
+        try:
+            self.weights.activate(job.order.model)
+        except Exception as error:  # of one completion alone
+            job.fail(ModelError(error_text(error)))
+            return
+        job.version = self.version
+        self._jobs[job.running.number] = job
+        self._ready.append(job.running)
 
     def _advance(self) -> None:
         """Extend what is on its way by a token."""
@@ -238,12 +250,29 @@ class Engine:
             self._sessions.advance(self._ready)
         except Exception as error:
             self._sessions.drop()
-            self._fail_all(ModelError(f"the model failed: {error_text(error)}"))
+            self._isolate(ModelError(f"the model failed: {error_text(error)}"))
             return
         with self._changed:
             for job in [job for job in self._jobs.values() if job.running.is_done]:
                 del self._jobs[job.running.number]
                 job.finish()
+            self._changed.notify_all()
+
+    def _isolate(self, error: TurngymError) -> None:
+        """Halve a batch that failed, so that it is computed again in parts, until the completion at fault is alone."""
+        jobs = list(self._jobs.values())
+        if len(jobs) <= 1:
+            self._fail_all(error)
+            return
+        with self._changed:
+            for job in jobs:
+                job.running.restart()
+                job.running.row = -1
+                job.prompt_logprobs = ()
+            middle = len(jobs) // 2
+            self._groups.extendleft([jobs[middle:], jobs[:middle]])
+            self._jobs.clear()
+            self._ready.clear()
             self._changed.notify_all()
 
     def _fail_all(self, error: TurngymError) -> None:
@@ -256,7 +285,7 @@ class Engine:
 
     def _end(self) -> None:
         with self._changed:
-            for job in self._queue:
+            for job in [*self._queue, *(job for group in self._groups for job in group)]:
                 job.fail(ModelError("the server is shutting down"))
             for _, future in self._commands:
                 future.set_exception(Refused("the server is shutting down", 503))

@@ -27,6 +27,7 @@ from turngym.trainers.core.rows import Read, Row
 from turngym.trainers.engine.adapters import add_adapters, without_adapters
 from turngym.trainers.engine.scoring import score
 
+SETTINGS = {"temperature": 0.7, "max_tokens": 12, "logprobs": 0, "seed": 1, "ignore_eos": True}
 PROMPT = [100 + k * 7 % 200 for k in range(150)]
 
 
@@ -354,6 +355,37 @@ def test_hostile_requests_are_refused_and_the_server_lives_on(server: PolicyServ
     assert call(server, "/v1/completions", b"", "POST", **{"Content-Length": "99999999999"})[0] == 413
     assert call(server, "/v1/completions", b"{}", "POST", **{"Content-Length": "-1"})[0] in (400, 413)
     assert len(ids_of(ask(server, PROMPT))) == 12
+
+
+def test_a_completion_that_breaks_its_batch_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = [[5, 6 + k, 9] for k in range(6)]
+    with served(small_model()) as server, ThreadPoolExecutor(6) as pool:
+        expected = [ids_of(ask(server, prompt, 1)) for prompt in prompts]
+        server.engine.forget_prefixes()
+        forward, sizes = server.engine._sessions._forward, []
+        working = forward.prefill
+
+        def fragile(parts: Any) -> Any:
+            sizes.append(len(parts))
+            if any(8 in tokens for _, tokens in parts):
+                raise RuntimeError("a bad prompt")
+            return working(parts)
+
+        monkeypatch.setattr(forward, "prefill", fragile)
+        server.engine.pause("keep")
+        asked = [
+            pool.submit(call, server, "/inference/v1/generate", {"token_ids": prompt, "sampling_params": SETTINGS})
+            for prompt in prompts
+        ]
+        while server.engine.counts["waiting"] < 6:
+            time.sleep(0.005)
+        server.engine.resume()
+        found = [future.result() for future in asked]
+        assert [status for status, _ in found] == [200, 200, 500, 200, 200, 200], sizes
+        assert "a bad prompt" in found[2][1]["error"]["message"]
+        assert [ids_of(answer) for status, answer in found if status == 200] == expected[:2] + expected[3:]
+        assert max(sizes) > 1, "they shared no batch"
+        assert server.engine.counts == {"waiting": 0, "running": 0}
 
 
 def test_a_token_guards_everything_but_the_health_route() -> None:

@@ -106,6 +106,16 @@ def test_requests_are_shared_out_and_come_back_in_order() -> None:
         assert pool.metrics()["rollout/weight_syncs"] == 0
 
 
+def test_token_ids_outside_the_vocabulary_are_a_malformed_answer() -> None:
+    with scripted_servers(2) as servers, pool_of(servers) as pool:
+        pool.hand_over(Weights("first"))
+        pool.words = 1 + max(max(Weights("first").sampled(number).ids) for number in range(len(PROMPTS)))
+        whole(pool, Weights("first"))
+        pool.words -= 1
+        with pytest.raises(ModelError, match="of a vocabulary of"):
+            pool.generate(PROMPTS, DRAWS, SAMPLING)
+
+
 def test_no_server_gets_more_requests_than_it_may_work_on() -> None:
     limited = ServedConfig(poll=0.02, concurrency=2)
     with scripted_servers(2) as servers, pool_of(servers, limited) as pool:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from turngym.agents.models.completion import Completion, Generate
 from turngym.agents.sampling import Sampling
+from turngym.errors import ModelError
 from turngym.trainers.integrations.gateway.limits import GatewayLimits
 
 _CLOSING_SECONDS = 30.0
@@ -110,12 +111,8 @@ class Engine:
     def _run(self) -> None:
         while self._take_in():
             for jobs in self._batches():
-                try:
-                    with self._turn:
-                        self._advance(jobs)
-                except Exception as error:  # reported to each request; the thread goes on
-                    for job in jobs:
-                        _fail(job, error)
+                with self._turn:
+                    self._advance(jobs)
             self._running = [job for job in self._running if not job.result.done()]
         for job in self._running:
             job.result.cancel()
@@ -138,16 +135,31 @@ class Engine:
         return [jobs[start : start + size] for jobs in found.values() for start in range(0, len(jobs), size)]
 
     def _advance(self, jobs: Sequence[Job]) -> None:
-        """Sample the next chunk of some answers."""
-        length = min(self.limits.chunk, min(job.left for job in jobs))
-        sampling = Sampling(jobs[0].temperature, jobs[0].top_p, length)
-        draws = [job.uniforms[len(job.ids) : len(job.ids) + length] for job in jobs]
-        found = self.generate([job.prompt + job.ids for job in jobs], draws, sampling)
+        """Sample the next chunk of some answers; a batch that fails is halved until the answer at fault is alone."""
+        try:
+            found = self._sampled(jobs)
+        except Exception as error:  # of the backend, or of one request
+            if len(jobs) == 1:
+                _fail(jobs[0], error)
+                return
+            middle = len(jobs) // 2
+            self._advance(jobs[:middle])
+            self._advance(jobs[middle:])
+            return
         for job, completion in zip(jobs, found, strict=True):
             try:
                 self._add(job, completion)
             except Exception as error:  # of one request alone
                 _fail(job, error)
+
+    def _sampled(self, jobs: Sequence[Job]) -> Sequence[Completion]:
+        length = min(self.limits.chunk, min(job.left for job in jobs))
+        sampling = Sampling(jobs[0].temperature, jobs[0].top_p, length)
+        draws = [job.uniforms[len(job.ids) : len(job.ids) + length] for job in jobs]
+        found = self.generate([job.prompt + job.ids for job in jobs], draws, sampling)
+        if len(found) != len(jobs):
+            raise ModelError(f"the backend returned {len(found)} completions for {len(jobs)} prompts.")
+        return found
 
     def _add(self, job: Job, completion: Completion) -> None:
         job.ids += completion.ids

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from turngym.agents.models.completion import Generate
-from turngym.agents.models.loading import Vocabulary
+from turngym.agents.models.loading import Vocabulary, vocabulary_size
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import turn_uniforms
 from turngym.trainers.integrations.gateway.calls import SampledCall, TokenCounts
@@ -21,7 +21,7 @@ from turngym.trainers.integrations.gateway.limits import GatewayLimits, GatewayR
 from turngym.trainers.integrations.gateway.linking import Linked, linked, linked_text
 from turngym.trainers.integrations.gateway.messages import CallRequest, ChatMessage, digest
 from turngym.trainers.integrations.gateway.records import Records
-from turngym.trainers.integrations.gateway.refusal import TOO_LONG, Refusal
+from turngym.trainers.integrations.gateway.refusal import TOO_LONG, Refusal, wrong
 from turngym.trainers.integrations.gateway.rendering import Renderer
 from turngym.trainers.integrations.gateway.stopping import StopWords
 from turngym.trainers.integrations.gateway.tools import Answer, read_answer
@@ -67,6 +67,8 @@ class Gateway:
         self.engine = Engine(generate, model.stop_ids, self.limits)
         self.episodes = Episodes(self.limits, operator_key)
         self.context = context
+        self.words = vocabulary_size(model)
+        """Token ids are below this number."""
         self.seed = seed
         self.iteration = 0
         """Part of the key of sampling, and the version that calls carry."""
@@ -130,9 +132,12 @@ class Gateway:
         if request.prompt is None:
             found = linked(request, episode.heads, self.renderer)
         else:
+            if isinstance(request.prompt, tuple):
+                self._require_known(request.prompt)
             found = linked_text(request.prompt, episode.calls, self.renderer)
         if not found.ids:
-            raise Refusal(400, "the prompt is empty.")
+            raise wrong("the prompt is empty.")
+        self._require_known(found.ids)
         episode.requests += 1
         id = f"{_NAMES[request.dialect]}-{digest([episode.key, episode.requests])}"
         on_texts = [partial(on_text, id, choice) if on_text else None for choice in range(request.choices)]
@@ -155,6 +160,15 @@ class Gateway:
             self._keep(episode, request, call, found)
             calls.append(call)
         return calls
+
+    def _require_known(self, ids: Sequence[int]) -> None:
+        """Raise if the model's embedding has no row for a token: on a GPU it would be an assertion of the device.
+
+        Raises:
+            Refusal: It has none.
+        """
+        if min(ids) < 0 or max(ids) >= self.words:
+            raise wrong(f"token ids must lie between 0 and {self.words - 1}, got {min(ids)} to {max(ids)}.")
 
     def _job(
         self,
