@@ -16,7 +16,6 @@ import gymnasium
 import numpy as np
 
 from turngym.columns import valid_columns
-from turngym.envs.hooks import RenamedAttribute
 from turngym.envs.instances import canonical_text, instance_hash, split_of
 from turngym.envs.snapshots import SnapshotEnv
 from turngym.envs.spaces import Unicode
@@ -114,20 +113,6 @@ class TextEnv(SnapshotEnv[ObsT]):
     """
 
     __slots__ = ("action_space", "observation_space", "render_mode", "split")
-    old_hooks: ClassVar[Mapping[str, str]] = {
-        "_begin": "begin",
-        "_advance": "apply_action",
-        "_anchor": "anchor",
-        "_legal_actions": "legal_actions",
-        "_progress": "progress",
-        "_score": "score",
-        "_picture": "render_text",
-        "_state": "save_state",
-        "_load": "load_state",
-        "_refuse_long": "refuse_long_action",
-    }
-    _draw = RenamedAttribute("draw")
-    _require = RenamedAttribute("require")
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  (gymnasium declares it so)
     state: JSONValue = None
     """State of the episode, unless the environment overrides ``save_state`` and ``load_state``."""

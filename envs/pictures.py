@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from gymnasium.spaces import Box, Dict
 from numpy.typing import NDArray
 
 from turngym.envs.core import TextEnv
-from turngym.envs.hooks import RenamedAttribute
 from turngym.envs.spaces import Unicode
 from turngym.errors import ConfigError
 
@@ -40,8 +38,6 @@ class PictureEnv(TextEnv[Any]):
     """
 
     __slots__ = ("_frame", "image")
-    old_hooks: ClassVar[Mapping[str, str]] = {"_image": "render_image"}
-    _set_frame = RenamedAttribute("set_frame")
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012  (as declared)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from turngym.envs.core import TextEnv
-from turngym.envs.hooks import RenamedAttribute
 from turngym.errors import ConfigError
 
 PROCEDURAL = "procedural"
@@ -22,10 +21,6 @@ class SetEnv(TextEnv[str], Generic[ItemT]):
 
     Subclasses set ``items``, and define how an item is generated and its canonical text.
     """
-
-    old_hooks: ClassVar[Mapping[str, str]] = {"_drawn": "generate_item", "_text_of": "item_text"}
-    _items = RenamedAttribute("items")
-    _next_item = RenamedAttribute("next_item")
 
     items: Sequence[ItemT] | None = None
     """The items of a set; None where they are generated."""

@@ -9,10 +9,8 @@ from typing import Any, TypeVar, cast
 
 import gymnasium
 
-from turngym.envs.hooks import RenamedHooks
 from turngym.envs.settings import Configured
 from turngym.errors import ConfigError, EpisodeOver, error_text
-from turngym.moved import current
 from turngym.types import INFO_TYPES, JSONValue
 
 ObsT = TypeVar("ObsT")
@@ -21,7 +19,7 @@ _SNAPSHOT_FORMAT = 1
 _LONGEST_TOLD = 300
 
 
-class SnapshotEnv(RenamedHooks, Configured, gymnasium.Env[ObsT, str], ABC):
+class SnapshotEnv(Configured, gymnasium.Env[ObsT, str], ABC):
     """The episode state of :class:`turngym.envs.core.TextEnv`, and how it is saved and restored."""
 
     __slots__ = (  # with more than 30 others in its dict, an instance would not share keys: slow in large vectors
@@ -140,7 +138,7 @@ class SnapshotEnv(RenamedHooks, Configured, gymnasium.Env[ObsT, str], ABC):
         """Return what a snapshot of this environment and these options holds."""
         try:
             content = json.loads(snapshot)
-            found = content["format"], current(str(content["env_id"])), content["settings"]
+            found = content["format"], str(content["env_id"]), content["settings"]
             told = f"{found[1]} with {found[2]}"[:_LONGEST_TOLD]
             expected = _SNAPSHOT_FORMAT, self.env_id, json.loads(json.dumps(self.settings))
             is_ours = found == expected

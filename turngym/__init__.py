@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING  # noqa: E402
 
 from turngym.envs.registration import register_all  # noqa: E402
 from turngym.exports import lazy_names  # noqa: E402
-from turngym.moved import install  # noqa: E402
 
 if TYPE_CHECKING:
     from turngym.agents.core import Agent, Decision
@@ -86,5 +85,4 @@ __all__ = [
     "wrap",
 ]
 
-install()
 register_all()

@@ -1,10 +1,6 @@
 """Wrappers that change one thing about an environment, and formats of action texts."""
 
-from turngym.exports import renamed_names
-
 from turngym.wrappers.wrapping import WRAPPERS, Wrapping, wrap, wrapping  # isort: skip
 from turngym.wrappers.core import ResetResult, StepResult, TextWrapper
 
 __all__ = ["WRAPPERS", "ResetResult", "StepResult", "TextWrapper", "Wrapping", "wrap", "wrapping"]
-
-__getattr__ = renamed_names(__name__, {"Begun": "ResetResult", "Played": "StepResult"})

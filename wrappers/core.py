@@ -16,10 +16,8 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
-from turngym.envs.hooks import RenamedAttribute, RenamedHooks
 from turngym.envs.settings import Declared
 from turngym.errors import ConfigError, EpisodeOver, error_text, nearest
-from turngym.exports import renamed_names
 from turngym.types import JSONValue
 from turngym.wrappers.passing import Passing
 from turngym.wrappers.snapshots import FORMAT, has_shape, parsed, plain, told, wrappers_in, written
@@ -56,7 +54,7 @@ class StepResult(NamedTuple):
 _NEEDED = ("env_id", "instructions", "settings", "snapshot")
 
 
-class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
+class TextWrapper(Passing, RecordConstructorArgs, Declared):
     """A wrapper of a :class:`turngym.envs.core.TextEnv` that changes one thing and keeps its contract.
 
     Subclasses set ``name``, register under it, and override the hooks that they need: ``initial_state``,
@@ -70,21 +68,6 @@ class TextWrapper(RenamedHooks, Passing, RecordConstructorArgs, Declared):
     Raises:
         ConfigError: An option does not exist, or the environment is none of turngym.
     """
-
-    old_hooks: ClassVar[Mapping[str, str]] = {
-        "_fresh": "initial_state",
-        "_task": "transform_reset",
-        "_started": "on_reset",
-        "_passed": "transform_action",
-        "_turn": "on_step",
-        "_shown": "transform_observation",
-        "_restored": "on_restore",
-        "_sentence": "extra_instructions",
-        "_completion": "completion",
-    }
-    _episode = RenamedAttribute("state")
-    _lasting = RenamedAttribute("lasting")
-    _require = RenamedAttribute("require")
 
     name: ClassVar[str] = ""
     """The name that the wrapper is registered under."""
@@ -312,6 +295,3 @@ def layers_of(env: gymnasium.Env[Any, Any]) -> list[TextWrapper]:
 def _mark_cut(info: dict[str, Any]) -> None:
     """Mark in the info of a running environment that its episode was truncated."""
     info["success"], info["legal_actions"] = 0, ()
-
-
-__getattr__ = renamed_names(__name__, {"Begun": "ResetResult", "Played": "StepResult"})

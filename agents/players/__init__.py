@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 from turngym.agents.core import Agent
 from turngym.errors import ConfigError, UnknownName
-from turngym.exports import renamed_names
 from turngym.loading import Wanted, call_with, is_file, is_own, load_object
 from turngym.registry import Registry
 
@@ -141,7 +140,3 @@ def own_agent(description: str, settings: AgentSettings) -> Agent:
     if not isinstance(agent, Agent):
         raise ConfigError(f"{description} must make a turngym.agents.Agent, got {type(agent).__name__}.")
     return agent
-
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed_names(__name__, {"BACKENDS": "AGENTS", "Backend": "AgentFactory"})

@@ -137,10 +137,6 @@ def parse_train(argv: Sequence[str]) -> tuple[TrainConfig, Path, bool]:
         from turngym.trainers.settings.config import DEFAULT_ENV, TrainConfig
         from turngym.trainers.settings.memory import with_memory_settings
         from turngym.trainers.settings.presets import with_preset
-        from turngym.trainers.settings.renamed import current_options
-    argv, renamed = current_options(argv)
-    for warning in renamed:
-        print(f"warning: {warning}", file=sys.stderr)
     is_help = "--help" in argv or "-h" in argv
     words = list(argv) if is_help else with_quickstart(argv)
     env = _given(words, "env", "game")

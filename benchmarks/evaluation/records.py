@@ -14,7 +14,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turngym.agents.core import Agent
 from turngym.agents.episodes.best_of import best_of
@@ -33,7 +33,6 @@ from turngym.benchmarks.evaluation.scoring import verifier_usage
 from turngym.benchmarks.statistics.estimates import as_json
 from turngym.benchmarks.statistics.normalised import normalised_mean
 from turngym.benchmarks.suites import SuiteEntry, SuiteResult
-from turngym.exports import renamed_names
 
 _PACKAGES = ("turngym", "gymnasium", "numpy", "torch", "transformers")
 _FORMAT = 1
@@ -310,7 +309,3 @@ def normalised(played: Evaluation) -> dict[str, float]:
         if top != floor:
             found[entry.label] = 100 * (getattr(mine, metric).value - floor) / (top - floor)
     return found
-
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed_names(__name__, {"Played": "Evaluation"})

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from turngym.exports import renamed_names
 from turngym.storage.bounded import LARGEST
 
 Kinds = Mapping[str, "type | tuple[type, ...]"]
@@ -45,7 +44,3 @@ def is_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
     if isinstance(value, bool):
         return kind is bool
     return isinstance(value, kind) and not (isinstance(value, float) and not abs(value) < LARGEST)
-
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed_names(__name__, {"Misshapen": "MalformedData"})

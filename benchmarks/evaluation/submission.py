@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, MalformedData, is_kind, shape
 from turngym.errors import ConfigError
-from turngym.exports import renamed_names
 from turngym.storage.bounded import MOST_EPISODES, read_json, read_lines
 from turngym.storage.folders import is_folder
 
@@ -266,7 +265,3 @@ def _transcript_problems(row: Any, place: str) -> Iterator[MalformedData]:
             yield MalformedData(f"{place}, turn {number}", "notes must have a purpose and a text each")
         if isinstance(turn, dict) and "observation" not in turn:
             yield MalformedData(f"{place}, turn {number}", "it has no 'observation'")
-
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed_names(__name__, {"sound_submission": "load_submission"})

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turngym.agents.episodes.best_of import best_of
 from turngym.agents.episodes.evaluate import EvaluationResult, summarise_records
@@ -24,7 +24,6 @@ from turngym.benchmarks.statistics.estimates import equal_weight_mean, mean_of_f
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.benchmarks.verification.verify import Verification
 from turngym.errors import TurngymError
-from turngym.exports import renamed_names
 
 _DIGITS = 8
 
@@ -263,7 +262,3 @@ def tasks_digest(submission: Submission) -> str:
     content = [[each[key] for key in keys] for each in submission.config["environments"]]
     content.append(submission.config["suite"]["protocol"])
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:_DIGITS]
-
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed_names(__name__, {"Row": "Entry", "read_row": "read_entry", "read_rows": "read_entries"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turngym.agents.players import AgentSettings
 from turngym.benchmarks.evaluation.rulesets import game_ruleset_hash
@@ -14,7 +14,6 @@ from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.registration import make_game
 from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError, UnknownName, nearest
-from turngym.exports import renamed_names
 
 _SIDES = ("auto", "apart", "alike")
 
@@ -83,7 +82,3 @@ class TournamentPlan:
         order = list(self.players)  # it decides who meets whom where, and a file sorts its keys
         told = {name: value for name, value in asdict(self).items() if name != "trained" or value}
         return {**told, "player_order": order, "ruleset_hash": game_ruleset_hash(self.game, self.make_game())}
-
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed_names(__name__, {"Plan": "TournamentPlan"})

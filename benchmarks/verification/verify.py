@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from turngym.benchmarks.evaluation.remade import refused
 from turngym.benchmarks.evaluation.submission import Submission, read_submission
@@ -40,7 +40,6 @@ from turngym.benchmarks.verification.tournaments import (
 )
 from turngym.envs.multiagent.registration import GAMES
 from turngym.errors import ConfigError
-from turngym.exports import renamed_names
 from turngym.system.limited import CallLimits, LimitedProcess, LimitReached
 
 Label = Literal["rejected", "self-reported", "partly replayed", "replayed"]
@@ -260,7 +259,3 @@ def _notes(submission: Submission) -> Iterator[str]:
         yield f"in {cut} episodes the next prompt did not fit the model's context, which counts as failed"
     if submission.metadata.get("trained_on_suite") is None:
         yield "metadata.json does not say whether the agent was trained on the suite"
-
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed_names(__name__, {"checked": "verify_submission"})

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from turngym.envs.adapters.global_random import GlobalRandom
 from turngym.envs.core import Outcome, TextEnv
@@ -51,8 +50,6 @@ class ReplayedEnv(TextEnv[str]):
     One lock guards the global generators of the process, so adapted environments in threads take turns, and one that
     hangs blocks all others: run those that may hang in worker processes.
     """
-
-    old_hooks: ClassVar[Mapping[str, str]] = {"_open": "foreign_reset", "_apply": "foreign_step"}
 
     source: str = ""
     """Name of the adapted library, the first part of :attr:`instance`."""

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from turngym.envs.desktop.sandbox import command
 from turngym.errors import TurngymError
-from turngym.exports import renamed_names
 
 _PATIENCE_SECONDS = 5.0
 """How long after the inner limit to wait for an answer before everything is ended."""
@@ -225,6 +224,3 @@ class DesktopSession:
             self._errors.seek(0)
             return self._errors.read(2000).decode("utf8", "replace").strip()
         return ""
-
-
-__getattr__ = renamed_names(__name__, {"Session": "DesktopSession"})

@@ -13,7 +13,6 @@ from turngym.envs.multiagent.requests import RequestBook
 from turngym.envs.multiagent.seating import Seating
 from turngym.envs.multiagent.table import SeatRequest, Table
 from turngym.errors import ConfigError
-from turngym.exports import renamed_names
 from turngym.seeding import stream_seed
 from turngym.types import Info, JSONValue
 
@@ -271,6 +270,3 @@ class TableSlot:
 def to_bytes(state: JSONValue) -> bytes:
     """Return a state as the bytes of a snapshot."""
     return json.dumps({"format": 1, **state}, sort_keys=True).encode()
-
-
-__getattr__ = renamed_names(__name__, {"Desk": "TableSlot"})

@@ -8,7 +8,6 @@ from turngym.envs.website.actions import Move
 from turngym.envs.website.page import Page
 from turngym.envs.website.site import Site, address, without_note
 from turngym.envs.website.store import Store
-from turngym.exports import renamed_names
 
 BLANK = Page("", ())
 
@@ -134,6 +133,3 @@ class PlainTab:
 
     def shut(self) -> None:
         """Do nothing: there is nothing open."""
-
-
-__getattr__ = renamed_names(__name__, {"Session": "WebSiteSession"})

@@ -4,7 +4,6 @@ import importlib
 import pkgutil
 import subprocess
 import sys
-import types
 
 import pytest
 
@@ -57,19 +56,3 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'turngym' has no attribute 'make_vek'") as caught:
         get("make_vek")
     assert caught.value.name == "make_vek" and caught.value.obj is turngym
-
-
-def test_a_moved_module_does_not_take_the_place_of_a_public_name() -> None:
-    get, _ = lazy_names("turngym", {"turngym.envs.vector": ("make_vec",)})
-    moved = types.ModuleType("turngym.envs.make_vec")
-    setattr(turngym, "make_vec", moved)  # noqa: B010  (as the import system does after an import by the old path)
-    assert turngym.make_vec is get("make_vec")
-
-
-def test_a_renamed_name_works_with_a_warning() -> None:
-    from turngym.benchmarks.leaderboard import entries
-
-    with pytest.warns(DeprecationWarning, match=r"entries\.Row is now Entry"):
-        assert getattr(entries, "Row") is entries.Entry  # noqa: B009  (type checkers see no old names)
-    with pytest.raises(AttributeError, match="no attribute 'Rows'"):
-        getattr(entries, "Rows")  # noqa: B009

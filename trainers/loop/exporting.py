@@ -30,7 +30,6 @@ from turngym.trainers.loop.checkpoint import all_checkpoints, load_policy
 from turngym.trainers.loop.setup import with_adapters
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.precision import DTYPES
-from turngym.trainers.settings.renamed import current_names
 
 ExportDtype: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 
@@ -130,7 +129,7 @@ def _settings(run: Path) -> TrainConfig:
     file = run / "config.json"
     try:
         content: Mapping[str, Any] = json.loads(file.read_text("utf8"))
-        values = {name: value for name, value in current_names(content).items() if name in _READ}
+        values = {name: value for name, value in content.items() if name in _READ}
         values |= {"lora_targets": tuple(values.get("lora_targets", ("all-linear",)))}
         return replace(TrainConfig(), **values)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

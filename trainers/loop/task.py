@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from turngym.agents.core import Agent
 from turngym.agents.episodes.evaluate import EvaluationResult, distinct_instances, open_vector, play_all, summarise
@@ -19,7 +19,6 @@ from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.trajectory import Branch, EpisodeSpec, Trajectory
 from turngym.errors import ConfigError, SnapshotUnsupported
-from turngym.exports import renamed_names
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.engine.ranks import SINGLE, Ranks
 from turngym.trainers.loop.parts import WHOLE, Part
@@ -296,7 +295,3 @@ def curve_metrics(result: EvaluationResult) -> dict[str, float]:
         "eval/success_high": success.high,
         "eval/reward_sum": result.reward_sum.value,
     }
-
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed_names(__name__, {"Task": "TaskSource"})

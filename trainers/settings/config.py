@@ -22,7 +22,6 @@ from turngym.trainers.settings.guards import GuardConfig
 from turngym.trainers.settings.precision import Precision, require_known
 from turngym.trainers.settings.presets import PresetName, require_preset
 from turngym.trainers.settings.ray import RayConfig
-from turngym.trainers.settings.renamed import current_names
 from turngym.trainers.settings.rollout import RolloutConfig
 from turngym.trainers.settings.self_play import SelfPlayConfig
 from turngym.trainers.settings.supervised import SupervisedConfig
@@ -234,7 +233,7 @@ def config_from_json(content: Mapping[str, Any]) -> TrainConfig:
     >>> config_from_json(TrainConfig(seed=3).as_json()) == TrainConfig(seed=3)
     True
     """
-    values = current_names(content)
+    values = dict(content)
     for name, kind in _NESTED.items():
         values[name] = kind(**values[name])
     rollout = dict(values["rollout"])

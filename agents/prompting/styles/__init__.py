@@ -13,14 +13,13 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from turngym.agents.chat import ACTION, Ask, ChatModel, Message
 from turngym.agents.core import Request
 from turngym.agents.prompt_text import shown_text, system_text
 from turngym.agents.prompting.fitting import note_of, with_note
 from turngym.errors import ConfigError, PromptTooLong, nearest
-from turngym.exports import renamed_names
 from turngym.registry import Registry
 from turngym.wrappers.wrapping import Wrapping
 
@@ -239,9 +238,3 @@ def _drop(memory: EpisodeMemory, count: int, at: int = 0) -> None:
         memory.left_out += tuple(turn.action for turn in memory.turns[at : at + count])
         memory.turns = [*memory.turns[:at], *memory.turns[at + count :]]
         memory.gap = at
-
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed_names(
-        __name__, {"Story": "EpisodeMemory", "Told": "ChatTurn", "story_so_far": "conversation_so_far"}
-    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import shutil
 import statistics
@@ -15,17 +17,42 @@ from typing import Any
 
 from turngym.benchmarks.machine import machine
 from turngym.storage.files import write_json
+from turngym.trainers.algorithms import parts
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.records.run_folder import RunFolder
 from turngym.trainers.report.run import headline
 from turngym.trainers.settings.config import TrainConfig
-from turngym.trainers.settings.stored_config import options_of_0_1_0
 
 ROOT = Path(__file__).parents[3]
 RUNS = ROOT / "runs" / "benchmarks"
 RESULTS = ROOT / "benchmarks" / "results"
 AT_ONCE = min(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 """How many runs go on side by side: two, or one where this process may use one core only."""
+
+
+FIRST_DEFAULTS: Mapping[str, Mapping[str, Any]] = json.loads(
+    (Path(__file__).parent / "defaults-0.1.0.json").read_text("utf8")
+)
+"""Part of an algorithm -> its defaults in the version that made the results here."""
+
+
+def options_of_0_1_0(algorithm: str) -> dict[str, dict[str, Any]]:
+    """Return part -> the settings whose defaults have changed since the results here were made, as they were then.
+
+    >>> options_of_0_1_0("dapo+epo")
+    {'dapo': {'entropy_coef': 0.01, 'invalid_penalty': 0.1}}
+
+    Args:
+        algorithm: Name of the algorithm.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for part, kind in parts(algorithm):
+        today = json.loads(json.dumps(dataclasses.asdict(kind())))
+        before = FIRST_DEFAULTS.get(part, {})
+        changed = {key: value for key, value in before.items() if key in today and value != today[key]}
+        if changed:
+            found[part] = changed
+    return found
 
 
 def with_settings_of_0_1_0(options: Sequence[str]) -> list[str]:

@@ -44,8 +44,5 @@ sockets), ``_reports`` (reports, the driver), ``_users`` (ordinary users).
 """
 
 from turngym.envs.tools.sandbox.protocol import SANDBOXES, Limits, Result, Sandbox, SandboxSession, make_sandbox
-from turngym.exports import renamed_names
 
 __all__ = ["SANDBOXES", "Limits", "Result", "Sandbox", "SandboxSession", "make_sandbox"]
-
-__getattr__ = renamed_names(__name__, {"Session": "SandboxSession"})

@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from turngym.errors import ConfigError, MissingExtra
-from turngym.exports import renamed_names
 from turngym.registry import Registry
 
 Status = Literal["ok", "error", "timeout", "output", "died"]
@@ -161,6 +160,3 @@ def make_sandbox(backend: str = "auto", limits: Limits | None = None, **options:
         except MissingExtra as error:
             problems.append(f"{name}: {error}")
     raise MissingExtra(f"code of a model runs in a sandbox only, and there is none here. {' '.join(problems)}")
-
-
-__getattr__ = renamed_names(__name__, {"Session": "SandboxSession"})

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from turngym.trainers.settings.stored_config import options_of_0_1_0
-
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "studies" / "learning"))
 
 import claims
 import curves
+from run_queue import options_of_0_1_0
 
 
 def test_a_claim_holds_only_if_the_whole_interval_is_on_its_side() -> None:

@@ -20,7 +20,6 @@ from collections import deque
 
 from turngym.envs.vector.backends.forking.forks import FAILED, NOTE, STARTED
 from turngym.errors import TurngymError
-from turngym.exports import renamed_names
 
 _UNKNOWN = -1
 # The import path comes first, because even turngym may be importable only through it.
@@ -221,6 +220,3 @@ def _interpreter(code: str, files: tuple[int, ...]) -> subprocess.Popen[bytes]:
         pass_fds=files,
         start_new_session=True,
     )
-
-
-__getattr__ = renamed_names(__name__, {"Nursery": "ForkServer"})
