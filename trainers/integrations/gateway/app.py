@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -20,10 +19,7 @@ from turngym.trainers.integrations.gateway.service import Gateway
 from turngym.trainers.integrations.mcp_server.protocol import answered
 from turngym.trainers.integrations.mcp_server.streamable import send_message
 from turngym.web.access import denial
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+from turngym.web.asgi_server import Receive, Scope, Send, belongs_to
 
 AGENT = "player_0"
 """The agent of requests that name none."""
@@ -110,11 +106,11 @@ class GatewayApp:
         if place.is_api:
             return await self._api(scope, headers, place, key, receive, send)
         if place.action == "env" and place.episode:
-            return await self._environment(scope, self.gateway.episodes.admitted(place.episode, key), receive)
+            return await self._environment(scope, self._admitted(scope, place, key), receive)
         if place.action == "mcp" and place.episode:
-            await self._mcp(scope, self.gateway.episodes.admitted(place.episode, key), receive, send)
+            await self._mcp(scope, self._admitted(scope, place, key), receive, send)
             return None
-        if not self.gateway.episodes.is_operator(key) and not self._rewards_itself(place, key):
+        if not self.gateway.episodes.is_operator(key) and not self._rewards_itself(scope, place, key):
             raise Refusal(401, "only the operator's key opens, rewards and ends episodes.")
         body = await self._body(receive) if scope["method"] == "POST" else {}
         return self._operate(scope, headers, place, body)
@@ -122,7 +118,7 @@ class GatewayApp:
     async def _api(
         self, scope: Scope, headers: dict[str, str], place: Place, key: str, receive: Receive, send: Send
     ) -> Body | None:
-        episode = self.gateway.episodes.admitted(place.episode, key)
+        episode = self._admitted(scope, place, key)
         action, method = place.action, scope["method"]
         if action == "models" or action.startswith("models/"):
             return _models(self.gateway, action.removeprefix("models").strip("/"))
@@ -143,11 +139,18 @@ class GatewayApp:
         await self._answering.answer(episode, place.agent, protocol, request, receive, send)
         return None
 
-    def _rewards_itself(self, place: Place, key: str) -> bool:
+    def _admitted(self, scope: Scope, place: Place, key: str) -> GatewayEpisode:
+        """Return the episode that a key may speak in, which the connection counts for from now on."""
+        episode = self.gateway.episodes.admitted(place.episode, key)
+        if not belongs_to(scope, episode.id):
+            raise Refusal(429, f"episode {episode.id} has {self.gateway.limits.max_connections} connections in use.")
+        return episode
+
+    def _rewards_itself(self, scope: Scope, place: Place, key: str) -> bool:
         """Return whether a key is that of an episode that may do this to itself."""
         if place.action not in ("reward", "finish") or not place.episode:
             return False
-        return self.gateway.episodes.admitted(place.episode, key).rewards_itself
+        return self._admitted(scope, place, key).rewards_itself
 
     async def _environment(self, scope: Scope, episode: GatewayEpisode, receive: Receive) -> Body:
         if episode.world is None:

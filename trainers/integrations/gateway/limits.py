@@ -21,6 +21,8 @@ _POSITIVE = (
     "max_new_tokens",
     "chunk",
     "max_batch",
+    "max_connections",
+    "request_seconds",
 )
 
 
@@ -40,6 +42,8 @@ class GatewayLimits:
         max_new_tokens: Longest answer; a request for more gets that many.
         chunk: Tokens after which new requests join the batch, and stop words and streams are looked after.
         max_batch: Answers that are sampled together.
+        max_connections: Open connections of one episode.
+        request_seconds: Time for a request to arrive.
 
     Raises:
         ConfigError: A limit is not positive.
@@ -56,6 +60,8 @@ class GatewayLimits:
     max_new_tokens: int = 1024
     chunk: int = 64
     max_batch: int = 256
+    max_connections: int = 128
+    request_seconds: float = 30.0
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:

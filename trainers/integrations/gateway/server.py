@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from turngym.errors import ConfigError, missing_extra
+from turngym.errors import ConfigError
 from turngym.trainers.integrations.gateway.app import GatewayApp
 from turngym.trainers.integrations.gateway.service import Gateway
+from turngym.web.asgi_server import ServerLimits, asgi_server, listening
+from turngym.web.connections import Connections
 
 _START_SECONDS = 60.0
-_SETTINGS = {
-    "ws": "none",
-    "backlog": 4096,
-    "timeout_graceful_shutdown": 5,
-    "timeout_keep_alive": 75,
-    "log_level": "warning",
-    "access_log": False,
-    "server_header": False,
-    "proxy_headers": False,
-    "lifespan": "on",
-}
 
 
 def serve(
@@ -98,23 +88,14 @@ def _unix_listener(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     path.chmod(0o666)
-    listener.listen(4096)
+    listener.listen(512)
     return listener
 
 
 def _prepared(gateway: Gateway, host: str, port: int) -> tuple[Any, socket.socket, str]:
     if not host:
         raise ConfigError("a gateway needs the address that it listens on, such as 127.0.0.1.")
-    try:
-        uvicorn = importlib.import_module("uvicorn")
-    except ModuleNotFoundError as error:
-        raise missing_extra("a gateway", str(error.name), "serve") from error
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family, backlog=4096)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
-    except (OSError, OverflowError) as error:
-        raise ConfigError(f"cannot listen on {host} port {port}: {error}. Pass another port, or 0 for any.") from error
-    shown = f"[{host}]" if ":" in host else host
-    server = uvicorn.Server(uvicorn.Config(GatewayApp(gateway), **_SETTINGS))
-    return server, listener, f"http://{shown}:{listener.getsockname()[1]}"
+    limits = ServerLimits(Connections(most_each=gateway.limits.max_connections), gateway.limits.request_seconds)
+    server = asgi_server(GatewayApp(gateway), "a gateway", limits)
+    listener, url = listening(host, port)
+    return server, listener, url

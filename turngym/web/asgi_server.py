@@ -1,0 +1,199 @@
+"""uvicorn with limits: connections in all and of each client, time for a request to arrive and an answer to leave."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import importlib
+import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from turngym.errors import ConfigError, missing_extra
+from turngym.web.connections import Connection, Connections, peer_of
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_logger = logging.getLogger(__name__)
+_STATE = "turngym.connection"
+_BACKLOG = 512  # as many are accepted in one step of the event loop, and as many errors reported if no file is left
+_AMBIGUOUS = b"a request has either a Content-Length or a Transfer-Encoding."
+_FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_SETTINGS = {
+    "ws": "none",
+    "backlog": _BACKLOG,
+    "timeout_graceful_shutdown": 5,
+    "timeout_keep_alive": 75,
+    "log_level": "error",
+    "access_log": False,
+    "server_header": False,
+    "proxy_headers": False,
+    "lifespan": "on",
+}
+
+
+@dataclass
+class ServerLimits:
+    """What a server allows its clients.
+
+    Args:
+        connections: The open connections.
+        request_seconds: Time for a request to arrive, from its first byte, or the connection's start, to its last.
+        write_seconds: Time for a client to take what waits for it.
+    """
+
+    connections: Connections = field(default_factory=Connections)
+    request_seconds: float = 30.0
+    write_seconds: float = 30.0
+
+
+def asgi_server(app: App, feature: str, limits: ServerLimits | None = None, **settings: Any) -> Any:
+    """Return a server of uvicorn for an application; its ``run`` takes sockets that listen.
+
+    Args:
+        app: The application.
+        feature: What needs uvicorn, for the error message.
+        limits: What clients are allowed.
+        **settings: Further settings of uvicorn.
+
+    Raises:
+        MissingExtra: uvicorn is not installed.
+    """
+    try:
+        uvicorn = importlib.import_module("uvicorn")
+        inner = importlib.import_module("uvicorn.protocols.http.h11_impl").H11Protocol  # strict, and always there
+    except ModuleNotFoundError as error:
+        raise missing_extra(feature, str(error.name), "serve") from error
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            asyncio.get_running_loop().set_exception_handler(_AcceptErrors())
+        elif {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+            return await _refuse_ambiguous(send)  # a proxy may see two requests where the server sees one
+        await app(scope, receive, send)
+
+    protocol = partial(_Protocol, inner, limits or ServerLimits())
+    return uvicorn.Server(uvicorn.Config(guarded, **{**_SETTINGS, "http": protocol, **settings}))
+
+
+def listening(host: str, port: int) -> tuple[socket.socket, str]:
+    """Return a socket that listens, and its URL.
+
+    Args:
+        host: Address to listen on.
+        port: Port; 0 for any that is free.
+
+    Raises:
+        ConfigError: The address cannot be used.
+    """
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"cannot listen on {host} port {port}: {error}. Pass another port, or 0 for any.") from error
+    shown = f"[{host}]" if ":" in host else host
+    return listener, f"http://{shown}:{listener.getsockname()[1]}"
+
+
+def belongs_to(scope: Scope, client: str) -> bool:
+    """Count the connection of a request for a client that has shown who it is; False if it has too many in use."""
+    connection: Connection | None = scope.get("state", {}).get(_STATE)
+    return connection is None or connection.belongs_to(client)
+
+
+async def _refuse_ambiguous(send: Send) -> None:
+    headers = [(b"content-length", str(len(_AMBIGUOUS)).encode()), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": 400, "headers": headers})
+    await send({"type": "http.response.body", "body": _AMBIGUOUS})
+
+
+class _AcceptErrors:
+    """Reports that no file is left for a connection once a minute; the event loop tries again after a second."""
+
+    def __init__(self) -> None:
+        self._reported = -60.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not (isinstance(error, OSError) and error.errno in _OUT_OF_FILES):
+            loop.default_exception_handler(context)
+        elif time.monotonic() - self._reported >= 60:
+            self._reported = time.monotonic()
+            _logger.error("connections wait because no file is left (%s): raise the limit of ulimit -n.", error)
+
+
+class _Protocol(asyncio.Protocol):
+    """A connection of uvicorn under limits."""
+
+    def __init__(self, inner: Callable[..., Any], limits: ServerLimits, *, app_state: dict[str, Any], **rest: Any):
+        self._limits = limits
+        self._state = dict(app_state)
+        self._inner = inner(app_state=self._state, **rest)
+        self._loop = asyncio.get_running_loop()
+        self._arriving: asyncio.TimerHandle | None = None
+        self._leaving: asyncio.TimerHandle | None = None
+        self._connection: Connection | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        peer = peer_of(transport.get_extra_info("socket"))
+        self._connection = self._limits.connections.enter(peer, transport.abort, self._is_idle)
+        if self._connection is None:
+            transport.write(_FULL)
+            transport.close()
+            return
+        self._state[_STATE] = self._connection
+        self._inner.connection_made(transport)
+        self._watch_arrival()
+
+    def data_received(self, data: bytes) -> None:
+        if self._connection is not None:
+            self._inner.data_received(data)
+            self._watch_arrival()
+
+    def eof_received(self) -> bool | None:
+        return None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        _cancel(self._arriving)
+        _cancel(self._leaving)
+        if self._connection is not None:
+            self._connection.leave()
+            self._inner.connection_lost(error)
+
+    def pause_writing(self) -> None:
+        self._leaving = self._leaving or self._loop.call_later(self._limits.write_seconds, self._transport.abort)
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        _cancel(self._leaving)
+        self._leaving = None
+        self._inner.resume_writing()
+
+    def _is_idle(self) -> bool:
+        cycle = self._inner.cycle
+        return cycle is None or bool(cycle.response_complete)
+
+    def _watch_arrival(self) -> None:
+        """Start the clock with the first byte of a request, and stop it with the last."""
+        cycle = self._inner.cycle
+        if cycle is not None and not cycle.more_body and not cycle.response_complete:
+            _cancel(self._arriving)
+            self._arriving = None
+        elif self._arriving is None:
+            self._arriving = self._loop.call_later(self._limits.request_seconds, self._transport.abort)
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
