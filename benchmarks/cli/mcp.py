@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +35,10 @@ class Arguments:
         host: Address to listen on; anything but the loopback needs a token.
         token: What clients have to send as `Authorization: Bearer TOKEN`. The variable TURNGYM_TOKEN is safer: a
             command line can be read by others on the machine.
+        max_sessions: Sessions over HTTP at once.
+        idle_seconds: A session over HTTP without messages for that long is ended.
+        step_seconds: A step that takes longer ends the episode with a fault.
+        reset_seconds: The same for a reset, which may include making the environment.
     """
 
     env: Positional[str]
@@ -47,10 +50,15 @@ class Arguments:
     port: int | None = None
     host: str = "127.0.0.1"
     token: str = ""
+    max_sessions: int = 64
+    idle_seconds: float = 1800.0
+    step_seconds: float = 60.0
+    reset_seconds: float = 120.0
 
 
 def main(argv: Sequence[str]) -> int:
     """Serve until the client has gone, or until interrupted."""
+    from turngym.trainers.integrations.hosting import HostLimits
     from turngym.trainers.integrations.mcp_server import EnvSession, Episodes
     from turngym.trainers.integrations.mcp_server.serving import serve_http
     from turngym.trainers.integrations.mcp_server.stdio import serve_stdio
@@ -65,13 +73,14 @@ def main(argv: Sequence[str]) -> int:
     make().close()  # errors are reported before anything is served
     episodes = Episodes(arguments.seed, arguments.episodes, arguments.records)
     token = arguments.token or os.environ.get(TOKEN_VARIABLE, "")
+    names = ("max_sessions", "idle_seconds", "step_seconds", "reset_seconds")
+    limits = HostLimits(**{name: getattr(arguments, name) for name in names})
     if arguments.port is None:
         if arguments.host != "127.0.0.1" or arguments.token:
             raise ConfigError("--host and --token are for HTTP: pass --port as well.")
-        with closing(EnvSession(make, episodes)) as session:
-            serve_stdio(session, sys.stdin, sys.stdout)
+        serve_stdio(EnvSession(make, episodes, limits=limits), sys.stdin, sys.stdout)
         return 0
-    app = McpApp(lambda: EnvSession(make, episodes), token)
+    app = McpApp(make, episodes, token, limits)
     serve_http(app, arguments.host, arguments.port, _announce, bool(token))
     return 0
 

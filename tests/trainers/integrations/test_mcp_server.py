@@ -8,7 +8,7 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from asgi import raw_request
 from turngym.__main__ import main
 from turngym.benchmarks.cli.options.parsing import text_env_maker
 from turngym.errors import ConfigError
+from turngym.trainers.integrations.hosting import HostLimits
 from turngym.trainers.integrations.mcp_server import EnvSession, Episodes, answered
 from turngym.trainers.integrations.mcp_server.streamable import McpApp
 
@@ -30,9 +31,11 @@ FIRST = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 
 
 def session(records: Path | None = None, most: int = 0, env: str = GAME, **options: Any) -> EnvSession:
-    return EnvSession(
-        text_env_maker(env, {**OPTIONS, **options} if env == GAME else options), Episodes(3, most, records)
-    )
+    return EnvSession(maker(env, **options), Episodes(3, most, records))
+
+
+def maker(env: str = GAME, **options: Any) -> Callable[[], Any]:
+    return text_env_maker(env, {**OPTIONS, **options} if env == GAME else options)
 
 
 def message(method: str, id: Any = 1, **params: Any) -> dict[str, Any]:
@@ -54,7 +57,7 @@ def test_an_episode_is_played_and_its_score_recorded_and_not_shown(tmp_path: Pat
     assert shown[-1].endswith("The episode is over.") and not any("reward" in text.lower() for text in shown[1:])
     assert call(tools, "step", action="x") == ("No episode is under way: call reset.", True)
     call(tools, "reset")
-    tools.close()
+    asyncio.run(tools.close())
     first, second = map(json.loads, records.read_text().splitlines())
     assert (first["episode"], first["turns"], first["status"]) == (0, 3, "truncated") and first["success"] == 0
     assert (second["episode"], second["turns"], second["status"]) == (1, 0, "abandoned")
@@ -120,7 +123,7 @@ def test_a_client_speaks_over_standard_input(
 
 def test_sessions_over_http_are_apart_and_bounded() -> None:
     async def talk() -> None:
-        app = McpApp(session, token="secret", most=2)
+        app = McpApp(maker(), Episodes(3), "secret", HostLimits(max_sessions=2))
         own = {"authorization": "Bearer secret"}
 
         async def post(content: Any, **headers: str) -> int:
@@ -141,7 +144,7 @@ def test_sessions_over_http_are_apart_and_bounded() -> None:
         assert (await raw_request(app, "GET", "/mcp", None, headers))[0] == 405
         assert (await raw_request(app, "DELETE", "/mcp", None, headers))[0] == 200
         assert await post(message("ping"), **{"mcp-session-id": one}) == 404
-        app.close()
+        await app.close()
 
     asyncio.run(talk())
 

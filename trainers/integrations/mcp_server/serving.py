@@ -5,10 +5,21 @@ from __future__ import annotations
 import importlib
 import socket
 from collections.abc import Callable
+from typing import Any
 
 from turngym.errors import ConfigError, missing_extra
 from turngym.trainers.integrations.mcp_server.streamable import PATH, McpApp
 from turngym.web.access import LOOPBACK
+
+_SETTINGS: dict[str, Any] = {
+    "ws": "none",
+    "timeout_graceful_shutdown": 5,
+    "log_level": "warning",
+    "access_log": False,
+    "server_header": False,
+    "proxy_headers": False,
+    "lifespan": "on",
+}
 
 
 def serve_http(app: McpApp, host: str, port: int, on_start: Callable[[str], None], has_token: bool) -> None:
@@ -38,5 +49,12 @@ def serve_http(app: McpApp, host: str, port: int, on_start: Callable[[str], None
     with listener:
         shown = f"[{host}]" if ":" in host else host
         on_start(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
-        settings = {"ws": "none", "log_level": "warning", "access_log": False, "lifespan": "on", "proxy_headers": False}
+        settings: dict[str, Any] = {"timeout_graceful_shutdown": 5, "server_header": False}
+        settings |= {
+            "ws": "none",
+            "log_level": "warning",
+            "access_log": False,
+            "lifespan": "on",
+            "proxy_headers": False,
+        }
         uvicorn.Server(uvicorn.Config(app, **settings)).run(sockets=[listener])

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from turngym.envs.core import TextEnv
-from turngym.errors import ConfigError, error_text
+from turngym.errors import ConfigError, EpisodeOver, UnknownName
 from turngym.seeding import stream_seed
+from turngym.trainers.integrations.hosting import EnvFault, HostedEnv, HostLimits
 from turngym.trainers.integrations.mcp_server.protocol import ToolError, seen
-from turngym.wrappers.core import TextWrapper
+from turngym.trainers.integrations.threads import Threads
+
+_MOST_CALLS = 16
 
 
 class Episodes:
@@ -32,7 +34,6 @@ class Episodes:
     def __init__(self, seed: int = 0, most: int = 0, records: Path | None = None) -> None:
         self._seed, self._most, self._records = seed, most, records
         self._begun = 0
-        self._lock = threading.Lock()
         self.write()
 
     def begin(self) -> tuple[int, int]:
@@ -41,10 +42,9 @@ class Episodes:
         Raises:
             ToolError: All have begun.
         """
-        with self._lock:
-            if self._most and self._begun >= self._most:
-                raise ToolError(f"All {self._most} episodes have been played.")
-            number, self._begun = self._begun, self._begun + 1
+        if self._most and self._begun >= self._most:
+            raise ToolError(f"All {self._most} episodes have been played.")
+        number, self._begun = self._begun, self._begun + 1
         return number, stream_seed("mcp", self._seed, number) % 2**31
 
     def write(self, record: Mapping[str, Any] | None = None) -> None:
@@ -52,7 +52,7 @@ class Episodes:
         if self._records is None:
             return
         try:
-            with self._lock, self._records.open("a", encoding="utf8") as file:
+            with self._records.open("a", encoding="utf8") as file:
                 if record is not None:
                     file.write(json.dumps(record) + "\n")
         except (OSError, ValueError) as error:
@@ -60,68 +60,66 @@ class Episodes:
 
 
 class EnvSession:
-    """One environment as tools.
+    """One environment as tools. It runs in threads, so that no call blocks the event loop.
 
     Args:
         make: Makes the environment.
         episodes: Its episodes.
+        threads: Threads to run it in; None for one of its own.
+        limits: Limits of time, and on environments that hang.
     """
 
-    def __init__(self, make: Callable[[], TextEnv[Any] | TextWrapper], episodes: Episodes) -> None:
-        self._make, self._episodes = make, episodes
-        self._env: TextEnv[Any] | TextWrapper | None = None
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        episodes: Episodes,
+        threads: Threads | None = None,
+        limits: HostLimits | None = None,
+    ) -> None:
+        self._env = HostedEnv(make, threads or Threads(1), limits or HostLimits())
+        self._episodes = episodes
         self._record: dict[str, Any] | None = None
         self._legal: tuple[str, ...] = ()
-        self._lock = threading.Lock()
+        self._turn = asyncio.Lock()
+        self._calls = 0
+        self._is_closed = False
+        self.last_use = time.monotonic()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is under way."""
+        return self._calls > 0
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether there is nothing to close: no call, and no environment."""
+        return not self.is_busy and not self._env.is_made
 
     async def reset(self) -> str:
         """Begin the next episode; one that is under way counts as abandoned."""
-        return await asyncio.to_thread(self._reset)
-
-    async def step(self, action: str) -> str:
-        """Take an action."""
-        return await asyncio.to_thread(self._step, action)
-
-    async def legal_actions(self) -> tuple[str, ...]:
-        """Return the legal actions."""
-        with self._lock:
-            return self._legal
-
-    def close(self) -> None:
-        """Close the environment; an episode that is under way counts as abandoned."""
-        with self._lock:
-            self._end("abandoned")
-            self._drop()
-
-    def _reset(self) -> str:
-        with self._lock:
+        async with self._called():
             self._end("abandoned")
             number, seed = self._episodes.begin()
             try:
-                if self._env is None:
-                    self._env = self._make()
-                observation, info = self._env.reset(seed=seed)
-                env_id, instance = str(self._env.env_id), str(self._env.instance_hash)
-                rules = str(self._env.instructions)
-            except Exception as error:  # the boundary: what breaks is the environment, or its options
-                self._drop()
-                raise ToolError(f"The environment failed: {error_text(error)}") from error
-            self._record = {"episode": number, "env": env_id, "instance": instance, "seed": seed}
+                shown, legal, record = await self._env.reset(lambda env: _begun(env, seed))
+            except (EnvFault, ConfigError, UnknownName) as error:
+                raise ToolError(f"The environment failed: {error}") from error
+            self._record = {"episode": number, **record, "seed": seed}
             self._record |= {"turns": 0, "reward": 0.0, "success": -1, "score": 0.0}
-            self._legal = tuple(info["legal_actions"])
-            return f"{rules}\n\n{_text(observation)}".strip()
+            self._legal = legal
+            return shown
 
-    def _step(self, action: str) -> str:
-        with self._lock:
-            if self._record is None or self._env is None:
+    async def step(self, action: str) -> str:
+        """Take an action."""
+        async with self._called():
+            record = self._record
+            if record is None:
                 raise ToolError("No episode is under way: call reset.")
             try:
-                observation, reward, terminated, truncated, info = self._env.step(action)
-            except Exception as error:  # the boundary: what breaks is the environment
+                observation, reward, terminated, truncated, info = await self._env.step(lambda env: env.step(action))
+            except (EnvFault, EpisodeOver) as error:
                 self._end("fault")
-                self._drop()
-                raise ToolError(f"The environment failed: {error_text(error)} Call reset.") from error
-            record = self._record
+                raise ToolError(f"The environment failed: {error} Call reset.") from error
             record["turns"] += 1
             record["reward"] += float(reward)
             record["success"], record["score"] = int(info["success"]), float(info["score"])
@@ -130,16 +128,47 @@ class EnvSession:
                 self._end("terminated" if terminated else "truncated")
             return seen(_text(observation), terminated or truncated)
 
+    async def legal_actions(self) -> tuple[str, ...]:
+        """Return the legal actions; those before the step if one is under way."""
+        return self._legal
+
+    async def close(self) -> None:
+        """Close the environment after the call that is under way; an unfinished episode counts as abandoned."""
+        self._is_closed = True
+        async with self._turn:
+            self._end("abandoned")
+            await self._env.close()
+
+    @asynccontextmanager
+    async def _called(self) -> AsyncIterator[None]:
+        """Let one call follow the other.
+
+        Raises:
+            ToolError: The session has ended, or too many calls wait.
+        """
+        if self._calls >= _MOST_CALLS:
+            raise ToolError(f"{_MOST_CALLS} calls of this session are under way: wait for their answers.")
+        self._calls += 1
+        try:
+            async with self._turn:
+                if self._is_closed:
+                    raise ToolError("The session has ended.")
+                yield
+        finally:
+            self._calls -= 1
+            self.last_use = time.monotonic()
+
     def _end(self, status: str) -> None:
         record, self._record, self._legal = self._record, None, ()
         if record is not None:
             self._episodes.write({**record, "status": status})
 
-    def _drop(self) -> None:
-        env, self._env = self._env, None
-        if env is not None:
-            with contextlib.suppress(Exception):  # it is broken, or over
-                env.close()
+
+def _begun(env: Any, seed: int) -> tuple[str, tuple[str, ...], dict[str, Any]]:
+    """Reset an environment; returns what is shown, the legal actions, and the beginning of the record."""
+    observation, info = env.reset(seed=seed)
+    shown = f"{env.instructions}\n\n{_text(observation)}".strip()
+    return shown, tuple(info["legal_actions"]), {"env": str(env.env_id), "instance": str(env.instance_hash)}
 
 
 def _text(observation: Any) -> str:

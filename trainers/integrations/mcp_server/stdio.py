@@ -18,22 +18,25 @@ def serve_stdio(session: EnvSession, lines: TextIO, answers: TextIO) -> None:
     """Answer the messages of a client until its end; what the environment prints goes to standard error.
 
     Args:
-        session: The environment.
+        session: The environment; it is closed at the end.
         lines: What the client writes.
         answers: What it reads.
     """
     with asyncio.Runner() as runner, contextlib.redirect_stdout(sys.stderr):
-        for line in lines:
-            if not line.strip():
-                continue
-            message = _read(line)
-            if message is None:
-                answer: Any = failure(None, _PARSE_ERROR, "a line is no JSON.")
-            else:
-                answer = runner.run(answered(message, session))
-            if answer is not None:
-                answers.write(json.dumps(answer) + "\n")
-                answers.flush()
+        try:
+            for line in lines:
+                if not line.strip():
+                    continue
+                message = _read(line)
+                if message is None:
+                    answer: Any = failure(None, _PARSE_ERROR, "a line is no JSON.")
+                else:
+                    answer = runner.run(answered(message, session))
+                if answer is not None:
+                    answers.write(json.dumps(answer) + "\n")
+                    answers.flush()
+        finally:
+            runner.run(session.close())
 
 
 def _read(line: str) -> object:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
+from turngym.trainers.integrations.hosting import HostLimits
 from turngym.trainers.integrations.mcp_server.protocol import Message, answered
-from turngym.trainers.integrations.mcp_server.session import EnvSession
+from turngym.trainers.integrations.mcp_server.session import EnvSession, Episodes
+from turngym.trainers.integrations.threads import Threads
 from turngym.web.access import denial
 
 Scope = MutableMapping[str, Any]
@@ -17,33 +22,53 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 PATH = "/mcp"
 _MOST_BYTES = 2**20
 _SESSION = "mcp-session-id"
+_REAP_SECONDS = 30.0
+SESSION_LIMITS = HostLimits(max_sessions=64)
 
 
 class McpApp:
     """An environment as tools, as an ASGI application.
 
+    Environments run in threads. A call that takes too long ends the episode of its session, and no other; a session
+    that is idle for long is ended.
+
     Args:
-        make: Makes a session.
+        make: Makes an environment.
+        episodes: Their episodes.
         token: What clients send as ``Authorization: Bearer TOKEN``; without one only the loopback is served.
-        most: Sessions at once.
+        limits: Limits on sessions, time, and environments that hang.
+        spare_seconds: A session that is idle for that long may be replaced by a new one if all are in use.
     """
 
-    def __init__(self, make: Callable[[], EnvSession], token: str = "", most: int = 64) -> None:
-        self._make, self._token, self._most = make, token, most
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        episodes: Episodes,
+        token: str = "",
+        limits: HostLimits = SESSION_LIMITS,
+        spare_seconds: float = 60.0,
+    ) -> None:
+        self._make, self._episodes, self._token, self._limits = make, episodes, token, limits
+        self._spare_seconds = spare_seconds
+        self._threads = Threads(limits.threads or limits.max_sessions)
         self._sessions: dict[str, EnvSession] = {}
+        self._ending: dict[EnvSession, asyncio.Task[None]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection, as ASGI says."""
         if scope["type"] == "lifespan":
             await receive()
+            reaper = asyncio.create_task(self._reap())
             await send({"type": "lifespan.startup.complete"})
             await receive()
-            self.close()
+            reaper.cancel()
+            await self.close()
             await send({"type": "lifespan.shutdown.complete"})
         elif scope["type"] == "http":
             headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in scope["headers"]}
             status, content, session = await self._answer(scope, headers, receive)
-            await send_message(send, status, content, session)
+            with suppress(OSError):  # the client has gone
+                await send_message(send, status, content, session)
 
     async def _answer(self, scope: Scope, headers: dict[str, str], receive: Receive) -> tuple[int, Message | None, str]:
         """Return status, content and the id of a new session."""
@@ -56,7 +81,7 @@ class McpApp:
             return 404, {"error": f"only {PATH} is served"}, ""
         id = headers.get(_SESSION, "")
         if scope["method"] == "DELETE" and id in self._sessions:
-            self._sessions.pop(id).close()
+            self._end(id)
             return 200, {}, ""
         if scope["method"] != "POST":
             return 405, {"error": "messages are sent by POST"}, ""
@@ -65,20 +90,52 @@ class McpApp:
         except (ValueError, RecursionError):
             return 400, {"error": f"a message is JSON of at most {_MOST_BYTES} bytes"}, ""
         if isinstance(message, dict) and message.get("method") == "initialize":
-            if len(self._sessions) >= self._most:
-                return 503, {"error": f"{self._most} sessions are open, the limit: end one"}, ""
+            if not self._has_room():
+                return 503, {"error": f"{self._limits.max_sessions} sessions are in use, the limit: end one"}, ""
             id = secrets.token_hex(16)
-            self._sessions[id] = self._make()
+            self._sessions[id] = EnvSession(self._make, self._episodes, self._threads, self._limits)
             return 200, await answered(message, self._sessions[id]), id
         if id not in self._sessions:
             return 404 if id else 400, {"error": "there is no such session: send initialize first"}, ""
-        answer = await answered(message, self._sessions[id])
+        session = self._sessions[id]
+        session.last_use = time.monotonic()
+        answer = await answered(message, session)
         return (202 if answer is None else 200), answer, ""
 
-    def close(self) -> None:
-        """End all sessions."""
-        while self._sessions:
-            self._sessions.popitem()[1].close()
+    def _has_room(self) -> bool:
+        """Return whether there is room for a session, if need be after the end of one that has been idle."""
+        if len(self._sessions) + len(self._ending) < self._limits.max_sessions:
+            return True
+        self._end_idle(self._spare_seconds, most=1)
+        return len(self._sessions) + len(self._ending) < self._limits.max_sessions
+
+    def _end_idle(self, seconds: float, most: int | None = None) -> None:
+        """End sessions that have been idle for some time, the longest idle ones first."""
+        now = time.monotonic()
+        idle = [(each.last_use, id) for id, each in self._sessions.items() if not each.is_busy]
+        for _, id in sorted(each for each in idle if now - each[0] > seconds)[:most]:
+            self._end(id)
+
+    def _end(self, id: str) -> None:
+        """Forget a session, and close it in the background; it takes its place until the call under way is over."""
+        session = self._sessions.pop(id)
+        if session.is_untouched:
+            return
+        task = asyncio.create_task(session.close())
+        self._ending[session] = task
+        task.add_done_callback(lambda _: self._ending.pop(session))
+
+    async def _reap(self) -> None:
+        while True:
+            await asyncio.sleep(min(self._limits.idle_seconds / 2, _REAP_SECONDS))
+            self._end_idle(self._limits.idle_seconds)
+
+    async def close(self) -> None:
+        """End all sessions, and the threads."""
+        for id in [*self._sessions]:
+            self._end(id)
+        await asyncio.gather(*self._ending.values())
+        self._threads.close()
 
 
 async def _body(receive: Receive) -> bytes:
