@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -11,6 +12,7 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from turngym.agents.prompt_text import PromptConfig
+from turngym.envs.parsing.thinking import MARKS, Thinking
 from turngym.errors import ConfigError, PromptWarning
 
 Said: TypeAlias = tuple[str, str]
@@ -18,6 +20,8 @@ Said: TypeAlias = tuple[str, str]
 RENDER_ERRORS = (TemplateError, TypeError, ValueError, KeyError, IndexError)
 """What templates raise for conversations they do not support."""
 _PROBE = "\u241fprobe\u241f"
+_THOUGHT = "\u241fthought\u241f"
+_MARK = re.compile(r"</?[^<>\s]{1,60}>|\[/?[A-Z_]{1,40}\]|<[^<>\s]{1,60}>")
 
 
 class ChatTemplate:
@@ -59,6 +63,11 @@ class ChatTemplate:
             return None
         return ConfigError("the chat template drops what the user says: pass another one with chat_template=FILE.")
 
+    @property
+    def source(self) -> str:
+        """The template itself, in Jinja."""
+        return str(self._options.get("chat_template") or self.tokenizer.chat_template or "")
+
     @cached_property
     def has_system(self) -> bool:
         """Whether the template shows system messages; warns once if it does not."""
@@ -74,6 +83,30 @@ class ChatTemplate:
             )
         return found
 
+    @cached_property
+    def thinking(self) -> Thinking:
+        """How the model marks its thinking: with the known marks, or those that the template writes around it."""
+        asked: Mapping[str, Any] = {"role": "user", "content": self.content("-")}
+        try:
+            prompt = self.apply([asked], True)
+        except RENDER_ERRORS:
+            return Thinking()
+        marks = MARKS
+        for key in ("reasoning_content", "thinking"):
+            answer = {"role": "assistant", "content": self.content(_PROBE), key: _THOUGHT}
+            try:
+                text = self.apply([asked, answer], False)
+            except RENDER_ERRORS:
+                continue
+            before, found, after = text.partition(_THOUGHT)
+            opening, closing = before[shared(prompt, before) :].strip(), _MARK.search(after)
+            if found and _PROBE in after and closing is not None and _MARK.search(opening):
+                if not any(opening == known or opening.startswith(known) for known, _ in marks):
+                    marks = ((opening, closing[0]), *marks)
+                break
+        line = prompt.rstrip().rpartition("\n")[2]
+        return Thinking(marks, any(line.endswith(opening) for opening, _ in marks))
+
     def render(self, messages: Sequence[Said], add_generation_prompt: bool) -> str:
         """Return a conversation as text."""
         if messages and messages[0][0] == "system" and not self.has_system:
@@ -81,8 +114,20 @@ class ChatTemplate:
         return self._rendered(messages, add_generation_prompt)
 
     def _rendered(self, messages: Sequence[Said], add_generation_prompt: bool) -> str:
+        return self.apply(
+            [{"role": role, "content": self.content(text)} for role, text in messages], add_generation_prompt
+        )
+
+    def apply(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        add_generation_prompt: bool,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> str:
+        """Return messages as the template writes them; raises one of ``RENDER_ERRORS`` if it does not."""
         text = self.tokenizer.apply_chat_template(
-            [{"role": role, "content": self.content(text)} for role, text in messages],
+            [dict(message) for message in messages],
+            tools=[dict(tool) for tool in tools] or None,
             tokenize=False,
             add_generation_prompt=add_generation_prompt,
             **self._options,
@@ -92,6 +137,21 @@ class ChatTemplate:
     def content(self, text: str) -> Any:
         """Return the content of a message in the form that the template expects."""
         return [{"type": "text", "text": text}] if self._in_parts else text
+
+
+def shared(first: str, second: str) -> int:
+    """Return the length of the beginning that two texts share, up to a mark that only one of them has.
+
+    >>> shared("a wall", "a well"), shared("a <think>", "a <tool_call>")
+    (3, 2)
+    """
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if first[:middle] == second[:middle] else (low, middle - 1)
+    opened = max(first.rfind("<", 0, low), first.rfind("[", 0, low))
+    closed = max(first.rfind(">", 0, low), first.rfind("]", 0, low))
+    return opened if low < len(first) and opened > closed else low
 
 
 def folded(messages: Sequence[Said]) -> list[Said]:

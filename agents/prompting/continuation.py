@@ -103,14 +103,14 @@ class Continuation:
         ids = self._ids_of(_SEEN, 1)
         last = self._encoded(self._rendered([("user", "-"), ("assistant", self._answer)], False).partition(_ANSWER)[2])
         shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(ids, last, strict=False))))
-        first = self._first_control(ids)
+        first = self.first_control(ids)
         if first < 0:
             return {}
         closing = ids[: max(shared, first + 1)]
         written = {token: closing.index(token) + 1 for token in self.stop_ids.intersection(closing)}
         if not self._ends_answers(ids[first]):
             return written
-        other = self._first_control(last)
+        other = self.first_control(last)
         is_same = other >= 0 and last[other] in self.stop_ids
         most = min(written.values(), default=first + 1 if is_same else 0)
         return {token: written.get(token, most) for token in self.stop_ids}
@@ -119,7 +119,7 @@ class Continuation:
         """Return whether the control token after an answer belongs to it, and not to the message that follows."""
         before, _, after = self._rendered([("user", _SEEN)], True).partition(_SEEN)
         ids = self._encoded(after)
-        first = self._first_control(ids)
+        first = self.first_control(ids)
         opening = self._after_answer(_SEEN, 1).partition(_SEEN)[0]
         return (first >= 0 and ids[first] == token) or not before.endswith(opening)
 
@@ -132,7 +132,7 @@ class Continuation:
     def _encoded(self, text: str) -> tuple[int, ...]:
         return self.encoder.encode_template(text) if text else ()
 
-    def _first_control(self, ids: Sequence[int]) -> int:
+    def first_control(self, ids: Sequence[int]) -> int:
         """Return the place of the first control token if there is only space before it, else -1."""
         for place, token in enumerate(ids):
             if token in self.stop_ids or self.encoder.is_control(token):

@@ -1,4 +1,4 @@
-"""Conversations are append-only with every chat template that TRL ships."""
+"""Conversations are append-only with every chat template that TRL ships, and calls that it writes are read back."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from chat_model_folders import Family, tokenizer_of
+from tool_templates import check_calls, check_results, words_of
 from transformers import PreTrainedTokenizerFast
 
 from turngym.agents.prompt_text import PromptConfig
@@ -105,3 +106,19 @@ def test_the_text_is_the_templates_where_it_appends_itself(path: Path) -> None:
 
 def test_many_templates_append_themselves() -> None:
     assert 2 * sum(map(keeps_answers, TEMPLATES)) > len(TEMPLATES)
+
+
+@each_template
+def test_calls_are_read_back_equal_or_the_start_warns(path: Path) -> None:
+    check_calls(words_of(path.read_text("utf8")))
+
+
+@each_template
+def test_new_messages_stand_behind_a_call_as_the_template_writes_them(path: Path) -> None:
+    check_results(words_of(path.read_text("utf8")))
+
+
+def test_most_templates_write_calls_that_are_read() -> None:
+    templates = [path.read_text("utf8") for path in TEMPLATES]
+    about_calls = [text for text in templates if "message.tool_calls" in text or "message['tool_calls']" in text]
+    assert sum(map(check_calls, map(words_of, about_calls))) > 0.9 * len(about_calls)

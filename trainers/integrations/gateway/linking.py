@@ -57,7 +57,7 @@ def linked(request: CallRequest, heads: Mapping[str, SampledCall], renderer: Ren
         parent = heads.get(keys[end])
         if parent is None:
             continue
-        ids = renderer.after(parent.completion_ids[-1], messages[end:], prefill)
+        ids = renderer.after(parent.completion_ids[-1], messages[end:], prefill, parent.message.calls)
         if ids is not None:
             is_edited = any(message.role == "assistant" for message in messages[end:])
             link: Link = "forked" if is_edited else "extended"

@@ -174,8 +174,3 @@ class CallRequest:
         sampling = [self.choices, self.stop, self.seed, self.max_tokens, self.temperature, self.top_p]
         how = [self.previous, prompt, self.prefill, self.reads_calls, *sampling]
         return digest([self.dialect, self.keys[-1], *how])
-
-    @property
-    def tool_names(self) -> frozenset[str]:
-        """Names of the tools."""
-        return frozenset(str(tool["function"]["name"]) for tool in self.tools)

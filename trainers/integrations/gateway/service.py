@@ -226,7 +226,9 @@ class Gateway:
             text = StopWords(request.stop, self.renderer).before(text)
         answer = Answer(text)
         if request.tools and request.reads_calls:
-            answer = read_answer(text, self.renderer.template.format, request.tool_names, f"{id}/{choice}")
+            template = self.renderer.template
+            thinking = replace(template.plain.thinking, begun=False) if found.prefill else template.plain.thinking
+            answer = read_answer(text, template.format, request.tools, f"{id}/{choice}", thinking)
         return SampledCall(
             id=id,
             choice=choice,
@@ -315,6 +317,7 @@ def _columns(request: CallRequest, answer: Answer, text: str) -> dict[str, float
         found["tools"] = ",".join(call.name for call in answer.calls)
     if answer.unread:
         found["unread_call"] = 1.0
+        found["call_problem"] = answer.problem
     if request.json_mode:
         found["json_valid"] = float(_is_object(text))
     return found

@@ -1,47 +1,69 @@
 """Conversations with tools through any chat template, as text.
 
-A template that knows tools is given them. One that does not gets them in the text of the system, calls in the text of
-the assistant, and results as messages of the user. A conversation that a template refuses, because it wants roles to
-alternate or the system to be first, is rendered with neighbouring messages merged.
+A template that writes calls in a form that can be read back is given tools, calls and results. One that does not gets
+the tools in the text of the system, calls in the text of the assistant, and results as messages of the user. A
+conversation that a template refuses, because it wants roles to alternate or one call at a time, is rendered in a form
+that it takes.
 """
 
 from __future__ import annotations
 
-import json
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from transformers import PreTrainedTokenizerBase
 
 from turngym.agents.prompt_text import PromptConfig
-from turngym.agents.prompting.chat_template import RENDER_ERRORS, ChatTemplate
-from turngym.trainers.integrations.gateway.messages import ChatMessage, ToolCall, canonical_json, digest
+from turngym.agents.prompting.chat_template import RENDER_ERRORS, ChatTemplate, shared
+from turngym.errors import PromptWarning
+from turngym.trainers.integrations.gateway.call_formats import HERMES, CallFormat, Tools
+from turngym.trainers.integrations.gateway.forms import alternating, as_text, one_call_each, with_tools
+from turngym.trainers.integrations.gateway.messages import ChatMessage, ToolCall, digest
+from turngym.trainers.integrations.gateway.probing import (
+    ASKED,
+    HARD_CALLS,
+    PROBE_CALL,
+    PROBE_TOOLS,
+    RESULT,
+    SEVERAL_CALLS,
+    TOOL,
+    calls_in,
+    format_of,
+    reads_back,
+)
 from turngym.trainers.integrations.gateway.refusal import wrong
-from turngym.trainers.integrations.gateway.tools import INSTRUCTION, ToolFormat, written_call
+from turngym.trainers.integrations.gateway.tools import HERMES_CALL
 
 Rendered: TypeAlias = Mapping[str, Any]
 """A message as chat templates take it."""
-Tools: TypeAlias = Sequence[Mapping[str, Any]]
-_PROBE_TOOL = "probetool"
-_PROBE_TEXT = "probetext"
-_PROBE_CALL = ToolCall("abcdef123", _PROBE_TOOL, canonical_json({"x": _PROBE_TEXT}))
-_PROBE_TOOLS: Tools = (
-    {
-        "type": "function",
-        "function": {
-            "name": _PROBE_TOOL,
-            "description": "-",
-            "parameters": {"type": "object", "properties": {"x": {"type": "string"}}},
-        },
-    },
-)
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
+_NUMBERED_ID = re.compile(r"functions\..+:\d+")
+_Ids: TypeAlias = Literal["given", "short", "numbered"]
+_WAY_OUT = "pass another template with chat_template=FILE."
+
+
+@dataclass(frozen=True)
+class _Habits:
+    """How a template is given calls.
+
+    Args:
+        as_text: Whether arguments are JSON texts.
+        ids: Ids of calls: as they are, of nine letters and digits, or ``functions.NAME:NUMBER``.
+    """
+
+    as_text: bool = False
+    ids: _Ids = "given"
+
+
+_HABITS = [_Habits(as_text, ids) for as_text in (False, True) for ids in get_args(_Ids)]
 
 
 class ToolTemplate:
-    """A tokenizer's chat template, with tools.
+    """A tokenizer's chat template, with tools. Warns if calls that it writes cannot be read back.
 
     Args:
         tokenizer: A tokenizer with a chat template.
@@ -52,43 +74,90 @@ class ToolTemplate:
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig) -> None:
-        self.tokenizer = tokenizer
         self.plain = ChatTemplate(tokenizer, config)
-        self._options: dict[str, Any] = dict(config.template)
-        if config.chat_template:
-            self._options["chat_template"] = config.chat_template
+        self._habits = _Habits()
+        self.lists_tools = self._lists_tools()
+        self._reason = ""
+        found = self._find_format()
+        self.knows_tools = found is not None
+        """Whether the template writes calls that can be read back, and results."""
+        self.format: CallFormat = found or HERMES
+        """The format that the template writes calls in; ``hermes`` if it writes none that can be read."""
+        self._warn()
 
-    @cached_property
-    def format(self) -> ToolFormat:
-        """The format that the template writes calls in; ``hermes`` if it knows no tools."""
-        shown = self._shown_call
-        if "[TOOL_CALLS]" in shown:
-            return "mistral"
-        if f"<function={_PROBE_TOOL}>" in shown:
-            return "xml"
-        return "llama" if '"parameters"' in shown.partition(_PROBE_TOOL)[2] else "hermes"
+    def _lists_tools(self) -> bool:
+        try:
+            return TOOL in self._apply([ASKED], PROBE_TOOLS, True)
+        except RENDER_ERRORS:
+            return False
+
+    def _find_format(self) -> CallFormat | None:
+        """Return the first format in which a call that the template writes is read back equal."""
+        for self._habits in _HABITS:
+            try:
+                written, whole = self.written_calls((PROBE_CALL,))
+            except RENDER_ERRORS as error:
+                self._reason = self._reason or f"{type(error).__name__}: {str(error)[:120]}"
+                continue
+            if TOOL not in written:
+                continue
+            if RESULT not in whole:
+                self._reason = "it leaves out the results of tools"
+            elif (found := format_of(written)) is not None:
+                return found
+            else:
+                self._reason = f"it writes calls in a form that is not known: {written[:120]!r}"
+        self._habits = _HABITS[0]
+        return None
+
+    def written_calls(self, calls: tuple[ToolCall, ...]) -> tuple[str, str]:
+        """Return what the template writes after a prompt that is answered with calls and their results, and it all."""
+        called = ChatMessage("assistant", "", calls)
+        results = [ChatMessage("tool", RESULT, call_id=call.id) for call in calls]
+        before = self._apply([ASKED], (), True)
+        whole = self._apply([ASKED, called, *results], (), True)
+        return whole[shared(before, whole) :], whole
+
+    def _warn(self) -> None:
+        """Say what the start has found about calls that models of this template could not use."""
+        said = ""
+        if not self.knows_tools and (self.lists_tools or self._is_about_calls):
+            why = self._reason or "it leaves out calls"
+            said = (
+                f"cannot be used for calls of tools ({why}): tools are described in the text of the system, and calls "
+            )
+            said += f"are written as <tool_call>JSON</tool_call>. For the model's own form, {_WAY_OUT}"
+        elif self.knows_tools and not self.lists_tools:
+            said = (
+                f"writes calls (format {self.format.name}) and lists no tools: they are described in the text of the "
+            )
+            said += f"system. For the model's own form, {_WAY_OUT}"
+        elif self.knows_tools and (lost := self._lost_arguments):
+            said = f"writes {lost} so that they cannot be read back (format {self.format.name}): histories with them "
+            said += f"are not exact. To avoid it, {_WAY_OUT}"
+        if said:
+            warnings.warn(f"the chat template {said}", PromptWarning, stacklevel=3)
 
     @property
-    def knows_tools(self) -> bool:
-        """Whether the template shows tools, calls and results."""
-        return bool(self._shown_call)
+    def _is_about_calls(self) -> bool:
+        return "tool_call" in self.plain.source
 
     @cached_property
-    def _shown_call(self) -> str:
-        """What the template writes from a call on; empty if it leaves out tools, calls or results."""
-        asked = ChatMessage("user", "-")
-        called = ChatMessage("assistant", "", (_PROBE_CALL,))
-        result = ChatMessage("tool", _PROBE_TEXT * 2, call_id=_PROBE_CALL.id)
+    def _lost_arguments(self) -> str:
+        """Kinds of arguments that the template does not write in a form that can be read back."""
+        return ", ".join(kind for kind, call in HARD_CALLS.items() if not self._reads_back((call,)))
+
+    @cached_property
+    def shows_one_call(self) -> bool:
+        """Whether each call has to be a message of its own."""
+        return not self._reads_back(SEVERAL_CALLS)
+
+    def _reads_back(self, calls: tuple[ToolCall, ...]) -> bool:
         try:
-            listed = self._apply([as_rendered(asked)], _PROBE_TOOLS, True)
-            before = self._apply([as_rendered(asked)], (), False)
-            whole = self._apply([as_rendered(each) for each in (asked, called, result)], (), True)
+            written, _ = self.written_calls(calls)
         except RENDER_ERRORS:
-            return ""
-        shown = whole[len(before) :] if whole.startswith(before) else whole
-        if _PROBE_TOOL not in listed or _PROBE_TEXT * 2 not in whole or _PROBE_TOOL not in shown:
-            return ""
-        return shown if _PROBE_TEXT in shown.partition(_PROBE_TEXT * 2)[0] else ""
+            return False
+        return reads_back(self.format, written, calls)
 
     def render(self, messages: Sequence[ChatMessage], tools: Tools, goes_on: bool = True) -> str:
         """Return a conversation as text, up to the beginning of the next answer if it ``goes_on``.
@@ -97,89 +166,89 @@ class ToolTemplate:
             Refusal: The template supports no such conversation, in no form.
         """
         reason = "it is empty"
-        for form in self._forms(messages, tools):
+        for given, listed in self._forms(messages, tools):
             try:
-                return self._apply(*form, goes_on)
+                return self._apply(given, listed, goes_on)
             except RENDER_ERRORS as error:
                 reason = f"{type(error).__name__}: {str(error)[:200]}"
         raise wrong(f"the model's chat template cannot show these messages ({reason}).")
 
-    def _forms(self, messages: Sequence[ChatMessage], tools: Tools) -> Iterator[tuple[list[Rendered], Tools]]:
+    def exactly(self, messages: Sequence[ChatMessage]) -> str:
+        """Return a conversation as the template itself writes it.
+
+        Raises:
+            Refusal: It does not.
+        """
+        try:
+            return self._apply(messages, (), True)
+        except RENDER_ERRORS as error:
+            raise wrong(f"the model's chat template cannot show these messages ({type(error).__name__}).") from error
+
+    def _forms(self, messages: Sequence[ChatMessage], tools: Tools) -> Iterator[tuple[Sequence[ChatMessage], Tools]]:
         has_calls = any(message.calls or message.role == "tool" for message in messages)
         if self.knows_tools or not (tools or has_calls):
-            yield [self._with_content(as_rendered(message)) for message in messages], tools
-        plain = without_tools(messages, tools)
-        yield [self._with_content(as_rendered(message)) for message in plain], ()
+            listed = tools if self.lists_tools else ()
+            given = list(messages) if listed or not tools else with_tools(messages, tools, self._taught)
+            several = any(len(message.calls) > 1 for message in given)
+            yield one_call_each(given) if several and self.shows_one_call else given, listed
+        texts = [as_text(message) for message in messages]
+        plain = with_tools(texts, tools, HERMES_CALL) if tools else texts
+        yield plain, ()
         shows_system = any(message.role == "system" for message in plain) and self.plain.has_system
-        merged = alternating(plain, shows_system)
-        yield [self._with_content(as_rendered(message)) for message in merged], ()
+        yield alternating(plain, shows_system), ()
 
-    def _with_content(self, message: dict[str, Any]) -> Rendered:
-        return {**message, "content": self.plain.content(message["content"])}
+    @cached_property
+    def _taught(self) -> str:
+        """How a call is written, for a template that writes calls and lists no tools."""
+        written, _ = self.written_calls((ToolCall(PROBE_CALL.id, "NAME", '{"ARGUMENT": "VALUE"}'),))
+        found = calls_in(self.format, written, 1)[0]
+        return f"it in this form:\n{written[found.start : found.end]}"
 
-    def _apply(self, messages: Sequence[Rendered], tools: Tools, goes_on: bool) -> str:
-        text = self.tokenizer.apply_chat_template(
-            [dict(message) for message in messages],
-            tools=[dict(tool) for tool in tools] or None,
-            tokenize=False,
-            add_generation_prompt=goes_on,
-            **self._options,
-        )
-        return str(text)
+    def _shown(self, messages: Sequence[ChatMessage]) -> list[Rendered]:
+        """Return messages as chat templates take them."""
+        ids = self._ids(messages)
+        return [self._message(message, ids) for message in messages]
 
+    def _message(self, message: ChatMessage, ids: Mapping[str, str]) -> Rendered:
+        found: dict[str, Any] = {"role": message.role, "content": self.plain.content(message.text)}
+        if message.reasoning:
+            found["reasoning_content"] = message.reasoning
+        if message.calls:
+            found["tool_calls"] = [
+                {
+                    "id": ids[call.id],
+                    "type": "function",
+                    "function": {
+                        "name": call.name,
+                        "arguments": call.arguments or "{}" if self._habits.as_text else call.decoded,
+                    },
+                }
+                for call in message.calls
+            ]
+        if message.role == "tool":
+            found["tool_call_id"] = ids[message.call_id]
+        return found
 
-def as_rendered(message: ChatMessage) -> dict[str, Any]:
-    """Return a message as chat templates take it."""
-    found: dict[str, Any] = {"role": message.role, "content": message.text}
-    if message.reasoning:
-        found["reasoning_content"] = message.reasoning
-    if message.calls:
-        found["tool_calls"] = [
-            {"id": short_id(call.id), "type": "function", "function": {"name": call.name, "arguments": call.decoded}}
-            for call in message.calls
-        ]
-    if message.role == "tool":
-        found["tool_call_id"] = short_id(message.call_id)
-    return found
+    def _ids(self, messages: Sequence[ChatMessage]) -> dict[str, str]:
+        """Return for each id of a call the one that the template is given."""
+        calls = [(call.id, call.name) for message in messages for call in message.calls]
+        calls += [(message.call_id, "tool") for message in messages if message.role == "tool"]
+        found: dict[str, str] = {}
+        for id, name in calls:
+            if id in found:
+                continue
+            if self._habits.ids == "short":
+                found[id] = short_id(id)
+            elif self._habits.ids == "numbered" and not _NUMBERED_ID.fullmatch(id):
+                found[id] = f"functions.{name}:{len(found)}"
+            else:
+                found[id] = id
+        return found
+
+    def _apply(self, messages: Sequence[ChatMessage], tools: Tools, goes_on: bool) -> str:
+        return self.plain.apply(self._shown(messages), goes_on, tools)
 
 
 def short_id(name: str) -> str:
     """Return an id of nine letters and digits; some templates refuse others."""
     return name if _MISTRAL_ID.fullmatch(name) else digest(name)[:9]
-
-
-def without_tools(messages: Sequence[ChatMessage], tools: Tools) -> list[ChatMessage]:
-    """Return a conversation with tools, calls and results as texts."""
-    found = [_as_text(message) for message in messages]
-    if not tools:
-        return found
-    listed = "\n".join(json.dumps(dict(tool), ensure_ascii=False) for tool in tools)
-    told = INSTRUCTION.format(tools=listed)
-    if found and found[0].role == "system":
-        return [ChatMessage("system", f"{found[0].text}\n\n{told}"), *found[1:]]
-    return [ChatMessage("system", told), *found]
-
-
-def _as_text(message: ChatMessage) -> ChatMessage:
-    if message.role == "tool":
-        return ChatMessage("user", f"<tool_response>\n{message.text}\n</tool_response>")
-    if message.calls:
-        parts = [message.text] * bool(message.text) + [written_call(call) for call in message.calls]
-        return ChatMessage("assistant", "\n".join(parts), reasoning=message.reasoning)
-    return message
-
-
-def alternating(messages: Sequence[ChatMessage], has_system: bool) -> list[ChatMessage]:
-    """Return a conversation whose roles alternate, beginning with the user behind at most one text of the system."""
-    found: list[ChatMessage] = []
-    for place, message in enumerate(messages):
-        is_first_system = message.role == "system" and not place and has_system
-        role = message.role if message.role == "assistant" or is_first_system else "user"
-        if found and found[-1].role == role:
-            found[-1] = ChatMessage(role, f"{found[-1].text}\n\n{message.text}")
-        else:
-            found.append(ChatMessage(role, message.text, reasoning=message.reasoning))
-    first = bool(found) and found[0].role == "system"
-    if len(found) > first and found[first].role == "assistant":
-        found.insert(first, ChatMessage("user", "-"))
-    return found

@@ -1,0 +1,96 @@
+"""A model's thinking in what it wrote: where it is, and the answer without it.
+
+Marks come from the chat templates of the known families; a template with others adds them, see
+:attr:`turngym.agents.prompting.chat_template.ChatTemplate.thinking`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+MARKS: tuple[tuple[str, str], ...] = (
+    ("<think>", "</think>"),
+    ("[THINK]", "[/THINK]"),
+    ("<seed:think>", "</seed:think>"),
+    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
+    ("<thought>", "</thought>"),
+    ("<|channel>", "<channel|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ("<|channel|>analysis<|message|>", "<|end|>"),
+)
+"""Marks around thinking: Qwen, DeepSeek, GLM and others; Magistral; Seed; Kimi-VL; EXAONE; Gemma; Command; Apertus;
+gpt-oss."""
+_ALSO_ENDS_OTHERS = "<|end|>"
+_HEADERS = re.compile(
+    r"(?:<\|end\|>)?<\|start\|>assistant(?:<\|channel\|>(?:final|commentary)<\|message\|>)?|"
+    r"<\|channel\|>(?:final|commentary)<\|message\|>"
+)
+
+
+@dataclass(frozen=True)
+class Thinking:
+    """How a model marks its thinking.
+
+    Args:
+        marks: Pairs of marks that open and close it.
+        begun: Whether a prompt ends with an opening mark, so that an answer starts inside of the thinking.
+
+    >>> Thinking().without("<think>The box is above.</think> <action>up</action>")
+    '<action>up</action>'
+    >>> Thinking().without("<think>up or <action>left</action>")
+    ''
+    >>> Thinking().without("<|channel|>analysis<|message|>Above.<|end|><|start|>assistant<|channel|>final<|message|>up")
+    'up'
+    """
+
+    marks: tuple[tuple[str, str], ...] = MARKS
+    begun: bool = False
+
+    @cached_property
+    def _opens(self) -> re.Pattern[str]:
+        return re.compile("|".join(re.escape(mark) for mark, _ in self.marks))
+
+    @cached_property
+    def _closes(self) -> re.Pattern[str]:
+        return re.compile("|".join(re.escape(mark) for _, mark in self.marks if mark != _ALSO_ENDS_OTHERS))
+
+    @cached_property
+    def _close_of(self) -> dict[str, str]:
+        return dict(self.marks)
+
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield where thinking starts and ends, marks included; thinking that never ends goes up to the end."""
+        opening, closing = self._opens.search(text), self._closes.search(text)
+        place = 0
+        is_inside = self.begun and (opening is None or bool(text[: opening.start()].strip()))
+        if closing is not None and (is_inside or opening is None or closing.start() < opening.start()):
+            yield 0, (place := closing.end())
+        elif is_inside:
+            yield 0, len(text)
+            return
+        while (opening := self._opens.search(text, place)) is not None:
+            close = self._close_of[opening[0]]
+            stop = text.find(close, opening.end())
+            place = len(text) if stop < 0 else stop + len(close)
+            yield opening.start(), place
+
+    def without(self, text: str) -> str:
+        """Return an answer without the thinking in it."""
+        parts, end = [], 0
+        for start, stop in self.spans(text):
+            parts.append(text[end:start].lstrip() if end else text[:start])
+            end = stop
+        parts.append(text[end:].lstrip() if end else text)
+        return _HEADERS.sub("", "".join(parts))
+
+    def masked(self, text: str) -> str:
+        """Return an answer of the same length with spaces in place of its thinking."""
+        parts, end = [], 0
+        for start, stop in self.spans(text):
+            parts += [text[end:start], " " * (stop - start)]
+            end = stop
+        return "".join([*parts, text[end:]])
