@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -18,6 +17,7 @@ from turngym.envs.settings import worded
 from turngym.envs.validation import refuse_task
 from turngym.errors import ConfigError, nearest
 from turngym.seeding import restart, stream_seed
+from turngym.signatures import constructor_signature
 from turngym.types import JSONValue
 
 ANY_SEAT = "random"
@@ -96,7 +96,7 @@ class SeatEnv(TextEnv[str]):
         known = {*PLAYERS, *game_class(game).players}
         if not all(isinstance(name, str) and name in known for name in names):
             return f"the opponents {str(given)[:60]!r} are no players that are installed here"
-        named = inspect.signature(cls).parameters
+        named = constructor_signature(cls).parameters
         own = {key: value for key, value in options.items() if key in named and key != "opponents"}
         of_game = {key: value for key, value in options.items() if key not in named}
         return super().refusal(own, defaults) or (game_refusal(game, of_game) if of_game else "")

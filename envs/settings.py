@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from turngym.errors import ConfigError, nearest
+from turngym.signatures import constructor_signature
 
 _NOT_SETTINGS = ("env_id", "render_mode")
 _WORDS = re.compile(r"[A-Za-z0-9_ -]{0,80}")
@@ -68,7 +69,7 @@ class Declared:
         """
         if cls.file_options is None:
             return f"{cls.__name__} is not declared safe for files of others to ask for"
-        parameters = inspect.signature(cls).parameters
+        parameters = constructor_signature(cls).parameters
         for name, value in options.items():
             known = parameters.get(name)
             if known is None or known.kind in (known.VAR_KEYWORD, known.VAR_POSITIONAL):
@@ -118,7 +119,7 @@ class Configured(Declared):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Record the options, so that a snapshot can tell whether it belongs here."""
         self = super().__new__(cls)
-        signature = inspect.signature(cls)
+        signature = constructor_signature(cls)
         open_ended = [name for name, p in signature.parameters.items() if p.kind is p.VAR_KEYWORD]
         for key in kwargs:
             if key not in signature.parameters and not open_ended:

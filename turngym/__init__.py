@@ -27,10 +27,15 @@ if (
 ):
     sys.path.pop(0)
 
-if _IS_MODULE or "turngym" in (os.path.basename(word) for word in sys.orig_argv[:2]):
+_IS_COMMAND = _IS_MODULE or "turngym" in (os.path.basename(word) for word in sys.orig_argv[:2])
+if _IS_COMMAND:
     from turngym.terminal.interrupted import be_quiet
 
     be_quiet()
+
+from turngym.interpreter import require  # noqa: E402
+
+require(_IS_COMMAND)
 
 from typing import TYPE_CHECKING  # noqa: E402
 

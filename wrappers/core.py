@@ -8,7 +8,6 @@ lasting state; slots that only shared its worker keep theirs.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
@@ -18,6 +17,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from turngym.envs.settings import Declared
 from turngym.errors import ConfigError, EpisodeOver, error_text, nearest
+from turngym.signatures import constructor_signature
 from turngym.types import JSONValue
 from turngym.wrappers.passing import Passing
 from turngym.wrappers.snapshots import FORMAT, has_shape, parsed, plain, told, wrappers_in, written
@@ -81,7 +81,7 @@ class TextWrapper(Passing, RecordConstructorArgs, Declared):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Record the options, so that a snapshot or a transcript can name the wrappers."""
         self = super().__new__(cls)
-        signature = inspect.signature(cls)
+        signature = constructor_signature(cls)
         known = set(signature.parameters) - {"env"}
         for key in kwargs:
             if key not in known and (args or key != "env"):

@@ -12,6 +12,7 @@ from typing import Any
 import docstring_parser
 
 from turngym.envs.registration import Spec, games, seat_id, specs
+from turngym.signatures import constructor_signature
 
 SHELVES = {
     "textgames": "Text games",
@@ -118,7 +119,7 @@ def words_of(kind: type) -> Words:
     description = _without_examples(parsed.long_description or "")
     options = tuple(
         Option(name, repr(given.default), described.get(name, ""))
-        for name, given in inspect.signature(kind).parameters.items()
+        for name, given in constructor_signature(kind).parameters.items()
         if given.default is not inspect.Parameter.empty and name not in ("env_id", "render_mode", "split")
     )
     module = inspect.getdoc(inspect.getmodule(kind)) or ""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import turngym
 from turngym.envs.tools.sandbox.system import view
-from turngym.errors import MissingExtra, missing_extra
+from turngym.errors import MissingExtra
 
 PYTHON = "/usr/bin/python3"
 PACKAGES = {
@@ -69,11 +69,12 @@ def require_programs(feature: str) -> None:
     missing = [program for program in PACKAGES if shutil.which(program) is None]
     if not FONT.exists():
         missing.append("the font DejaVu Sans")
+    fixes = [APT] if missing else []
+    if not all(map(importlib.util.find_spec, ("Xlib", "six"))):
+        missing.append("the package python-xlib")
+        fixes.append('pip install "turngym[desktop]"')
     if missing:
-        raise MissingExtra(f"{feature} needs {', '.join(missing)}, which this machine has not: {APT}.")
-    for package in ("Xlib", "six"):
-        if importlib.util.find_spec(package) is None:
-            raise missing_extra(feature, "python-xlib", "desktop")
+        raise MissingExtra(f"{feature} needs {', '.join(missing)}, not installed here: {'; '.join(fixes)}.")
 
 
 def command(scratch: Path) -> list[str]:

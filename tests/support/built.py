@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
@@ -69,7 +70,8 @@ def build(folder: Path) -> Built:
     _python(_SDIST, str(out), cwd=source)
     (sdist,) = out.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder / "unpacked", filter="data")
+        safely: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # as of Python 3.11.4
+        archive.extractall(folder / "unpacked", **safely)
     (unpacked,) = (folder / "unpacked").iterdir()
     _python(_WHEEL, str(out), cwd=unpacked)
     (wheel,) = out.glob("*.whl")

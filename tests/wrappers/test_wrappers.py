@@ -1,6 +1,5 @@
 """Every registered wrapper keeps every promise of the environment inside, alone and on top of the others."""
 
-import inspect
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from turngym.envs.check import CheckFailed, check
 from turngym.envs.transcript import transcript
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.seeding import stream
+from turngym.signatures import constructor_signature
 from turngym.types import INFO_TYPES
 from turngym.wrappers import WRAPPERS, Wrapping, wrap
 from turngym.wrappers.core import TextWrapper
@@ -39,7 +39,7 @@ def test_every_wrapper_is_on_the_base_and_knows_its_name() -> None:
     assert len(NAMES) >= 12
     for name, kind in WRAPPERS.items():
         assert issubclass(kind, TextWrapper) and kind.name == name
-        required = [p for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+        required = [p for p in constructor_signature(kind).parameters.values() if p.default is p.empty]
         assert [p.name for p in required] == ["env"], f"{name} cannot be made by its name alone"
 
 

@@ -45,12 +45,12 @@ class Bubblewrap(Sandbox):
 
     def __init__(self, limits: Limits | None = None) -> None:
         super().__init__(limits)
-        launcher = shutil.which("bwrap")
-        if launcher is None:
-            raise MissingExtra("the sandbox bubblewrap needs the program bwrap: apt-get install bubblewrap.")
         if not program():
             machine = platform.machine()
             raise MissingExtra(f"the sandbox bubblewrap has no filter of kernel calls for {machine}: use docker.")
+        launcher = shutil.which("bwrap")
+        if launcher is None:
+            raise MissingExtra("the sandbox bubblewrap needs the program bwrap: apt-get install bubblewrap.")
         self._view = view()
         self._program = launcher
         remove_stale()
