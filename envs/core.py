@@ -28,6 +28,8 @@ InstanceT = TypeVar("InstanceT")
 _MAX_DRAWS = 10_000
 LONGEST_ACTION = 100_000
 """Maximum length of an action, in characters."""
+UNBOUNDED = float("-inf"), float("inf")
+"""Score range of an environment whose scores have no known bounds."""
 
 
 class Outcome(NamedTuple, Generic[ObsT]):
@@ -123,6 +125,8 @@ class TextEnv(SnapshotEnv[ObsT]):
     splits: ClassVar[tuple[str, ...]] = SPLITS
     longest_action: ClassVar[int] = LONGEST_ACTION
     """Maximum length of an action; a longer one is invalid, and the rules never see it."""
+    score_range: tuple[float, float] = (0.0, 1.0)
+    """Lowest and highest value of ``score()``; a submission with a score outside of it is rejected."""
 
     @classmethod
     def refusal(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
@@ -131,6 +135,14 @@ class TextEnv(SnapshotEnv[ObsT]):
         if split not in cls.splits:
             return f"it has no split {str(split)[:60]!r}"
         return super().refusal({key: value for key, value in options.items() if key != "split"}, defaults)
+
+    @classmethod
+    def misfit(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
+        """Return why no environment can have these options; empty if one can."""
+        split = options.get("split", cls.splits[0])
+        if split not in cls.splits:
+            return f"it has no split {str(split)[:60]!r}"
+        return super().misfit(options, defaults)
 
     def __init__(
         self, *, max_turns: int = 20, split: str = "train", env_id: str = "", render_mode: str | None = None
@@ -219,7 +231,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         return float("nan")
 
     def score(self) -> float:
-        """Return the benchmark's number for the episode so far."""
+        """Return the benchmark's number for the episode so far, within ``score_range``."""
         return float(self._success == 1)
 
     def turn_columns(self) -> Mapping[str, float | str]:

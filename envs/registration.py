@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 from gymnasium.envs.registration import load_env_creator, parse_env_id, registry
@@ -21,6 +21,9 @@ from turngym.plugins import (
     require_uncontested,
     taken,
 )
+
+if TYPE_CHECKING:
+    from turngym.envs.settings import Declared
 
 FAMILIES = (
     "turngym.envs.textgames",
@@ -230,16 +233,35 @@ def env_refusal(env_id: Any, options: Mapping[str, Any]) -> str:
     >>> env_refusal("turngym/OpenEnv-v0", {"url": "http://127.0.0.1"})
     'turngym/OpenEnv-v0: OpenEnv is not declared safe for files of others to ask for'
     """
+    kind, reason = _declared(env_id)
+    if kind is None:
+        return reason
+    reason = kind.refusal(options, registry[env_id].kwargs)
+    return f"{env_id}: {reason}" if reason else ""
+
+
+def env_misfit(env_id: Any, options: Mapping[str, Any]) -> str:
+    """Return why an environment can have these options nowhere; empty if it can, or is not known here.
+
+    >>> env_misfit("turngym/Sokoban-v0", {"size": 6}), env_misfit("turngym/Sokoban-v0", {"size": "huge"})
+    ('', "turngym/Sokoban-v0: the option size='huge' is none that Sokoban takes")
+    """
+    kind, _ = _declared(env_id)
+    reason = "" if kind is None else kind.misfit(options, registry[env_id].kwargs)
+    return f"{env_id}: {reason}" if reason else ""
+
+
+def _declared(env_id: Any) -> tuple[type[Declared] | None, str]:
+    """Return the class of an environment, or None and why no file may ask for it."""
+    from turngym.envs.settings import Declared  # here, because it costs `import turngym` time
+
     try:
         if not isinstance(env_id, str) or not is_registered(env_id):
-            return f"the environment {str(env_id)[:80]!r} is not registered here"
+            return None, f"the environment {str(env_id)[:80]!r} is not registered here"
         spec = registry[env_id]
         kind = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
     except (TurngymError, ImportError) as error:
-        return f"the environment {str(env_id)[:80]!r} cannot be made here: {error}"
-    from turngym.envs.settings import Declared  # here, because it costs `import turngym` time
-
+        return None, f"the environment {str(env_id)[:80]!r} cannot be made here: {error}"
     if not (isinstance(kind, type) and issubclass(kind, Declared)):
-        return f"{env_id} is not declared safe for files of others to ask for"
-    reason = kind.refusal(options, spec.kwargs)
-    return f"{env_id}: {reason}" if reason else ""
+        return None, f"{env_id} is not declared safe for files of others to ask for"
+    return kind, ""

@@ -101,6 +101,14 @@ class SeatEnv(TextEnv[str]):
         of_game = {key: value for key, value in options.items() if key not in named}
         return super().refusal(own, defaults) or (game_refusal(game, of_game) if of_game else "")
 
+    @classmethod
+    def misfit(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
+        """Return why no seat can have these options; empty if one can."""
+        game = str((defaults or {}).get("game"))
+        named = inspect.signature(cls).parameters
+        of_game = {key: value for key, value in options.items() if key not in named}
+        return super().misfit(options, defaults) or (game_class(game).misfit(of_game) if game in GAMES else "")
+
     @property
     def table(self) -> Table:
         """The table at which the game is played, hidden information included."""
@@ -115,6 +123,12 @@ class SeatEnv(TextEnv[str]):
     def instructions(self) -> str:  # type: ignore[override]  # depends on the seat's role
         """Rules and answer format for the seat, once, for the system prompt."""
         return self.game.instructions(self._seat)
+
+    @property
+    def score_range(self) -> tuple[float, float]:  # type: ignore[override]  # depends on the game
+        """Lowest and highest score of a seat; 0 is the score of a game that is not over."""
+        low, high = self.game.score_range
+        return min(low, 0.0), max(high, 0.0)
 
     @property
     def view(self) -> SeatView:

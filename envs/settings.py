@@ -79,6 +79,39 @@ class Declared:
                 return f"the option {name}={str(value)[:_SHOWN]!r} is not one that a file may ask for"
         return ""
 
+    @classmethod
+    def misfit(cls, options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> str:
+        """Return why no object can have these options; empty if one can, even if no file may ask for it.
+
+        >>> class Door(Declared):
+        ...     file_options = worded("colour")
+        ...     def __init__(self, width: int = 1, colour: str = "green", hinge: str = "oak") -> None: ...
+        >>> Door.misfit({"width": 2, "hinge": "os:path"}), Door.misfit({"wings": 2})
+        ('', "it has no option 'wings'")
+        >>> Door.misfit({"width": "wide"})
+        "the option width='wide' is none that Door takes"
+        """
+        parameters = inspect.signature(cls).parameters
+        is_open = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+        for name, value in options.items():
+            known = parameters.get(name)
+            if known is None:
+                if not is_open:
+                    return f"it has no option {name[:_SHOWN]!r}"
+            elif not _same(value, (defaults or {}).get(name, known.default)) and _misfit(
+                value, str(known.annotation), (cls.file_options or {}).get(name)
+            ):
+                return f"the option {name}={str(value)[:_SHOWN]!r} is none that {cls.__name__} takes"
+        return ""
+
+
+def _misfit(value: Any, annotation: str, allowed: re.Pattern[str] | None) -> bool:
+    """Return whether a value is none that an option can have, as far as its annotation and its texts tell."""
+    kinds = {each.strip() for each in annotation.split("|")}
+    if isinstance(value, str) and "str" in kinds:
+        return allowed is not None and allowed.fullmatch(value) is None
+    return kinds <= {*_SCALARS, "str"} and not _fits(value, annotation, None)
+
 
 def _fits(value: Any, annotation: str, allowed: re.Pattern[str] | None) -> bool:
     if isinstance(value, list):

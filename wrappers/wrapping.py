@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 
 from turngym.envs.settings import Declared
-from turngym.errors import ConfigError, TurngymError
+from turngym.errors import ConfigError, MissingExtra, TurngymError, UnknownName
 from turngym.loading import Wanted, is_file, load_object, split_place
 from turngym.registry import Registry
 
@@ -113,6 +113,24 @@ def wrapper_refusal(wrapping: Wrapping) -> str:
     if not issubclass(kind, Declared):
         return f"the wrapper {wrapping.name} is not declared safe for files of others to ask for"
     reason = "" if is_left_out(wrapping) else kind.refusal(wrapping.options)
+    return f"the wrapper {wrapping.name}: {reason}" if reason else ""
+
+
+def wrapper_misfit(wrapping: Wrapping) -> str:
+    """Return why a wrapper can exist nowhere; empty if it can.
+
+    >>> wrapper_misfit(Wrapping("history", {"k": "all"})), wrapper_misfit(Wrapping("mine.py:Shorter"))
+    ("the wrapper history: the option k='all' is none that History takes", '')
+    """
+    if ":" in wrapping.name:
+        return ""
+    try:
+        kind = WRAPPERS[wrapping.name]
+    except MissingExtra:
+        return ""
+    except UnknownName as error:
+        return f"the wrapper {wrapping.name[:60]!r} cannot be made: {error}"
+    reason = kind.misfit(wrapping.options) if issubclass(kind, Declared) else ""
     return f"the wrapper {wrapping.name}: {reason}" if reason else ""
 
 

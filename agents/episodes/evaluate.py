@@ -227,19 +227,23 @@ def play_all(
 
 
 def record_of(trajectory: Trajectory, started: str = "") -> dict[str, Any]:
-    """Return an episode's line of ``episodes.jsonl``."""
+    """Return an episode's line of ``episodes.jsonl``.
+
+    An episode that broke has neither success nor score, and its return is 0 at most: no replay could confirm more.
+    """
     transcript = json.dumps([[t.observation, t.action, t.reward] for t in trajectory.turns])
     used = usage_of(trajectory)
     is_cut = trajectory.truncation_reason == "context"
-    status = "env_error" if trajectory.fault else "context" if is_cut else "agent_error" if used.lost else "ok"
+    is_broken = bool(trajectory.fault)
+    status = "env_error" if is_broken else "context" if is_cut else "agent_error" if used.lost else "ok"
     return {
         "env": trajectory.env_id,
         "seed": trajectory.spec.seed,
         "block_id": trajectory.instance or str(trajectory.spec.seed),
         "instance": trajectory.instance,
-        "returns": trajectory.reward_sum,
-        "score": trajectory.score,
-        "success": int(trajectory.success == 1),
+        "returns": min(0.0, trajectory.reward_sum) if is_broken else trajectory.reward_sum,
+        "score": 0.0 if is_broken else trajectory.score,
+        "success": int(trajectory.success == 1 and not is_broken),
         "length": len(trajectory.turns),
         "terminated": trajectory.terminated,
         "truncated": trajectory.truncated,

@@ -29,9 +29,9 @@ class Arguments:
 
     The files must have the right shape, hold every task of the suite once, agree with one another and with the
     environments installed here, and every number of results.json must follow from episodes.jsonl. Then a drawn share
-    of the episodes is played again from seed and actions, and all that claim a success where playing is cheap. That
-    happens in a process of its own with limits, and nothing that the files name is imported. The exit status is 0 if
-    all is right, and 1 if not.
+    of the episodes is played again from seed and actions, and all of them where playing is cheap. Numbers that were not
+    recomputed, such as tokens and costs, are named. That happens in a process of its own with limits, and nothing that
+    the files name is imported. The exit status is 0 if all is right, and 1 if not.
 
     The folder of a tournament is checked likewise: schedule, ratings and all other numbers, and a share of its games.
 
@@ -89,6 +89,11 @@ def _show(found: Verification, console: Console) -> None:
                 line(f"      and {len(mine) - _SHOWN} more: --json shows all")
     for note in found.notes:
         line(f"[yellow]note[/yellow]  {_shown(note)}")
+    reasons: dict[str, list[str]] = {}
+    for name, reason in found.not_recomputed.items():
+        reasons.setdefault(reason, []).append(name)
+    for reason, names in reasons.items():
+        line(f"[yellow]note[/yellow]  not recomputed: {_shown(', '.join(names))} ({_shown(reason)})")
     if found.is_accepted:
         line(f"[green]{_shown(str(found.path))} is accepted[/green], label: [bold]{found.label}[/bold].")
         claims = f", {found.claims_replayed} of {found.claims} that claim something among them" if found.claims else ""

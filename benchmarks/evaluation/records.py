@@ -228,8 +228,8 @@ def transcript(trajectory: Trajectory, key: Key) -> dict[str, Any]:
         "task": key[1],
         "attempt": key[2],
         "seed": trajectory.spec.seed,
-        "success": int(trajectory.success == 1),
-        "score": trajectory.score,
+        "success": int(trajectory.success == 1 and not trajectory.fault),
+        "score": 0.0 if trajectory.fault else trajectory.score,
         "turns": turns,
         "final_observation": trajectory.final_observation,
     }

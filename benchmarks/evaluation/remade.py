@@ -11,9 +11,9 @@ from typing import Any
 
 import gymnasium
 
-from turngym.envs.registration import env_refusal
+from turngym.envs.registration import env_misfit, env_refusal
 from turngym.errors import TurngymError
-from turngym.wrappers.wrapping import Wrapping, is_left_out, wrapper_refusal
+from turngym.wrappers.wrapping import Wrapping, is_left_out, wrapper_misfit, wrapper_refusal
 
 CANNOT_BE_MADE = (TurngymError, TypeError, ValueError, OverflowError, gymnasium.error.Error)
 """What an environment raises whose options make no sense."""
@@ -36,6 +36,28 @@ def refused(environment: Mapping[str, Any]) -> str:
         except TurngymError as error:
             return f"the wrapper {str(text)[:60]!r} cannot be read: {error}"
         if reason := wrapper_refusal(wrapping):
+            return reason
+    return ""
+
+
+def impossible(environment: Mapping[str, Any]) -> str:
+    """Return why nobody can have played an environment of ``config.json``; empty if somebody can.
+
+    What is not installed here, or not declared safe for files to ask for, may still exist elsewhere.
+
+    >>> impossible({"env": "turngym/OpenEnv-v0", "options": {"url": "http://127.0.0.1"}, "wrappers": []})
+    ''
+    """
+    if reason := env_misfit(environment["env"], environment["options"]):
+        return reason
+    if len(environment["wrappers"]) > _MOST_WRAPPERS:
+        return f"it has more than {_MOST_WRAPPERS} wrappers"
+    for text in environment["wrappers"]:
+        try:
+            wrapping = Wrapping.read(str(text))
+        except TurngymError as error:
+            return f"the wrapper {str(text)[:60]!r} cannot be read: {error}"
+        if reason := wrapper_misfit(wrapping):
             return reason
     return ""
 

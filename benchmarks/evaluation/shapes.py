@@ -11,6 +11,8 @@ from turngym.storage.bounded import LARGEST
 Kinds = Mapping[str, "type | tuple[type, ...]"]
 """Key -> type or types of its value."""
 NUMBER = (int, float)
+_COUNTS = frozenset({"tokens_in", "tokens_out", "calls", "retries", "lost", "unmetered", "illegal"})
+_AMOUNTS = frozenset({"latency", "cost"})
 
 
 @dataclass(frozen=True)
@@ -44,3 +46,20 @@ def is_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
     if isinstance(value, bool):
         return kind is bool
     return isinstance(value, kind) and not (isinstance(value, float) and not abs(value) < LARGEST)
+
+
+def usage_problem(told: Mapping[str, Any]) -> str:
+    """Return why a table of tokens, calls and costs cannot be true; empty if it can.
+
+    >>> usage_problem({"tokens_in": 3, "cost": None, "failures": {"timeout": 1}}), usage_problem({"latency": -0.5})
+    ('', 'latency must be a number of at least 0, got -0.5')
+    """
+    for name, value in told.items():
+        if name in _COUNTS and not (is_kind(value, int) and value >= 0):
+            return f"{name} must be a whole number of at least 0, got {str(value)[:60]}"
+        if name in _AMOUNTS and not (is_kind(value, NUMBER) and value >= 0) and (name, value) != ("cost", None):
+            return f"{name} must be a number of at least 0, got {str(value)[:60]}"
+    failures = told.get("failures", {})
+    if not isinstance(failures, dict) or not all(is_kind(count, int) and count >= 0 for count in failures.values()):
+        return f"failures must be counts of at least 0, got {str(failures)[:60]}"
+    return ""

@@ -6,12 +6,14 @@ that are registered already.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, MalformedData, is_kind, shape
+from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, MalformedData, is_kind, shape, usage_problem
 from turngym.errors import ConfigError
 from turngym.storage.bounded import MOST_EPISODES, read_json, read_lines
 from turngym.storage.folders import is_folder
@@ -19,7 +21,7 @@ from turngym.storage.folders import is_folder
 REQUIRED = ("metadata.json", "config.json", "results.json", "episodes.jsonl")
 TRANSCRIPTS, BASELINES = "transcripts.jsonl", "baselines.jsonl"
 METRICS = ("success", "score")
-_MOST_ENVIRONMENTS = 1_000
+_MOST_ENVIRONMENTS, _LONGEST_NAME, _LARGEST_METADATA = 1_000, 200, 100_000
 STATUSES = ("ok", "agent_error", "env_error")
 EPISODE_STATUSES = (*STATUSES, "context")
 
@@ -191,7 +193,7 @@ def _require_submission(path: Path) -> None:
 def _problems(found: Mapping[str, Any]) -> Iterator[MalformedData]:
     """Yield what has not the right shape, outer things first."""
     metadata, config, results, episodes = (found[name] for name in REQUIRED)
-    yield from shape(metadata, _METADATA, "metadata.json")
+    yield from _metadata_problems(metadata)
     bad = list(shape(config, _CONFIG, "config.json"))
     yield from bad
     if not bad:
@@ -219,6 +221,42 @@ def _problems(found: Mapping[str, Any]) -> Iterator[MalformedData]:
         yield from _transcript_problems(row, f"{TRANSCRIPTS}, line {number}")
 
 
+def _metadata_problems(metadata: Any) -> Iterator[MalformedData]:
+    place = "metadata.json"
+    wrong = list(shape(metadata, _METADATA, place))
+    yield from wrong
+    if wrong:
+        return
+    if len(metadata["name"]) > _LONGEST_NAME:
+        yield MalformedData(place, f"name has {len(metadata['name']):,} characters, at most {_LONGEST_NAME} are shown")
+    size = len(json.dumps(metadata))
+    if size > _LARGEST_METADATA:
+        yield MalformedData(place, f"it holds {size:,} characters, more than the {_LARGEST_METADATA:,} allowed")
+    if moment(metadata["date"]) is None:
+        yield MalformedData(place, f"date must be a date such as 2026-01-31, got {metadata['date'][:60]!r}")
+    order = [name for name in ("started", "played", "finished") if name in metadata]
+    times = [moment(metadata[name]) for name in order]
+    for name, time in zip(order, times, strict=True):
+        if time is None:
+            yield MalformedData(place, f"{name} must be a time in ISO format, got {str(metadata[name])[:60]!r}")
+    known = [time for time in times if time is not None]
+    if sorted(known) != known:
+        yield MalformedData(place, f"{', '.join(order)} are not in this order: {[metadata[name] for name in order]}")
+
+
+def moment(text: Any) -> datetime | None:
+    """Return a date or time in ISO format, in UTC unless it says otherwise; None if it is none.
+
+    >>> moment("2026-01-31T10:00:00").isoformat(), moment("2199-13-45")
+    ('2026-01-31T10:00:00+00:00', None)
+    """
+    try:
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def _size_problems(config: Mapping[str, Any]) -> Iterator[MalformedData]:
     tables = [each for each in config["environments"] if isinstance(each, dict) and isinstance(each.get("seeds"), list)]
     asked, environments = sum(len(each["seeds"]) for each in tables) * config["repeats"], len(config["environments"])
@@ -238,12 +276,19 @@ def _episode_problems(row: Any, place: str) -> Iterator[MalformedData]:
         yield MalformedData(place, f"success must be 0 or 1, got {row['success']}")
     if row["seed"] < 0:
         yield MalformedData(place, f"seed must be at least 0, got {row['seed']}")
+    if not 0 <= row["illegal"] <= row["length"]:
+        yield MalformedData(place, f"illegal must lie in 0 to length, {row['length']}, got {row['illegal']}")
     if not all(isinstance(seat, dict) for seat in row["seats"].values()):
         yield MalformedData(place, "seats must be tables of names and values")
+    elif problem := next(filter(None, map(usage_problem, row["seats"].values())), ""):
+        yield MalformedData(f"{place}, seats", problem)
+    if row["status"] == "env_error" and (row["success"] or row["score"] or row["returns"] > 0 or row["terminated"]):
+        message = f"success {row['success']}, score {row['score']}, return {row['returns']}"
+        yield MalformedData(place, f"it broke, so it has success 0, score 0 and a return of 0 at most, got {message}")
     if row["status"] not in EPISODE_STATUSES:
         yield MalformedData(place, f"status must be one of {', '.join(EPISODE_STATUSES)}, got {row['status']!r}")
     if "verifier" in row and not _is_verdict(row["verifier"]):
-        yield MalformedData(place, "verifier must have a score, a number or null, and what was used")
+        yield MalformedData(place, "verifier must have a score, a number or null, and what was used, no number below 0")
     if not isinstance(row.get("in_order", True), bool):
         yield MalformedData(place, f"in_order must be true or false, got {str(row['in_order'])[:60]!r}")
     if not all(isinstance(action, str) for action in row["actions"]):
@@ -251,8 +296,9 @@ def _episode_problems(row: Any, place: str) -> Iterator[MalformedData]:
 
 
 def _is_verdict(told: Any) -> bool:
-    is_table = isinstance(told, dict) and isinstance(told.get("usage"), dict)
-    return is_table and (told.get("score") is None or is_kind(told["score"], NUMBER))
+    if not isinstance(told, dict) or not isinstance(told.get("usage"), dict) or usage_problem(told["usage"]):
+        return False
+    return told.get("score") is None or is_kind(told["score"], NUMBER)
 
 
 def _transcript_problems(row: Any, place: str) -> Iterator[MalformedData]:

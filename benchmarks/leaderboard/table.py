@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from turngym.agents.intervals import Estimate
+from turngym.benchmarks.evaluation.submission import key_of
 from turngym.benchmarks.leaderboard.entries import Entry, LeftOut, scale, tasks_digest
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.benchmarks.statistics.normalised import normalised
@@ -36,6 +39,7 @@ class Group:
         ranks: The best and the worst place of each that its interval allows; None for one that is not complete.
         scale: Label -> what counts as 0 and as 100 in normalised numbers.
         families: Family -> labels; empty where the suite has no families.
+        copies: Folder -> other folders with the same actions in most episodes, and in how many.
     """
 
     suite: str
@@ -45,6 +49,7 @@ class Group:
     ranks: tuple[Ranks | None, ...]
     scale: Mapping[str, tuple[float, float]]
     families: Mapping[str, tuple[str, ...]]
+    copies: Mapping[Path, Mapping[Path, int]]
 
     @property
     def metric(self) -> str:
@@ -131,7 +136,22 @@ def group_of(entries: Sequence[Entry], digest: str) -> Group:
         (*ranks, *[None] * (len(ordered) - len(complete))),
         scale(ordered),
         _families(suite["name"], tuple(ordered[0].results)),
+        copies(ordered),
     )
+
+
+def copies(entries: Sequence[Entry]) -> dict[Path, dict[Path, int]]:
+    """Return folder -> folders of which more than half of the episodes have the same actions, and how many have.
+
+    They may be copies, or of one agent that plays the same game each time. Which one came first, no file can prove.
+    """
+    played = {entry.folder: {(*key_of(row), *row["actions"]) for row in entry.submission.episodes} for entry in entries}
+    found: dict[Path, dict[Path, int]] = {folder: {} for folder in played}
+    for one, other in combinations(played, 2):
+        same = len(played[one] & played[other])
+        if 2 * same > min(len(played[one]), len(played[other])):
+            found[one][other] = found[other][one] = same
+    return found
 
 
 def _families(suite: str, labels: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -211,6 +231,8 @@ def _entry_json(group: Group, entry: Entry, ranks: Ranks | None) -> dict[str, An
         "usage": entry.usage.as_json(),
         "families": families,
         "environments": {label: _json(estimate) for label, estimate in entry.estimates(group.metric).items()},
+        "not_recomputed": {} if entry.verification is None else dict(entry.verification.not_recomputed),
+        "same_episodes": {str(folder): count for folder, count in group.copies[entry.folder].items()},
     }
 
 

@@ -32,12 +32,16 @@ HELP = (
     "is the range that overlapping intervals leave open; turngym compare tells two rows apart better, task by task."
 )
 STATUS = {
-    "replayed": "files and numbers agree, and all that it claims as solved came out the same when played again",
-    "partly replayed": "files and numbers agree, and some of what it claims, drawn by the checker, came out the same",
+    "replayed": "files and numbers agree, and all that raises its mean came out the same when played again",
+    "partly replayed": "files and numbers agree, and some of what raises its mean came out the same when played again",
     "self-reported": "files and numbers agree, but not every environment could be played again",
     "not checked": "nothing was checked",
 }
-_ASK_TO_REPLAY = "What no replay can show is who chose the actions."
+_ASK_TO_REPLAY = (
+    "What no replay can show is who chose the actions. Columns marked with * are as the submission reports them: "
+    "tokens, costs, times, and which attempt its verifier chose."
+)
+_REPORTED = " *"
 
 
 def leaderboard_page(board: Leaderboard, title: str = "Leaderboard") -> str:
@@ -140,7 +144,8 @@ def _columns(group: Group) -> Iterator[tuple[Column, Callable[[Entry], Cell]]]:
             lambda entry: estimate_cell(group.normalised_mean(entry), wide),
         )
     for name in _repeated_names(group):
-        head = f"{name.replace('chosen_of_', 'best of ')} %"
+        is_chosen = name.startswith("chosen_of_")
+        head = f"{name.replace('chosen_of_', 'best of ')} %{_REPORTED if is_chosen else ''}"
         yield Column(head), lambda entry, name=name: _share_cell(entry.repeated.get(name))  # type: ignore[misc]
     yield Column("turns", "ascending", title="Mean turns of an episode"), lambda entry: _number_cell(_turns(entry))
     yield (
@@ -149,16 +154,24 @@ def _columns(group: Group) -> Iterator[tuple[Column, Callable[[Entry], Cell]]]:
     )
     if any(_tokens(entry) for entry in group.entries):
         yield (
-            Column("tokens", "ascending", title="Tokens read and written in an episode"),
+            Column(f"tokens{_REPORTED}", "ascending", title="Tokens read and written in an episode"),
             lambda entry: _number_cell(_tokens(entry) / entry.episodes if _tokens(entry) else math.nan, 0),
         )
     if any(entry.usage.cost is not None for entry in group.entries):
         yield (
-            Column("cost", "ascending", title="In the currency of the submission's price table, of all episodes"),
+            Column(
+                f"cost{_REPORTED}",
+                "ascending",
+                title="In the currency of the submission's price table, of all episodes",
+            ),
             lambda entry: _number_cell(math.nan if entry.usage.cost is None else entry.usage.cost, 2),
         )
     yield (
-        Column("time", "ascending", title="From the first episode to the last, pauses included, baselines left out"),
+        Column(
+            f"time{_REPORTED}",
+            "ascending",
+            title="From the first episode to the last, pauses included, baselines left out",
+        ),
         lambda entry: Cell(duration(entry.seconds), entry.seconds),
     )
     yield Column("date", is_number=False), _date_cell

@@ -50,10 +50,22 @@ def about(group: Group, entry: Entry, key: str) -> Html:
     ]
     if checked is not None:
         pairs.append(("Played again", f"{checked.replayed:,} of {checked.episodes:,} episodes, seed {checked.seed}"))
+        pairs += [("Not recomputed", told) for told in _not_recomputed(checked.not_recomputed)]
         pairs += [("Note", note) for note in checked.notes]
+    for folder, count in group.copies[entry.folder].items():
+        told = f"{count:,} episodes have the same actions as in {folder}: a copy, or the same agent"
+        pairs.append(("Same episodes", told))
     shown = [(name, value) for name, value in pairs if value != UNKNOWN]
     summary = Html(tag("summary", tag("b", entry.name or "(no name)"), " ", badge(entry.status)))
     return tag("details", summary, facts(shown), id=key, data_row=key)
+
+
+def _not_recomputed(names: Mapping[str, str]) -> list[str]:
+    """Return a line for each reason, with the numbers that it concerns."""
+    found: dict[str, list[str]] = {}
+    for name, reason in names.items():
+        found.setdefault(reason, []).append(name)
+    return [f"{', '.join(each)}: {reason}" for reason, each in found.items()]
 
 
 def _with_interval(estimate: Estimate, scale: float, unit: str = "") -> str:

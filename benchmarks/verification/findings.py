@@ -11,9 +11,11 @@ from typing import Any
 TOLERANCE = 1e-9
 
 FINDINGS = {
-    "schema": "A file is missing, damaged, or lacks a field.",
+    "schema": "A file is missing, damaged, lacks a field, or has a value that cannot be, such as a negative cost.",
+    "date": "A time lies in the future, or an episode has another start than the evaluation.",
     "suite": "The suite, its version, metric, protocol or environments are not those that are known by this name.",
     "seeds": "The tasks are not those that the suite fixes.",
+    "options": "An environment or wrapper has options that it does not take.",
     "ruleset": "An environment was another one than the one installed here.",
     "prompt": "The hash of the prompt settings does not fit the settings.",
     "missing-episode": "A task that was asked for has no episode.",
@@ -28,7 +30,7 @@ FINDINGS = {
     "actions": "The actions of an episode are not those of its transcript.",
     "reward": "The return of an episode is not the sum of its transcript's rewards.",
     "success": "The success of an episode is not that of its transcript.",
-    "score": "The score of an episode is not that of its transcript.",
+    "score": "The score of an episode is not that of its transcript, or no score of its environment at all.",
     "invalid-actions": "The number of invalid actions of an episode is not that of its transcript.",
     "env-errors": "More than 1 % of the episodes broke.",
     "aggregate": "A number in results.json does not follow from the episodes.",
@@ -36,6 +38,7 @@ FINDINGS = {
     "count": "A number of episodes, blocks or turns in results.json does not follow from the episodes.",
     "normalised": "A normalised number does not follow from the results and the baselines.",
     "usage": "The tokens, calls or costs in results.json are not the sum over the episodes.",
+    "verifier": "Episodes have scores of a verifier that config.json does not name, or lack them.",
     "results": "results.json holds a number that cannot be checked, lacks one, or describes it wrongly.",
     "baseline": "The numbers of a baseline do not follow from its episodes, or came out otherwise when played again.",
     "replay-instance": "The seed leads to another task than the one that was recorded.",

@@ -68,6 +68,11 @@ def usage_findings(submission: Submission) -> Iterator[Finding]:
             seats = [seat.get(key) for seat in row["seats"].values()]
             if not all(type(number) is int for number in seats) or row.get(key) != sum(seats):
                 yield Finding("usage", place_of(row), f"{key} is {row.get(key)!r}, but its seats have {seats}")
+        lost = sum(seat.get("lost", 0) for seat in row["seats"].values())
+        if row["status"] in ("ok", "agent_error") and (row["status"] == "agent_error") != bool(lost):
+            yield Finding("usage", place_of(row), f"status is {row['status']!r}, but {lost} answers were lost")
+    if len({bool(row.get("in_order")) for row in rows}) > 1:
+        yield Finding("results", "episodes.jsonl", "some attempts are marked with in_order, and others are not")
     told = submission.results["usage"]
     for key in sorted(told.keys() | expected.keys()):
         if key not in told or key not in expected or not _same(told[key], expected[key]):
@@ -82,18 +87,21 @@ def _verifier_findings(submission: Submission) -> Iterator[Finding]:
     """Yield where what a verifier used is not the sum over the episodes, or some have no score of it."""
     named = submission.config.get("verifier")
     told = submission.results.get("verifier")
+    scored = sum("verifier" in row for row in submission.episodes)
+    if named is None and scored:
+        yield Finding("verifier", "config.json", f"{scored} episodes have the score of a verifier, but it names none")
     if named is None and told is None:
         return
     place = f"{FILE}, verifier"
     expected: dict[str, Any]
     try:
-        missing = sum("verifier" not in row for row in submission.episodes)
+        missing = len(submission.episodes) - scored
         expected = verifier_usage(submission.episodes).as_json()
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         yield Finding("usage", "episodes.jsonl", f"what the verifier used cannot be added: {error}")
         return
     if missing:
-        yield Finding("results", place, f"{missing} episodes have no score of the verifier {named!r}")
+        yield Finding("verifier", place, f"{missing} episodes have no score of the verifier {named!r}")
     if not isinstance(told, dict) or told.get("name") != named:
         yield Finding("results", place, f"it is {str(told)[:60]!r}, but config.json names {named!r}")
     elif not isinstance(told.get("usage"), dict) or any(

@@ -16,8 +16,8 @@ from turngym.benchmarks.evaluation.submission import BASELINES, Submission, in_o
 from turngym.benchmarks.verification.findings import Finding, differs, place_of, transcript_hash
 from turngym.seeding import stream
 
-SECONDS = 30.0
-"""Time for claims of one environment, beyond the drawn share: all of them where playing is cheap."""
+SECONDS, SECONDS_IN_ALL = 30.0, 600.0
+"""Time for the episodes of one environment and of all, beyond the drawn share; cheap ones are all played again."""
 
 
 @dataclass(frozen=True)
@@ -29,24 +29,32 @@ class Replay:
         findings: What came out otherwise.
         skipped: Label -> why none of its episodes could be played.
         claims: Label -> how many episodes claim something, and how many of those were played again.
+        baselines: Episodes of the baselines that did not break, and how many of those were played again.
+        lenient: Episodes that broke or whose prompt did not fit, where playing on could have given a score below 0:
+            nothing confirms that they ended so, and they count among the claims that were not played again.
     """
 
     played: Mapping[str, int]
     findings: tuple[Finding, ...]
     skipped: Mapping[str, str]
     claims: Mapping[str, tuple[int, int]]
+    baselines: tuple[int, int] = (0, 0)
+    lenient: int = 0
 
 
 def replay_sample(submission: Submission, share: float, seed: int, seconds: float | None = None) -> Replay:
-    """Play a drawn share of each environment's episodes again, and all that claim something as far as time allows.
+    """Play a drawn share of each environment's episodes again, and the others as far as time allows, claims first.
 
     Args:
         submission: What was read.
         share: Share of the episodes, in (0, 1]; at least one of each environment.
         seed: Which episodes are drawn; who made the submission must not know it beforehand.
-        seconds: Time for the claims of each environment: its successes, or all episodes where the score counts;
-            :data:`SECONDS` unless given.
+        seconds: Time for each environment; :data:`SECONDS` unless given. Claims are successes, or all episodes where
+            the score counts.
     """
+    end = time.monotonic() + SECONDS_IN_ALL
+    seconds = SECONDS if seconds is None else seconds
+    of_baselines, lenient = (0, 0), 0
     played: dict[str, int] = {}
     skipped: dict[str, str] = {}
     claims: dict[str, tuple[int, int]] = {}
@@ -63,16 +71,22 @@ def replay_sample(submission: Submission, share: float, seed: int, seconds: floa
             skipped[label] = reason
             continue
         try:
-            found, again = _replayed(
-                env, submission, rows, _Draw(share, seed, label), SECONDS if seconds is None else seconds
-            )
+            draw = _Draw(share, seed, label)
+            until = min(time.monotonic() + seconds, end)
+            found, again = _replayed(env, submission, rows, draw, until)
+            others, count = _replayed_baselines(env, submission, draw, until)
+            low, _ = env.get_wrapper_attr("score_range")
         finally:
             env.close()
-        findings += found
+        findings += [*found, *others]
+        of_baselines = of_baselines[0] + count[0], of_baselines[1] + count[1]
         played[label] = len(again)
         claimed = [index for index, row in enumerate(rows) if _is_claim(submission, row)]
-        claims[label] = len(claimed), len(again.intersection(claimed))
-    return Replay(played, tuple(findings), skipped, claims)
+        doubtful = [row for row in submission.of(label) if low < 0 and row["status"] in ("env_error", "context")]
+        lenient += len(doubtful)
+        unproven = len(doubtful) if submission.config["suite"]["metric"] == "score" else 0
+        claims[label] = len(claimed) + unproven, len(again.intersection(claimed))
+    return Replay(played, tuple(findings), skipped, claims, of_baselines, lenient)
 
 
 class _Draw(NamedTuple):
@@ -99,27 +113,39 @@ def _is_claim(submission: Submission, row: Mapping[str, Any]) -> bool:
 
 
 def _replayed(
-    env: gymnasium.Env[Any, Any], submission: Submission, rows: Sequence[Mapping[str, Any]], draw: _Draw, seconds: float
+    env: gymnasium.Env[Any, Any], submission: Submission, rows: Sequence[Mapping[str, Any]], draw: _Draw, end: float
 ) -> tuple[list[Finding], set[int]]:
-    """Return what came out otherwise, and which episodes were played."""
-    end = time.monotonic() + seconds
+    """Return what came out otherwise, and which episodes were played: the drawn ones, then claims, then the rest."""
+    order, least = draw.order(len(rows)), draw.count(len(rows))
+    rest = sorted(order[least:], key=lambda index: not _is_claim(submission, rows[index]))
     findings: list[Finding] = []
     again: set[int] = set()
-    order, least = draw.order(len(rows)), draw.count(len(rows))
-    for place, index in enumerate(order):
-        if place < least or (_is_claim(submission, rows[index]) and time.monotonic() < end):
-            findings += replay_findings(env, rows[index])
-            again.add(index)
+    for place, index in enumerate([*order[:least], *rest]):
+        if place >= least and time.monotonic() >= end:
+            break
+        findings += replay_findings(env, rows[index])
+        again.add(index)
+    return findings, again
+
+
+def _replayed_baselines(
+    env: gymnasium.Env[Any, Any], submission: Submission, draw: _Draw, end: float
+) -> tuple[list[Finding], tuple[int, int]]:
+    """Return what came out otherwise of the baselines, how many episodes could be played, and how many were."""
+    findings: list[Finding] = []
+    count = played = 0
     for name, others in submission.baselines.items():
         sound = _sound(in_order(others, draw.label))
-        least = draw.count(len(sound))
+        least = draw.count(len(sound)) if sound else 0
+        count += len(sound)
         for place, index in enumerate(draw.order(len(sound), name)):
             if place >= least and time.monotonic() >= end:
                 break
+            played += 1
             for finding in replay_findings(env, sound[index]):
                 message = f"{finding.place}: {finding.message}"
                 findings.append(Finding("baseline", f"{BASELINES}, {name}", message))
-    return findings, again
+    return findings, (count, played)
 
 
 def chance_unnoticed(total: int, played: int, forged: int) -> float:
@@ -161,7 +187,7 @@ def replay_findings(env: gymnasium.Env[Any, Any], row: Mapping[str, Any]) -> Ite
         yield Finding(
             "replay-end", place, "its turns were over, but a prompt that does not fit was recorded as its end"
         )
-    if ended != told and row["status"] in ("ok", "context"):
+    if ended != told:
         message = f"(turns, terminated, truncated) are {ended}, but {told} were recorded"
         yield Finding("replay-end", place, message)
     total = float(sum(turn["reward"] for turn in turns))

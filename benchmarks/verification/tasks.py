@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import gymnasium
 
 from turngym.agents.prompting.styles import prompt_hash
-from turngym.benchmarks.evaluation.remade import CANNOT_BE_MADE, refused
+from turngym.benchmarks.evaluation.remade import CANNOT_BE_MADE, impossible, made, refused
 from turngym.benchmarks.evaluation.rulesets import ruleset_hash
-from turngym.benchmarks.evaluation.submission import TRANSCRIPTS, Submission, key_of
+from turngym.benchmarks.evaluation.submission import BASELINES, TRANSCRIPTS, Submission, in_order, key_of, moment
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
-from turngym.benchmarks.verification.findings import Finding, differs, place_of, transcript_hash
+from turngym.benchmarks.verification.findings import TOLERANCE, Finding, differs, place_of, transcript_hash
 from turngym.errors import nearest
 
 _MOST_ERRORS = 0.01
+_CLOCKS_DIFFER = timedelta(days=1)
 _DEFAULT_EPISODES = 100  # of `turngym eval` on a single environment
 
 
@@ -66,6 +68,57 @@ def known_suite(submission: Submission) -> Suite | None:
     count, wrappers = max(_DEFAULT_EPISODES, len(first["seeds"])), tuple(map(str, first["wrappers"]))
     entry = SuiteEntry(name, first["options"], count, seed, takes_fewer=True, wrappers=wrappers)
     return Suite(name, 0, "One environment.", (entry,))
+
+
+def date_findings(submission: Submission) -> Iterator[Finding]:
+    """Yield times that lie in the future, and episodes whose evaluation did not start when the others' did."""
+    metadata = submission.metadata
+    latest = datetime.now(UTC) + _CLOCKS_DIFFER
+    for name in ("date", "started", "played", "finished"):
+        time = moment(metadata.get(name))
+        if time is not None and time > latest:
+            yield Finding("date", f"metadata.json, {name}", f"{metadata[name][:60]} lies in the future")
+    for row in submission.episodes:
+        if row["started"] != metadata["started"]:
+            message = f"it started {row['started'][:60]!r}, but the evaluation {metadata['started'][:60]!r}"
+            yield Finding("date", place_of(row), message)
+
+
+def option_findings(submission: Submission) -> Iterator[Finding]:
+    """Yield environments and wrappers that cannot exist: otherwise they would only keep their episodes from replay."""
+    for each in submission.config["environments"]:
+        if reason := impossible(each):
+            yield Finding("options", f"config.json, {each['label']}", reason)
+
+
+def score_findings(submission: Submission) -> Iterator[Finding]:
+    """Yield scores outside of the range that their environment declares, those of the baselines included."""
+    for each in submission.config["environments"]:
+        if refused(each):
+            continue
+        try:
+            low, high = score_range(each)
+        except CANNOT_BE_MADE:
+            continue  # which the rulesets report
+        groups = [("", submission.of(each["label"]))]
+        groups += [
+            (f"{BASELINES}, {name}: ", in_order(rows, each["label"])) for name, rows in submission.baselines.items()
+        ]
+        for prefix, rows in groups:
+            for row in rows:
+                if not low - TOLERANCE * abs(low) <= row["score"] <= high + TOLERANCE * abs(high):
+                    message = f"it is {row['score']}, but scores of {each['env']} lie in {low:g} to {high:g}"
+                    yield Finding("score", prefix + place_of(row), message)
+
+
+def score_range(environment: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the lowest and the highest score of an environment of ``config.json``; call ``refused`` first."""
+    env = made(environment)
+    try:
+        low, high = env.get_wrapper_attr("score_range")
+        return float(low), float(high)
+    finally:
+        env.close()
 
 
 def seed_findings(submission: Submission) -> Iterator[Finding]:
@@ -218,6 +271,8 @@ def _agreement(row: Mapping[str, Any], told: Mapping[str, Any]) -> Iterator[Find
     if [turn["action"] for turn in turns] != row["actions"]:
         yield Finding("actions", place, "they differ from those of the transcript")
     rewards = float(sum(turn["reward"] for turn in turns))
+    if row["status"] == "env_error":
+        rewards = min(0.0, rewards)
     if differs(rewards, row["returns"]):
         yield Finding("reward", place, f"the return is {row['returns']}, but the rewards sum to {rewards}")
     if told["success"] != row["success"]:

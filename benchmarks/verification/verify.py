@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,14 +19,18 @@ from turngym.benchmarks.evaluation.remade import refused
 from turngym.benchmarks.evaluation.submission import Submission, read_submission
 from turngym.benchmarks.suites import SUITES
 from turngym.benchmarks.tournaments.submission import is_tournament, read_tournament
+from turngym.benchmarks.verification.coverage import not_recomputed
 from turngym.benchmarks.verification.findings import Finding
 from turngym.benchmarks.verification.numbers import number_findings, played_baseline_findings
-from turngym.benchmarks.verification.replay import chance_unnoticed, replay_sample
+from turngym.benchmarks.verification.replay import Replay, chance_unnoticed, replay_sample
 from turngym.benchmarks.verification.tasks import (
+    date_findings,
     episode_findings,
     known_suite,
+    option_findings,
     prompt_findings,
     ruleset_findings,
+    score_findings,
     seed_findings,
     suite_findings,
     transcript_findings,
@@ -45,11 +49,14 @@ from turngym.system.limited import CallLimits, LimitedProcess, LimitReached
 Label = Literal["rejected", "self-reported", "partly replayed", "replayed"]
 
 CHECKS: Mapping[str, Callable[[Submission], Iterator[Finding]]] = {
+    "dates": date_findings,
     "suite": suite_findings,
     "seeds": seed_findings,
+    "options": option_findings,
     "rulesets": ruleset_findings,
     "prompts": prompt_findings,
     "episodes": episode_findings,
+    "scores": score_findings,
     "transcripts": transcript_findings,
     "results": number_findings,
 }
@@ -70,6 +77,7 @@ class Verification:
         seed: Which episodes were drawn; the same seed draws the same ones.
         claims: Episodes that claim something: successes, or all of them where the score counts.
         claims_replayed: How many of those were played again.
+        not_recomputed: Published number -> why it was taken as it is: nothing but the submission stands behind it.
     """
 
     path: Path
@@ -81,6 +89,7 @@ class Verification:
     seed: int = 0
     claims: int = 0
     claims_replayed: int = 0
+    not_recomputed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_accepted(self) -> bool:
@@ -100,13 +109,15 @@ class Verification:
             "seed": self.seed,
             "claims": self.claims,
             "claims_replayed": self.claims_replayed,
+            "not_recomputed": dict(self.not_recomputed),
         }
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Verification:
         """Return what :meth:`as_json` returned."""
         findings = tuple(Finding(each["name"], each["place"], each["message"]) for each in told["findings"])
-        numbers = {key: told[key] for key in ("label", "episodes", "replayed", "seed", "claims", "claims_replayed")}
+        names = ("label", "episodes", "replayed", "seed", "claims", "claims_replayed", "not_recomputed")
+        numbers = {name: told[name] for name in names}
         return cls(Path(told["folder"]), findings=findings, notes=tuple(told["notes"]), **numbers)
 
 
@@ -116,7 +127,8 @@ def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, b
     Args:
         path: The folder that ``turngym eval ... --out FOLDER`` wrote, or ``turngym tournament``.
         replay: Share of each environment's episodes to play again, at least one of each; 0 for none. Unless it is 0,
-            the others that claim a success are played again too, for up to half a minute an environment.
+            the others are played again too as far as half a minute an environment allows, first those that claim a
+            success.
         seed: Which episodes are drawn. The system's own random numbers decide unless it is given: a draw that can be
             foretold would tell a forger which episodes to leave true.
         baselines: Also play the random and the expert baseline again, in full; a tournament has none.
@@ -138,6 +150,7 @@ def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, b
     notes = list(_notes(submission))
     label: Label = "self-reported"
     replayed, claims, claims_replayed = 0, 0, 0
+    again: Replay | None = None
     if findings:  # what is wrong already is not played
         reasons = {each["label"]: refused(each) for each in submission.config["environments"]}
         notes += [f"{label} was not played again: {reason}" for label, reason in reasons.items() if reason]
@@ -163,6 +176,7 @@ def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, b
         seed,
         claims,
         claims_replayed,
+        {} if findings else not_recomputed(submission, again, baselines and suite is not None),
     )
 
 

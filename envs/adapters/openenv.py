@@ -22,7 +22,7 @@ from turngym.envs.adapters.openenv_reading import (
     read_json_action,
     read_observation,
 )
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import UNBOUNDED, Outcome, TextEnv
 from turngym.errors import ConfigError, MissingExtra, SnapshotUnsupported
 from turngym.types import JSONValue
 
@@ -66,6 +66,8 @@ class OpenEnv(TextEnv[str]):
         MissingExtra: There is no URL, or websockets is not installed.
         ServerFault: The server cannot be reached, or speaks another protocol.
     """
+
+    score_range = UNBOUNDED
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from typing import NamedTuple
 
 from turngym.envs.adapters.global_random import GlobalRandom
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import UNBOUNDED, Outcome, TextEnv
 from turngym.envs.validation import refuse_task
 from turngym.errors import SnapshotUnsupported, TurngymError
 from turngym.types import JSONValue
@@ -51,6 +51,7 @@ class ReplayedEnv(TextEnv[str]):
     hangs blocks all others: run those that may hang in worker processes.
     """
 
+    score_range = UNBOUNDED
     source: str = ""
     """Name of the adapted library, the first part of :attr:`instance`."""
 

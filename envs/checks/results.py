@@ -13,6 +13,8 @@ from turngym.envs.checks.rule import Finding, Skipped, difference, excerpts, rul
 from turngym.errors import NotFinite
 from turngym.types import INFO_TYPES
 
+_ROUNDING = 1e-9
+
 
 def _turns(case: Case, look: Callable[[Turn], Iterator[str]]) -> Iterator[Finding]:
     """Yield the findings for each turn of the recorded episodes."""
@@ -67,11 +69,13 @@ def info_complete(case: Case) -> Iterator[Finding]:
     "success, progress, score, action_is_valid and fault say what the table documents.",
     why="success is what evaluation counts and progress what a progress reward pays: a wrong value is a wrong result.",
     fix="success is -1 while the episode runs and 0 or 1 after it; progress lies in [0, 1] or is nan; score is a "
-    "finite number; action_is_valid is True after a reset; fault stays empty.",
+    "finite number within score_range, which is (0.0, 1.0) unless the class sets another; action_is_valid is True "
+    "after a reset; fault stays empty.",
     after=("info-complete",),
 )
 def info_values(case: Case) -> Iterator[Finding]:
     """Values in their ranges."""
+    low, high = case.env.get_wrapper_attr("score_range")
 
     def look(turn: Turn) -> Iterator[str]:
         info = turn.info
@@ -84,6 +88,8 @@ def info_values(case: Case) -> Iterator[Finding]:
             yield f"progress must lie in [0, 1] or be nan, got {info['progress']!r}"
         if not math.isfinite(info["score"]):
             yield f"score must be a finite number, got {info['score']!r}"
+        elif not low - _ROUNDING <= info["score"] <= high + _ROUNDING:
+            yield f"score must lie within score_range {low, high}, got {info['score']!r}"
         if turn.action is None and info["action_is_valid"] is not True:
             yield "action_is_valid must be True after a reset"
         if info["fault"]:

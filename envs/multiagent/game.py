@@ -68,6 +68,8 @@ class Game(Configured, ABC):
     """The game's own players: name -> ``"module:Class"``, imported when asked for; the first one is the reference."""
     longest_action: ClassVar[int] = LONGEST_ACTION
     """Characters of an answer that are read; a longer one is an unreadable answer."""
+    score_range: tuple[float, float] = (0.0, 1.0)
+    """Lowest and highest value of :meth:`score`."""
     finite_instances: int | None = None
     """Number of initial states, where that is too few for splits."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import UNBOUNDED, Outcome, TextEnv
 from turngym.envs.instances import canonical_text
 from turngym.envs.task_file.judges import find_judge
 from turngym.envs.task_file.reading import FileTask, read_tasks
@@ -29,6 +29,8 @@ class TaskFile(TextEnv[str]):
         ConfigError: The file cannot be read, or the judge cannot judge its tasks.
         UnknownName: There is no such judge.
     """
+
+    score_range = UNBOUNDED  # custom judges may give any reward
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import UNBOUNDED, Outcome, TextEnv
 from turngym.envs.textworlds.replay import require_same
 from turngym.envs.textworlds.story import Damaged, read_story
 from turngym.envs.textworlds.textworld.text import tidy
@@ -64,6 +64,7 @@ class Jericho(TextEnv[str]):
     """
 
     finite_instances = 1
+    score_range = UNBOUNDED
     instructions = _RULES
 
     def __init__(

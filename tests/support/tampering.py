@@ -9,14 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from turngym.agents.episodes.evaluate import summarise_records
+from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation.records import metrics
-from turngym.benchmarks.evaluation.submission import in_order
+from turngym.benchmarks.evaluation.scoring import verifier_usage
+from turngym.benchmarks.evaluation.submission import in_order, key_of
 from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean
 from turngym.benchmarks.statistics.normalised import normalised_mean, normalised_results
 from turngym.benchmarks.verification.findings import transcript_hash
 
 ENV = "turngym/FrozenLake-v0"
 OTHER = "0" * 64
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf8") if path.exists() else ""
 
 
 class Files:
@@ -34,7 +40,7 @@ class Files:
             json.loads((target / f"{name}.json").read_text("utf8")) for name in ("metadata", "config", "results")
         )
         self.episodes, self.transcripts, self.baselines = (
-            [json.loads(line) for line in (target / f"{name}.jsonl").read_text("utf8").split("\n") if line]
+            [json.loads(line) for line in _text(target / f"{name}.jsonl").split("\n") if line]
             for name in ("episodes", "transcripts", "baselines")
         )
 
@@ -42,7 +48,7 @@ class Files:
         """Write everything back and return the folder."""
         for name in ("metadata", "config", "results"):
             (self.path / f"{name}.json").write_text(json.dumps(getattr(self, name)), "utf8")
-        for name in ("episodes", "transcripts", "baselines"):
+        for name in ("episodes", "transcripts", *(["baselines"] if self.baselines else [])):
             lines = [json.dumps(row) + "\n" for row in getattr(self, name)]
             (self.path / f"{name}.jsonl").write_text("".join(lines), "utf8")
         return self.path
@@ -54,24 +60,34 @@ class Files:
     def told(self, number: int) -> Any:
         """Return the transcript of an episode."""
         row = self.episodes[number]
-        return next(each for each in self.transcripts if (each["label"], each["task"]) == (row["label"], row["task"]))
+        return next(each for each in self.transcripts if key_of(each) == key_of(row))
 
     def fit(self) -> None:
-        """Make transcripts' hashes, results, baselines and normalised numbers fit the episodes again."""
+        """Make transcripts' hashes, results, usage, baselines and normalised numbers fit the episodes again."""
         for number, row in enumerate(self.episodes):
             row["transcript_sha256"] = transcript_hash(self.told(number)["turns"])
-        self.results |= _numbers(self.episodes)
-        for name, told in self.results["baselines"].items():
-            told |= _numbers([row for row in self.baselines if row["player"] == name])
-        self.results["normalised"] = {k: v.value for k, v in normalised_results(self.results).items()}
-        mean = normalised_mean(self.results)
-        assert mean is not None
-        self.results["normalised_mean"] = as_json(mean)
+            for key in ("tokens_in", "tokens_out", "illegal"):
+                row[key] = sum(seat[key] for seat in row["seats"].values())
+        self.results |= self._numbers(self.episodes)
+        self.results["usage"] = total(
+            Usage.from_json(seat) for row in self.episodes for seat in row["seats"].values()
+        ).as_json()
+        if "verifier" in self.results:
+            self.results["verifier"]["usage"] = verifier_usage(self.episodes).as_json()
+        for name, told in self.results.get("baselines", {}).items():
+            told |= self._numbers([row for row in self.baselines if row["player"] == name])
+        if self.baselines:
+            self.results["normalised"] = {k: v.value for k, v in normalised_results(self.results).items()}
+            mean = normalised_mean(self.results)
+            assert mean is not None
+            self.results["normalised_mean"] = as_json(mean)
 
-
-def _numbers(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    found = summarise_records(ENV, in_order(rows, ENV))
-    return {"environments": {ENV: metrics(found)}, "mean": as_json(equal_weight_mean([found.success]))}
+    def _numbers(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        found = {
+            e["label"]: summarise_records(e["env"], in_order(rows, e["label"])) for e in self.config["environments"]
+        }
+        mean = equal_weight_mean([getattr(each, self.config["suite"]["metric"]) for each in found.values()])
+        return {"environments": {label: metrics(each) for label, each in found.items()}, "mean": as_json(mean)}
 
 
 def _on_row(field: str, change: Callable[[Any], Any], success: int = 0) -> Callable[[Files], None]:
@@ -117,7 +133,10 @@ def _foreign(files: Files) -> None:
 
 
 def _broken(files: Files) -> None:
-    files.episodes[files.first(0)] |= {"status": "env_error", "fault": "it broke"}
+    files.episodes[files.first(0)] |= {
+        **{"status": "env_error", "fault": "it broke", "score": 0.0, "returns": 0.0},
+        **{"terminated": False, "truncated": True},
+    }
 
 
 def _usage(files: Files) -> None:
@@ -138,8 +157,10 @@ def _observation(files: Files) -> None:
 
 CARELESS: dict[str, Callable[[Files], None]] = {
     "schema": lambda files: files.episodes[2].pop("returns"),
+    "date": lambda files: files.metadata.update(finished="2999-01-01T00:00:00+00:00"),
     "suite": _version,
     "seeds": _another_seed,
+    "options": lambda files: files.config["environments"][0].update(wrappers=["history:k=all"]),
     "ruleset": _ruleset,
     "prompt": _prompt,
     "missing-episode": lambda files: files.episodes.pop(4),
@@ -162,6 +183,7 @@ CARELESS: dict[str, Callable[[Files], None]] = {
     "count": _on_result("n_games", lambda count: 100 * count),
     "normalised": _normalised,
     "usage": _usage,
+    "verifier": lambda files: files.episodes[0].update(verifier={"score": 1.0, "usage": {}}),
     "results": _on_result("method", lambda method: "exact"),
     "baseline": _baseline,
 }

@@ -49,6 +49,7 @@ class KuhnPoker(TwoSeats):
     """
 
     file_options = worded("reward")
+    score_range = (-2.0, 2.0)
 
     name = "kuhn_poker"
     players: ClassVar[Mapping[str, str]] = {

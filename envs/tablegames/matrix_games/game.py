@@ -53,6 +53,8 @@ class MatrixGame(TwoSeats):
         require_whole(self.name, "rounds", rounds, 1, 1000)
         require_whole(self.name, "talk", talk, 0, 10)
         self.rounds, self.talk = rounds, talk
+        paid = [gain for pair in self.payoffs.values() for gain in pair]
+        self.score_range = (float(min(paid)), float(max(paid)))
         self.actions = tuple(dict.fromkeys(pair[0] for pair in self.payoffs))
         """The actions of both seats."""
         self._meanings = {

@@ -63,6 +63,7 @@ class SimpleNegotiation(TwoSeats):
     """
 
     file_options = worded("goods", "reward")
+    score_range = (-1.0, MOST / FEWEST)  # from giving away everything to getting everything
 
     name = "simple_negotiation"
     players: ClassVar[Mapping[str, str]] = {

@@ -94,6 +94,7 @@ class Bandit(TextEnv[str]):
             )
         self.arms, self.horizon, self.view, self.expert = arms, horizon, view, expert
         self.success_share = success_share
+        self.score_range = (1.0 - arms, 1.0)  # no gap is larger than the sum of all of them
         self._asks_again = asks_again
 
     def _set_story(self, scenario: Scenario, names: tuple[str, ...], more: str) -> None:

@@ -142,6 +142,10 @@ class Game2048(PictureEnv):
         self.target_reward, self.stuck_reward = target_reward, stuck_reward
         self.instructions = _RULES.format(size=size, target=target)
         self._goal = target.bit_length() - 1
+        self.score_range = (
+            0.0,
+            float(size**2 * target * (self._goal - 1)),
+        )  # every tile merged from twos to the target
         self._width = len(str(target))
         self.set_frame(size * _TILE_SIDE, size * _TILE_SIDE)
 

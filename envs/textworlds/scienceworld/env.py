@@ -62,6 +62,7 @@ class ScienceWorld(TextEnv[str]):
     """
 
     file_options = worded("kind", simplifications=r"[A-Za-z, ]{0,300}")
+    score_range = (0.0, 100.0)
 
     instructions = _INSTRUCTIONS
 

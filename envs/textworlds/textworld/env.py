@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from turngym.envs.core import Outcome, TextEnv
+from turngym.envs.core import UNBOUNDED, Outcome, TextEnv
 from turngym.envs.settings import worded
 from turngym.envs.textworlds.replay import require_same
 from turngym.envs.textworlds.story import Damaged, read_story
@@ -97,6 +97,7 @@ class TextWorld(TextEnv[str]):
         require_textworld()
         self._story = Path(story).expanduser() if story else None
         if self._story is not None:
+            self.score_range = UNBOUNDED
             _require_whole_story(self.env_id, self._story)
             self.finite_instances = 1
         self._reward = reward

@@ -83,6 +83,7 @@ class TextWorldExpress(TextEnv[str]):
     """
 
     file_options = worded("game", params=r"[A-Za-z0-9_=, ]{0,200}")
+    score_range = (-1.0, 1.0)
 
     def __init__(
         self,

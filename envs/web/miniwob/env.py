@@ -72,6 +72,7 @@ class MiniWoB(PictureEnv):
     """
 
     file_options = worded("task", "observation")
+    score_range = (-1.0, 1.0)
 
     tasks_with_oracle: ClassVar[tuple[str, ...]] = tuple(sorted(ORACLES))
     """Tasks that ``expert_action`` solves."""
