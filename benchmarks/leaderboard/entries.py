@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from turngym.agents.episodes.evaluate import EvaluationResult, summarise_records
 from turngym.agents.episodes.pass_k import repeated_attempts
 from turngym.agents.intervals import Estimate
 from turngym.agents.usage import Usage, total
-from turngym.benchmarks.evaluation.submission import REQUIRED, Submission, in_order, key_of, load_submission
+from turngym.benchmarks.evaluation.submission import REQUIRED, Submission, in_order, key_of, load_submission, moment
 from turngym.benchmarks.statistics.estimates import equal_weight_mean, mean_of_few
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.benchmarks.verification.verify import Verification
@@ -93,13 +92,11 @@ class Entry:
 
     @property
     def seconds(self) -> float:
-        """Time from the first episode of the agent to its last, baselines left out; nan where it cannot be read."""
+        """Time from the first episode of the agent to its last as reported, baselines left out."""
         told = self.submission.metadata
-        try:
-            begin, end = map(datetime.fromisoformat, (told["started"], told.get("played", told["finished"])))
-            return (end - begin).total_seconds()
-        except (ValueError, TypeError):
-            return math.nan
+        begin, end = moment(told["started"]), moment(told.get("played", told["finished"]))
+        assert begin is not None and end is not None  # as it was loaded
+        return (end - begin).total_seconds()
 
     def estimates(self, metric: str, labels: Iterable[str] | None = None) -> dict[str, Estimate]:
         """Return label -> estimate of a metric."""

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -190,7 +189,11 @@ def test_a_folder_that_cannot_be_shown_is_named_and_stops_nothing(played: Path, 
     assert len(board.groups) == 1 and len(board.groups[0].entries) == 3
     reasons = {each.folder.name: each.reason for each in board.left_out}
     assert list(reasons) == ["empty", "file", "nowhere", "torn", "odd", "unplayed"]
-    assert "no JSON" in reasons["torn"] and "not finished" in reasons["unplayed"] and "cannot be read" in reasons["odd"]
+    assert (
+        "no JSON" in reasons["torn"]
+        and "not finished" in reasons["unplayed"]
+        and "cost must be a number" in reasons["odd"]
+    )
 
 
 def test_a_rejected_submission_is_left_out_with_the_names_of_what_is_wrong(played: Path, tmp_path: Path) -> None:
@@ -232,12 +235,12 @@ def test_what_a_verifier_chose_is_told_and_a_verdict_of_another_shape_stops_noth
     assert len(others) == 3 and [each.folder.name for each in left_out] == ["broken"]
 
 
-def test_times_that_cannot_be_read_are_unknown(played: Path, tmp_path: Path) -> None:
+def test_a_time_that_cannot_be_read_keeps_a_folder_out(played: Path, tmp_path: Path) -> None:
     def spoil(metadata: dict[str, str]) -> None:
         metadata["played"] = "yesterday"
 
-    ((row,), _) = read_entries([changed(played / "left", tmp_path / "late", metadata=spoil)])
-    assert isinstance(row, Entry) and math.isnan(row.seconds)
+    (_, (left_out,)) = read_entries([changed(played / "left", tmp_path / "late", metadata=spoil)])
+    assert "played must be a time in ISO format, got 'yesterday'" in left_out.reason
     ((sound,), _) = read_entries([played / "left"])
     assert sound.seconds >= 0
 

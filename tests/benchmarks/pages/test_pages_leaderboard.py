@@ -74,11 +74,10 @@ def test_what_files_say_cannot_become_part_of_the_page(played: Path, tmp_path: P
     def spoil(metadata: dict[str, Any]) -> None:
         metadata |= {
             "name": HOSTILE,
-            "date": HOSTILE,
             "contact": [HOSTILE],
             "models": {"a": HOSTILE, "b": 3, "c": None},
         }
-        metadata |= {"parameters": {"<b>": HOSTILE}, "started": "no time", "opponents": HOSTILE}
+        metadata |= {"parameters": {"<b>": HOSTILE}, "opponents": HOSTILE}
 
     def spoil_config(config: dict[str, Any]) -> None:
         config["suite"] |= {"name": HOSTILE, "protocol": HOSTILE}
@@ -178,7 +177,8 @@ def test_report_writes_the_page_of_an_evaluation(played: Path, tmp_path: Path) -
 
 def test_report_of_an_evaluation_that_is_not_complete_says_so(played: Path, tmp_path: Path) -> None:
     half = changed(played / "expert", tmp_path / "half")
-    write_rows(half, [{**row, "fault": HOSTILE, "status": "env_error"} for row in rows_of(half)[:3]])
+    broken = {"fault": HOSTILE, "status": "env_error", "success": 0, "score": 0.0, "returns": 0.0}
+    write_rows(half, [{**row, **broken, "terminated": False} for row in rows_of(half)[:3]])
     assert main(["report", str(half)]) == 0
     content = Reading((half / "report.html").read_text("utf8"))
     assert "It is not complete" in content.text and "3 episodes broke" in content.text
