@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import islice
 from typing import ClassVar
 
 from turngym.envs.search.documents import Document, Hit, content_hash
@@ -35,7 +36,8 @@ def query_words(query: str) -> list[str]:
     >>> query_words("Who wrote The Old Man and the Sea?"), query_words("To be or not to be")
     (['wrote', 'old', 'man', 'sea'], ['to', 'be', 'or', 'not'])
     """
-    words = list(dict.fromkeys(_WORD.findall(query.lower())[:MOST_WORDS]))
+    found = islice(_WORD.finditer(query.lower()), MOST_WORDS)  # a list of all words of a long text stops other threads
+    words = list(dict.fromkeys(match[0] for match in found))
     return [word for word in words if word not in _LEFT_OUT] or words
 
 

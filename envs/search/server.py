@@ -16,6 +16,8 @@ from turngym.web.json_server import JsonHandler, JsonServer
 LARGEST_REQUEST = 4 * 2**20
 MOST_QUERIES = 1024
 MOST_PASSAGES = 100
+MOST_IN_ALL = 16384
+"""Passages of one answer; while it is written, nothing else is answered."""
 
 
 class BadRequest(ValueError):
@@ -84,6 +86,8 @@ def read_request(body: bytes) -> tuple[list[str], int, bool]:
     top_k = 3 if top_k is None else top_k
     if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= MOST_PASSAGES:
         raise BadRequest(f'"topk" is a whole number from 1 to {MOST_PASSAGES}, got {top_k!r}')
+    if len(queries) * top_k > MOST_IN_ALL:
+        raise BadRequest(f'at most {MOST_IN_ALL} passages a request, got {len(queries)} queries with "topk" {top_k}')
     return queries, top_k, content.get("return_scores") is True
 
 

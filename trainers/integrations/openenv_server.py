@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import ipaddress
-import resource
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -19,8 +18,8 @@ from turngym.errors import ConfigError, TurngymError, missing_extra
 from turngym.trainers.integrations.openenv_app import OpenEnvApp
 from turngym.trainers.integrations.openenv_http import LARGEST_MESSAGE, About
 from turngym.trainers.integrations.openenv_sessions import Limits
+from turngym.web.open_files import allowed_connections
 
-_SPARE_FILES = 256
 _START_SECONDS = 60.0
 _SETTINGS = {
     "ws": "websockets-sansio",
@@ -100,7 +99,11 @@ def _prepared(
             f"host {host!r} can be reached from elsewhere: pass a token that clients have to send, or serve 127.0.0.1."
         )
     limits = limits or Limits()
-    _require_files(limits.max_sessions)
+    if (allowed := allowed_connections(limits.max_sessions)) < limits.max_sessions:
+        raise TurngymError(
+            f"{limits.max_sessions} sessions need more open files than the system allows: serve at most {allowed} "
+            "sessions, or raise the limit (ulimit -n)."
+        )
     told = about(make, name)
     try:
         uvicorn = importlib.import_module("uvicorn")
@@ -150,22 +153,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _require_files(sessions: int) -> None:
-    """Raise the limit on open files to the number of sessions.
-
-    Raises:
-        TurngymError: The system does not allow that many.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = sessions + _SPARE_FILES
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    except (ValueError, OSError) as error:
-        raise TurngymError(
-            f"{sessions} sessions need {needed} open files, but the system allows {hard}: serve fewer sessions, or "
-            "raise the limit (ulimit -n)."
-        ) from error

@@ -1,4 +1,8 @@
-"""A small HTTP server of JSON: a thread for each connection, a token, limits on connections, sizes and time."""
+"""A small HTTP server of JSON: a thread for each connection, a token, limits on connections, sizes and time.
+
+No client can hold a connection that others need: at the limit, a new one replaces the one that has waited longest for a
+request to arrive or for its answer to be read. Only those whose request is being answered keep theirs.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,11 @@ from typing import Any
 
 from turngym.errors import ConfigError
 from turngym.web.access import LOOPBACK, Denial, denial
+from turngym.web.open_files import allowed_connections
 
 IDLE_SECONDS = 300.0
 """How long a connection may wait for its next request."""
+_ACCEPT_SECONDS = 0.05
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
@@ -32,7 +38,8 @@ class JsonServer(ThreadingHTTPServer):
         host: Address to listen on; anything but the loopback needs a token.
         port: Port to listen on; 0 for any that is free.
         token: What clients send as ``Authorization: Bearer TOKEN``; empty for none.
-        max_connections: Connections, and so threads, at once; others are answered with status 503.
+        max_connections: Connections, and so threads, at once; fewer where the system allows fewer open files. If all
+            are being answered, others get status 503.
         request_seconds: How long a request may take to arrive, and its answer to leave.
 
     Raises:
@@ -60,7 +67,9 @@ class JsonServer(ThreadingHTTPServer):
                 f"{max_connections!r} and {request_seconds!r}."
             )
         self.token, self.request_seconds = token, request_seconds
-        self._places = threading.BoundedSemaphore(max_connections)
+        self._most = min(max_connections, allowed_connections(max_connections))
+        self._open: dict[socket.socket, bool] = {}
+        self._lock = threading.Lock()
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), handler)
 
@@ -70,9 +79,17 @@ class JsonServer(ThreadingHTTPServer):
         host = str(self.server_address[0])
         return f"http://{f'[{host}]' if ':' in host else host}:{self.server_address[1]}"
 
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a connection; without room for its file wait a moment, instead of failing again at once."""
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(_ACCEPT_SECONDS)
+            raise
+
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own, or reject it at the connection limit."""
-        if not self._places.acquire(blocking=False):
+        """Serve a connection in a thread, or reject it if all others are being answered."""
+        if not self._enter(request):
             request.settimeout(1.0)
             with contextlib.suppress(OSError):
                 request.sendall(_FULL)
@@ -81,7 +98,7 @@ class JsonServer(ThreadingHTTPServer):
         try:
             super().process_request(request, client_address)
         except BaseException:
-            self._places.release()
+            self._leave(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -89,7 +106,31 @@ class JsonServer(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._places.release()
+            self._leave(request)
+
+    def _enter(self, connection: socket.socket) -> bool:
+        """Take a place, if need be that of the connection that has waited longest; False if there is none."""
+        with self._lock:
+            if len(self._open) >= self._most:
+                longest = next((each for each, is_waiting in self._open.items() if is_waiting), None)
+                if longest is None:
+                    return False
+                del self._open[longest]
+                with contextlib.suppress(OSError):  # closed already
+                    longest.shutdown(socket.SHUT_RDWR)  # ends its thread
+            self._open[connection] = True
+            return True
+
+    def _leave(self, connection: socket.socket) -> None:
+        """Free a place; it may be free already."""
+        with self._lock:
+            self._open.pop(connection, None)
+
+    def mark(self, connection: socket.socket, is_waiting: bool) -> None:
+        """Record whether a connection waits for its client, and so may be replaced, or is being answered."""
+        with self._lock:
+            if self._open.pop(connection, None) is not None:
+                self._open[connection] = is_waiting
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore clients that have closed their connection or take too long; report anything else."""
@@ -114,23 +155,42 @@ class _Until(io.RawIOBase):
         return self._connection.recv_into(buffer)
 
 
+class _Together(io.BytesIO):
+    """Collects an answer, which then has to leave within a limit of time."""
+
+    def __init__(self, handler: JsonHandler) -> None:
+        super().__init__()
+        self._handler = handler
+
+    def flush(self) -> None:
+        data = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        if data:
+            server, connection = self._handler.server, self._handler.connection
+            server.mark(connection, is_waiting=True)
+            connection.settimeout(server.request_seconds)
+            connection.sendall(data)
+
+
 class JsonHandler(BaseHTTPRequestHandler):
     """Answers the requests of one connection, in subclasses by ``do_GET`` and ``do_POST``."""
 
     server: JsonServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = 2**16  # head and body leave together
 
     def setup(self) -> None:
-        """Read through a limit of time."""
+        """Read and write through limits of time."""
         super().setup()
         self.rfile.close()
         self._until = _Until(self.connection)
         self.rfile = self._reader = io.BufferedReader(self._until)
+        self.wfile = _Together(self)
 
     def handle_one_request(self) -> None:
         """Wait for a request, which then has to arrive in time."""
+        self.server.mark(self.connection, is_waiting=True)
         self._until.end = time.monotonic() + IDLE_SECONDS
         try:
             self._reader.peek(1)
@@ -158,7 +218,9 @@ class JsonHandler(BaseHTTPRequestHandler):
         if not (length.isascii() and length.isdecimal()) or len(length) > 19 or int(length) > largest:
             self.close_connection = True
             return None
-        return self.rfile.read(int(length))
+        content = self.rfile.read(int(length))
+        self.server.mark(self.connection, is_waiting=False)
+        return content
 
     def send_json(self, status: int, content: Mapping[str, Any]) -> None:
         """Send an answer."""
@@ -167,5 +229,5 @@ class JsonHandler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.connection.settimeout(self.server.request_seconds)
         self.wfile.write(body)
+        self.wfile.flush()

@@ -1,17 +1,19 @@
 """Who may ask the search server, and what a client that misuses its connections costs."""
 
+import contextlib
 import http.client
 import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from turngym.envs.search.client import SearchClient
-from turngym.envs.search.retriever import make_retriever
+from turngym.envs.search.documents import Hit
+from turngym.envs.search.retriever import Retriever, make_retriever
 from turngym.envs.search.server import SearchServer
 from turngym.envs.search.world import make_world
 from turngym.errors import ConfigError
@@ -25,7 +27,7 @@ def started() -> Iterator[Callable[..., SearchServer]]:
     made: list[SearchServer] = []
 
     def start(**options: Any) -> SearchServer:
-        made.append(SearchServer(LOCAL, **options))
+        made.append(SearchServer(**{"retriever": LOCAL, **options}))
         threading.Thread(target=made[-1].serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         return made[-1]
 
@@ -59,22 +61,97 @@ def test_with_a_token_any_host_is_served_and_no_page_of_another_origin(started: 
     assert status(server, {"Authorization": "Bearer other"}) == status(server, {}) == 401
 
 
+class Held(Retriever):
+    """Answers when the test lets it."""
+
+    version = LOCAL.version
+
+    def __init__(self) -> None:
+        self.released, self.begun = threading.Event(), threading.Semaphore(0)
+
+    def search(self, queries: Sequence[str], top_k: int) -> list[list[Hit]]:
+        self.begun.release()
+        self.released.wait(30)
+        return LOCAL.search(queries, top_k)
+
+
+def connected(server: SearchServer, sent: bytes = b"") -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=30)
+    connection.sendall(sent)
+    return connection
+
+
+REQUEST = b"POST /retrieve HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(BODY)
+
+
 def test_connections_and_threads_are_bounded_and_a_free_place_is_given_again(
     started: Callable[..., SearchServer],
 ) -> None:
-    server, before = started(max_connections=4), threading.active_count()
-    address = ("127.0.0.1", server.server_address[1])
-    held = [socket.create_connection(address) for _ in range(4)]
-    while threading.active_count() < before + 4:
-        time.sleep(0.01)
+    held = Held()
+    server, before = started(retriever=held, max_connections=4), threading.active_count()
+    answered = [connected(server, REQUEST + BODY) for _ in range(4)]
+    for _ in answered:
+        assert held.begun.acquire(timeout=30)
     for _ in range(20):
-        with socket.create_connection(address) as beyond:
-            beyond.settimeout(30)
+        with connected(server) as beyond:
             assert beyond.recv(100).startswith(b"HTTP/1.1 503")
     assert threading.active_count() == before + 4
-    for each in held:
+    held.released.set()
+    for each in answered:
+        assert each.recv(100).startswith(b"HTTP/1.1 200")
         each.close()
     assert SearchClient(server.url, retries=8).search(["born"], 1)[0]
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /retrieve HTTP/1.1\r\nX: ", REQUEST, REQUEST + BODY])
+def test_connections_that_wait_keep_nobody_out(started: Callable[..., SearchServer], sent: bytes) -> None:
+    server = started(max_connections=4)
+    waiting = [connected(server, sent) for _ in range(40)]
+    assert SearchClient(server.url, retries=0).search(["born"], 1)[0]
+    ends = []
+    for each in waiting[:36]:
+        with contextlib.suppress(ConnectionResetError):
+            while each.recv(4096):
+                pass
+        ends.append(each)
+    assert len(ends) == 36  # the server has closed them
+    for each in waiting:
+        each.close()
+
+
+def test_a_slow_reader_of_a_large_answer_is_given_up(started: Callable[..., SearchServer]) -> None:
+    server = started(request_seconds=0.5)
+    body = json.dumps({"queries": ["born"] * 160, "topk": 100}).encode()
+    head = b"POST /retrieve HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.settimeout(30)
+        slow.connect(("127.0.0.1", server.server_address[1]))
+        slow.sendall(head + body)
+        slow.recv(100)
+        while server._open:  # it would be held until all is read
+            slow.recv(100)
+            time.sleep(0.05)
+
+
+def test_an_interrupt_while_a_thread_starts_is_not_lost(
+    started: Callable[..., SearchServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = started(max_connections=1)
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        thread.join(30)  # its connection is over, and its place free
+        raise KeyboardInterrupt
+
+    ours, other = socket.socketpair()
+    other.close()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(threading.Thread, "start", interrupted)
+        server.process_request(ours, ("127.0.0.1", 1))
+    ours.close()
+    assert SearchClient(server.url, retries=0).search(["born"], 1)[0]
 
 
 @pytest.mark.parametrize(

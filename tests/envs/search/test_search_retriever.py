@@ -3,6 +3,7 @@
 import gzip
 import json
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from turngym.envs.search.documents import Document, content_hash, read_documents
 from turngym.envs.search.engines.qdrant import read_address
 from turngym.envs.search.env import SearchQA
-from turngym.envs.search.retriever import RETRIEVERS, LocalRetriever, default_engine, make_retriever
+from turngym.envs.search.retriever import RETRIEVERS, LocalRetriever, default_engine, make_retriever, query_words
 from turngym.envs.search.world import make_world
 from turngym.errors import ConfigError, MissingExtra, UnknownName
 
@@ -147,3 +148,13 @@ def test_an_address_may_name_a_model() -> None:
     assert read_address("https://x:1/a?model=/m/n") == ("https://x:1", "a", "/m/n")
     assert read_address(":memory:?model=/m") == (":memory:", "turngym", "/m")
     assert read_address(":memory:") == (":memory:", "turngym", "")
+
+
+def test_a_long_query_costs_no_list_of_all_its_words() -> None:
+    query = "a b " * 200_000
+    tracemalloc.start()
+    try:
+        assert query_words(query) == ["b"]
+        assert tracemalloc.get_traced_memory()[1] < 3 * len(query)
+    finally:
+        tracemalloc.stop()

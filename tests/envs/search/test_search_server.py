@@ -86,6 +86,7 @@ def test_episodes_on_a_server_equal_those_in_process_in_threads_too(server: Sear
         b"[" * 100_000,
         b'{"queries": [' + b'"",' * 2000,
         json.dumps({"queries": ["x"] * 1025}).encode(),
+        json.dumps({"queries": ["x"] * 164, "topk": 100}).encode(),
     ],
 )
 def test_a_bad_request_says_what_is_wrong_and_the_server_goes_on(server: SearchServer, body: bytes) -> None:
@@ -174,12 +175,18 @@ def test_the_command_serves_until_it_is_interrupted() -> None:
     command = [sys.executable, "-m", "turngym", "serve-search", "--port", "0", "--size", "200"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.search(r"(http://127\.0\.0\.1:\d+)/retrieve", line)
-        assert found, line
-        world = make_world(200, 0)
-        hits = SearchClient(found[1]).search([world.documents[5].title], 3)[0]
-        assert world.documents[5] in [hit.document for hit in hits]
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130
+        limit = threading.Timer(120, process.kill)  # bounds every wait below
+        limit.start()
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            found = re.search(r"(http://127\.0\.0\.1:\d+)/retrieve", line)
+            assert found, line
+            world = make_world(200, 0)
+            hits = SearchClient(found[1]).search([world.documents[5].title], 3)[0]
+            assert world.documents[5] in [hit.document for hit in hits]
+            process.send_signal(signal.SIGINT)
+            assert process.wait() == 130
+        finally:
+            process.kill()
+            limit.cancel()
