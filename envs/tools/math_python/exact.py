@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from turngym.envs.tools.math_python.limits import Steps
 from turngym.envs.tools.math_python.reading import Tree
 
 _MOST_BITS = 20_000
-_MOST_FACTORIAL = 500
+_MOST_FACTORIAL = 2100
 
 
 def exact(tree: Tree, steps: Steps | None = None) -> Fraction | None:
@@ -66,10 +67,7 @@ def _factorial(value: Fraction | None, steps: Steps) -> Fraction | None:
     if value is None or value.denominator != 1 or not 0 <= value <= _MOST_FACTORIAL:
         return None
     steps.take(int(value) // 32)
-    found = 1
-    for factor in range(2, int(value) + 1):
-        found *= factor
-    return Fraction(found)
+    return _small(Fraction(math.factorial(int(value))))
 
 
 def _power(base: Fraction, exponent: Fraction, steps: Steps) -> Fraction | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MOST_STEPS = 10_000
+MOST_STEPS = 25_000
 """Steps that judging one answer may take; one is a few microseconds."""
 
 

@@ -16,17 +16,17 @@ from typing import Any, TypeAlias
 from turngym.envs.tools.math_python.tokens import FUNCTIONS, tokens
 
 Tree: TypeAlias = tuple[Any, ...]
-"""``("num", Fraction)``, ``("sym", name)``, ``("call", name, tree)``, ``("+", a, b)``, ``("seq", marks, trees)`` ..."""
+"""``("num", Fraction)``, ``("sym", name)``, ``("+", a, b)``, ``("call", name, tree)``, ``("fn", letter, tree)``,
+``("seq", marks, trees)`` ..."""
 
 _ZERO: Tree = ("num", Fraction(0))
 LONGEST = 2000
 _DEEPEST = 60
 """Levels of brackets, exponents and functions within one another."""
 _MOST_NODES, _MOST_LEVELS = 1000, 150
-_RELATIONS = {"=", "<", ">", *(f"\\{name}" for name in ("le", "leq", "ge", "geq", "in", "to", "neq", "ne"))}
-_UNICODE = str.maketrans(
-    {"−": "-", "–": "-", "×": "*", "·": "*", "÷": "/", "∞": r" \infty ", "π": r" \pi ", "√": r"\sqrt "}
-)
+_RELATIONS = {"=", "<", ">", *(f"\\{name}" for name in ("le", "ge", "in", "to", "ne"))}
+CONSTANTS = {"pi", "e", "i", "infty"}
+_FUNCTION_LETTERS = set("fgFG")
 _MATRIX_MARK = "#"
 """Begins the mark of a matrix, which a number follows: no text gives such a mark."""
 _MATRIX = re.compile(r"\\begin\{[pbv]?matrix\}(.*?)\\end\{[pbv]?matrix\}", re.DOTALL)
@@ -50,7 +50,7 @@ def read_answer(text: str) -> Tree:
     """
     if len(text) > LONGEST:
         raise Unreadable("too long")
-    tree = _Reader(_TEXT.sub(lambda found: f" {found[1]} ", text.translate(_UNICODE))).sequence({""})
+    tree = _Reader(_TEXT.sub(lambda found: f" {found[1]} ", text)).sequence({""})
     _require_small(tree)
     return tree
 
@@ -79,6 +79,15 @@ def parts_of(tree: Tree) -> tuple[Tree, ...]:
     return tuple([part for part in tree[1:] if isinstance(part, tuple)])
 
 
+def holds(tree: Tree, letter: str) -> bool:
+    """Return whether a letter is part of a tree.
+
+    >>> holds(read_answer("2x + y"), "x"), holds(read_answer("2y"), "x")
+    (True, False)
+    """
+    return (tree[0] in ("sym", "fn") and tree[1] == letter) or any(holds(part, letter) for part in parts_of(tree))
+
+
 def _with_index(base: Tree, index: Tree) -> Tree:
     """Return a letter with an index, or what else has one, such as a number with its base."""
     if base[0] == "sym" and index[0] in ("num", "sym"):
@@ -96,6 +105,10 @@ def _mixed(left: Tree, fraction: Tree) -> Tree:
     """Return a whole number, perhaps below zero, and a fraction beside it."""
     found = ("mixed", unsigned(left), fraction)
     return found if left[0] == "num" else ("-", _ZERO, found)
+
+
+def _binomial(top: Tree, bottom: Tree) -> Tree:
+    return ("/", ("!", top), ("*", ("!", bottom), ("!", ("-", top, bottom))))
 
 
 class _Reader:
@@ -124,8 +137,10 @@ class _Reader:
     def sequence(self, ends: set[str]) -> Tree:
         """Return what stands between two brackets: one tree, or several after one another."""
         items = [self._relation()]
-        while self._now in (",", ";", "\\cup", "\\or", "\\and"):
+        while self._now in (",", ";", "\\cup", "\\or"):
             self._take()
+            if self._now == "\\or":  # "1, 2, or 3"
+                self._take()
             items.append(self._relation())
         if self._now not in ends:
             raise Unreadable(f"{self._now!r} is out of place")
@@ -135,7 +150,7 @@ class _Reader:
         left = self._sum()
         while self._now in _RELATIONS:
             sign = self._take()
-            left = ("rel", {"\\leq": "\\le", "\\geq": "\\ge"}.get(sign, sign), left, self._sum())
+            left = ("rel", sign, left, self._sum())
         return left
 
     def _sum(self) -> Tree:
@@ -163,9 +178,9 @@ class _Reader:
 
     def _begins_atom(self) -> bool:
         mark = self._now
-        if not mark or mark in "+-*/^_!,;=<>)]}&:" or mark in _RELATIONS or (mark == "|" and self._open_bars):
+        if not mark or mark in "+-*/^_!',;=<>)]}&:" or mark in _RELATIONS or (mark == "|" and self._open_bars):
             return False
-        return mark not in ("\\}", "\\\\", "\\pm", "\\cup", "\\or", "\\and")
+        return mark not in ("\\}", "\\\\", "\\pm", "\\cup", "\\or", "\\over", "\\choose", "\\rfloor", "\\rceil")
 
     def _side_by_side(self, left: Tree) -> Tree:
         """Return a product without a sign, or a mixed number such as ``2 1/2``."""
@@ -191,15 +206,30 @@ class _Reader:
 
     def _power(self) -> Tree:
         base = self._atom()
-        while self._now in ("^", "!", "_"):
+        while self._now in ("^", "!", "_", "'") or self._is_applied(base):
             mark = self._take()
-            if mark == "!":
+            if mark == "(":
+                base = ("fn", base[1], self._bracketed(mark))
+            elif mark == "'" and base[0] == "sym":
+                base = ("sym", base[1] + mark)
+            elif mark == "'":
+                raise Unreadable("a prime after what is no letter")
+            elif mark == "!":
                 base = ("!", base)
             elif mark == "_":
                 base = _with_index(base, self._atom())
             else:
                 base = ("^", base, self._exponent())
         return base
+
+    def _is_applied(self, base: Tree) -> bool:
+        """Return whether a letter before a bracket is a function: by its name, or of one whole number or letter."""
+        if self._now != "(" or base[0] != "sym" or base[1] in CONSTANTS:
+            return False
+        inside = self._marks[self._place + 1 : self._place + 4]
+        inside = inside[1:] if inside[0] in ("-", "+") else inside[:2]
+        is_short = inside[-1] == ")" and (inside[0].isdecimal() or inside[0].lstrip("\\").isalpha())
+        return is_short or base[1] in _FUNCTION_LETTERS or base[1].endswith("'")
 
     def _exponent(self) -> Tree:
         self._enter()
@@ -235,6 +265,12 @@ class _Reader:
             return None
         if name == "frac":
             return ("/", self._part(), self._part())
+        if name == "binom":
+            return _binomial(self._part(), self._part())
+        if name in ("lfloor", "lceil"):
+            found = self._sum()
+            self._take(f"\\r{name[1:]}")
+            return ("call", name[1:], found)
         if name == "sqrt":
             return self._root()
         if name in FUNCTIONS:
@@ -281,8 +317,12 @@ class _Reader:
 
     def _bracketed(self, mark: str) -> Tree:
         if mark == "{":
-            found = self.sequence({"}"})
-            self._take("}")
+            found = self.sequence({"}", "\\over", "\\choose"})
+            mark = self._take()
+            if mark != "}":
+                below = self.sequence({"}"})
+                self._take("}")
+                found = ("/", found, below) if mark == "\\over" else _binomial(found, below)
             return found
         if mark == "|":
             self._open_bars += 1
@@ -291,6 +331,9 @@ class _Reader:
             self._take("|")
             return ("call", "abs", found)
         if mark == "\\{":
+            if self._now == "\\}":
+                self._take()
+                return ("sym", "emptyset")
             found = self.sequence({"\\}"})
             self._take("\\}")
             return ("seq", "set", found[2] if found[:2] == ("seq", "") else (found,))

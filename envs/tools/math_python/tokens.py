@@ -10,7 +10,7 @@ FUNCTIONS = {
 }
 _CONSTANTS = {"pi", "infty", "inf", "oo"}
 _TOKEN = re.compile(
-    r"\s*(?:(\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+\.\d+|\d+|\.\d+)|\\([a-zA-Z]+|\\|\{|\})"
+    r"\s*(?:((?:\d+\.\d+|\d+|\.\d+)(?:[eE][-+]?\d{1,3}(?!\d))?)|\\([a-zA-Z]+|\\|\{|\})"
     r"|(" + "|".join(sorted(FUNCTIONS | _CONSTANTS, key=len, reverse=True)) + r")(?![a-zA-Z])|(\*\*|.))",
     re.DOTALL,
 )
@@ -18,7 +18,14 @@ _DROPPED = re.compile(
     r"\\(?:left|right|displaystyle|limits|big|Big|bigl|bigr|Bigl|Bigr)(?![a-zA-Z])|\\[!,;:> ]|~|\\?\$|\\[()\[\]]"
     r"|\^\s*(?:\{\s*\\circ\s*\}|\\circ)|°|\\?%|\\(?:degree|quad|qquad)(?![a-zA-Z])"
 )
-_SAME = {"dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "times": "*", "cdot": "*", "div": "/", "ast": "*"}
+_SAME = {
+    **{"dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "times": "*", "cdot": "*", "div": "/", "ast": "*"},
+    **{"dbinom": "binom", "tbinom": "binom", "leq": "le", "leqslant": "le", "geq": "ge", "geqslant": "ge"},
+    **{"neq": "ne", "lt": "<", "gt": ">", "lvert": "|", "rvert": "|", "vert": "|", "lbrace": "{", "rbrace": "}"},
+    **{"varnothing": "emptyset", "varepsilon": "epsilon", "varphi": "phi", "vartheta": "theta", "colon": ":"},
+    **{"rightarrow": "to"},
+}
+_SIGNS = {"*", "/", "<", ">", "|", ":"}
 
 
 def tokens(text: str) -> list[str]:
@@ -30,10 +37,10 @@ def tokens(text: str) -> list[str]:
     found = []
     for number, command, name, sign in _TOKEN.findall(_DROPPED.sub(" ", text)):
         if number:
-            found.append(number.replace(",", ""))
+            found.append(number)
         elif command or name:
             word = _SAME.get(command or name, command or name)
-            found.append(word if word in "*/" else f"\\{word}")
+            found.append(word if word in _SIGNS else f"\\{word}")
         elif sign.strip():
             found.append({"**": "^", "{": "{", "}": "}"}.get(sign, sign))
     return found

@@ -1,4 +1,4 @@
-"""Values of formulas at fixed points, with 30 digits and bounded magnitudes.
+"""Values of formulas at fixed points, with a given number of digits and bounded magnitudes.
 
 Magnitudes are checked before a function is evaluated: the sine of a number with a million digits would take minutes.
 Each node costs steps, so that the budget of an answer does not depend on the machine.
@@ -7,14 +7,16 @@ Each node costs steps, so that the budget of an answer does not depend on the ma
 from __future__ import annotations
 
 import threading
+import zlib
 from typing import Any
 
 from turngym.envs.tools.math_python.limits import Steps
-from turngym.envs.tools.math_python.reading import Tree
+from turngym.envs.tools.math_python.reading import CONSTANTS, Tree, parts_of
 from turngym.errors import missing_extra
 
 POINTS = 4
-_DIGITS = 30
+DIGITS = (30, 60, 120, 240)
+"""Precisions of increasing cost: what cancellation hides at one shows at the next."""
 _MOST_BITS = 1 << 17
 """Size of the exponent of any value, in either direction."""
 _MOST_ARGUMENT_BITS = 1000
@@ -43,24 +45,27 @@ def library() -> Any:
         raise missing_extra("comparing answers that are no rational numbers", "mpmath", "math") from None
     if not hasattr(_own, "mp"):
         _own.mp = mpmath.MPContext()
-        _own.mp.dps = _DIGITS
     return _own.mp
 
 
-def values_of(tree: Tree, steps: Steps) -> list[Any] | None:
-    """Return the values at fixed points, each letter at places of its own; None where one is no number.
+def value_at(tree: Tree, point: int, digits: int, steps: Steps, has_sign: bool = False) -> Any:
+    """Return the value of a formula at a fixed point, where each letter has a value of its own; None where it is none.
 
     Args:
         tree: The tree to evaluate.
+        point: Number of the point.
+        digits: Precision.
         steps: Step budget.
+        has_sign: Whether letters may be negative.
 
     Raises:
         MissingExtra: The package mpmath is missing.
         TooCostly: It takes more steps than are left.
     """
     mp = library()
+    mp.dps = digits
     try:
-        return [_Point(place, mp, steps).value(tree) for place in range(POINTS)]
+        return _Point(point, mp, steps, 1 + digits // 80, has_sign).value(tree)
     except (NoValue, ZeroDivisionError):
         return None
 
@@ -68,8 +73,8 @@ def values_of(tree: Tree, steps: Steps) -> list[Any] | None:
 class _Point:
     """Evaluates formulas at one point."""
 
-    def __init__(self, place: int, mp: Any, steps: Steps) -> None:
-        self._place, self._mp, self._steps = place, mp, steps
+    def __init__(self, place: int, mp: Any, steps: Steps, cost: int, has_sign: bool) -> None:
+        self._place, self._mp, self._steps, self._cost, self._has_sign = place, mp, steps, cost, has_sign
 
     def value(self, tree: Tree) -> Any:
         """Return the value of a formula.
@@ -80,13 +85,15 @@ class _Point:
             ZeroDivisionError: It divides by zero.
         """
         kind = tree[0]
-        self._steps.take(_COST.get(kind, 1))
+        self._steps.take(_COST.get(kind, 1) * self._cost)
         if kind == "num":
             found = self._mp.mpf(tree[1].numerator) / tree[1].denominator
         elif kind == "sym":
             found = self._letter(tree[1])
         elif kind == "call":
-            found = self._call(tree[1], self.value(tree[2]))
+            found = self._call(tree[1], tree[2])
+        elif kind == "fn":
+            found = self._function(tree[1], self.value(tree[2]))
         elif kind == "!":
             found = self._factorial(self.value(tree[1]))
         elif kind in ("+", "-", "*", "/", "^", "mixed"):
@@ -123,14 +130,22 @@ class _Point:
             raise NoValue("a giant")
         return self._applied(self._mp.gamma, value + 1)
 
-    def _call(self, name: str, value: Any) -> Any:
+    def _call(self, name: str, inside: Tree) -> Any:
+        value = self.value(inside)
         if name == "abs":
             return abs(value)
+        if name in ("floor", "ceil") and has_letter(inside):
+            return self._function(name, value)
         if name in ("exp", "sinh", "cosh") and abs(value) > _MOST_EXP:
             raise NoValue("a giant")
         is_logarithm = name in ("ln", "log")
         argument = self._bounded(value, _MOST_BITS if is_logarithm else _MOST_ARGUMENT_BITS)
         return self._applied(getattr(self._mp, _OWN_NAMES.get(name, name)), argument)
+
+    def _function(self, name: str, value: Any) -> Any:
+        """Return the value of a function that only its name is known of: equal for equal arguments."""
+        number = _number(name)
+        return self._mp.sin(self._bounded(value, _MOST_ARGUMENT_BITS) * (1 + number % 97) + self._mp.sqrt(number + 2))
 
     def _applied(self, function: Any, argument: Any) -> Any:
         try:
@@ -146,5 +161,20 @@ class _Point:
             return +mp.e
         if name == "i":
             return mp.mpc(0, 1)
-        number = sum(ord(letter) * 31**place for place, letter in enumerate(name[:8]))
-        return mp.frac(mp.sqrt(number * 4 + point * 2 + 3)) + mp.mpf(point + 1) / 3 + mp.mpf("0.1")
+        number = _number(name)
+        size = mp.frac(mp.sqrt(number * 4 + point * 2 + 3)) + mp.mpf(point + 1) / 3 + mp.mpf(1) / 10
+        is_negative = self._has_sign and point and (point == POINTS - 1 or number >> point & 1)
+        return -size if is_negative else size
+
+
+def _number(name: str) -> int:
+    return zlib.crc32(name.encode("utf8", "surrogatepass"))
+
+
+def has_letter(tree: Tree) -> bool:
+    """Return whether a formula is not a constant.
+
+    >>> has_letter(("sym", "x")), has_letter(("sym", "pi"))
+    (True, False)
+    """
+    return (tree[0] == "sym" and tree[1] not in CONSTANTS) or any(map(has_letter, parts_of(tree)))

@@ -1,0 +1,291 @@
+"""Usual spellings of right answers are right, and wrong answers are not: a table, and laws over published ones."""
+
+import cmath
+import gzip
+import itertools
+import json
+import math
+import random
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from turngym.envs.tools.math_python.answers import same_answer
+
+PUBLISHED = Path(__file__).parents[4] / "shared" / "data" / "math"
+needs_data = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the prepared mathematics sets are not here")
+
+SAME = [
+    (r"120\text{ cm}", "120"),
+    ("120", r"120\text{ cm}"),
+    ("120 centimeters", r"120\text{ cm}"),
+    (r"5 \text{ cm}^2", "5"),
+    ("5 cm²", r"5 \text{ cm}^2"),
+    (r"5 \text{ km}/\text{h}", "5 km/h"),
+    (r"\boxed{864 \mbox{ inches}^2}", r"864 \mbox{ inches}^2"),
+    (r"3\pi \text{ cm}^2", r"3\pi"),
+    (r"5\sqrt{2} units", r"5\sqrt{2}"),
+    ("1{,}030", "1030"),
+    (r"1\,030", "1030"),
+    ("10 000", "10000"),
+    (r"\$32{,}348", r"\$32,\!348"),
+    (r"\$32{,}348", "32348"),
+    ("-$5", "-5"),
+    (r"0.\overline{3}", r"\frac{1}{3}"),
+    (r"0.1\overline{6}", "1/6"),
+    (r"2 \text{ or } 3", "2, 3"),
+    ("x=3 or x=2", r"2 \text{ or } 3"),
+    ("1, 2, or 3", "1,2,3"),
+    ("0<x<12.5", "(0, 12.5)"),
+    ("(0, 12.5)", "0<x<12.5"),
+    ("12 > x > 0", "0 < x < 12"),
+    (r"x \ge 3", r"[3, \infty)"),
+    (r"x < 2 \text{ or } x > 3", r"(-\infty, 2) \cup (3, \infty)"),
+    (r"-2 \le x \le 7", r"x \in [-2,7]"),
+    ("6e5", "600000"),
+    ("6e-10", "6e - 10"),
+    (r"\binom{5}{2}", "10"),
+    (r"{5 \choose 2}", "10"),
+    (r"\binom{n}{2}", r"\frac{n(n-1)}{2}"),
+    (r"{1 \over 2}", "0.5"),
+    ("½", r"\frac{1}{2}"),
+    ("2½", r"\frac{5}{2}"),
+    ("x²", "x^2"),
+    ("x₁ ≤ 3", r"x_1 \le 3"),
+    ("α", r"\alpha"),
+    (r"\varnothing", r"\emptyset"),
+    (r"\{\}", r"\emptyset"),
+    (r"f'(0)\pi", r"\pi f'(0)"),
+    (r"\lfloor 3.7 \rfloor", "3"),
+    (r"\left(1, 100\right)", "(1,100)"),
+    (r"\sin^2 x + \cos^2 x - 1", "0"),
+    (r"\sqrt{x^2}", "|x|"),
+    ("3.14159265359", r"\pi"),
+    ("(c)", r"\text{(C)}"),
+    ("no", "No"),
+]
+DIFFERENT = [
+    ("e^{-60}", "e^{-50}"),
+    (r"\frac{1}{2006!}", r"\frac{1}{2004!}"),
+    (r"\frac{1}{5006!}", r"\frac{1}{5004!}"),
+    ("0", "e^{-100}"),
+    ("e^{-100}", "0"),
+    ("1", "1 - e^{-100}"),
+    (r"\pi + 10^{-12}", r"\pi"),
+    ("y = (1 + e^{-100})x", "y = x"),
+    ("501! + 1", "501!"),
+    ("2|a|", "2a"),
+    (r"\epsilon_{1}", r"\epsilon_{2}"),
+    ("746496", r"864 \mbox{ inches}^2"),
+    ("-42", r"-12 \text{ or } -30"),
+    ("120 m", r"120\text{ cm}"),
+    ("5x", "5"),
+    ("3pi", "3"),
+    ("5 million", "5"),
+    ("n", "n!"),
+    ("f(x)", "f'(x)"),
+    ("f(0)", "0"),
+    ("f(1)", "f(2)"),
+    (r"\lfloor m/2 \rfloor", "0"),
+    ("AB = 0", "0"),
+    ("c_1 = 0", "c_2 = 0"),
+    ("AB", "ab"),
+    ("1 000/3", "1000/3000"),
+    ("10 00", "1000"),
+    ("[0, 12.5]", "0<x<12.5"),
+    ("y > 3", "x > 3"),
+    (r"\emptyset", "0"),
+]
+
+
+@pytest.mark.parametrize(("given", "gold"), SAME)
+def test_usual_spellings_are_right(given: str, gold: str) -> None:
+    assert same_answer(given, gold)
+
+
+@pytest.mark.parametrize(("given", "gold"), DIFFERENT)
+def test_small_differences_and_misread_texts_are_wrong(given: str, gold: str) -> None:
+    assert not same_answer(given, gold)
+
+
+@cache
+def published() -> tuple[str, ...]:
+    """Return every answer of the published sets."""
+    lines = [
+        line
+        for path in sorted(PUBLISHED.glob("*.jsonl.gz"))
+        for line in gzip.decompress(path.read_bytes()).splitlines()
+    ]
+    return tuple(dict.fromkeys(str(json.loads(line)["answer"]) for line in lines))
+
+
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+LONG = re.compile(r"(?<![\d.,!])(\d{4,})(?![\d.])")
+UNIT = re.compile(r"\s*\\(?:text|mbox)\{\s*(?:cents|inches|cm|hours|values)\s*\}(?:\^2)?$")
+FRACTION = re.compile(r"(?<!\d)\\[dt]?frac\{([^{},]*)\}\{([^{},]*)\}")
+
+
+def is_word(gold: str) -> bool:
+    return gold in ("No", "no") or bool(re.search(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}|\\text", UNIT.sub("", gold)))
+
+
+def units(gold: str) -> Iterator[str]:
+    bare = UNIT.sub("", gold)
+    yield bare
+    if not is_word(gold):
+        yield rf"{bare}\text{{ units}}"
+        yield rf"{bare}\ \mbox{{units}}"
+    if NUMBER.fullmatch(gold):
+        yield from (f"{gold} units", f"{gold} things", rf"{gold}\text{{ cm}}", rf"{gold} \text{{ ft}}^2")
+
+
+def thousands(gold: str) -> Iterator[str]:
+    signs = ("{,}", r"\,", r",\!", ",", " ") if NUMBER.fullmatch(gold) else ("{,}", r"\,", r",\!")
+    for sign in signs:
+        yield "".join(grouped(part, sign) if place % 2 else part for place, part in enumerate(LONG.split(gold)))
+
+
+def grouped(digits: str, sign: str) -> str:
+    head = len(digits) % 3 or 3
+    return sign.join([digits[:head], *(digits[place : place + 3] for place in range(head, len(digits), 3))])
+
+
+def spaces(gold: str) -> Iterator[str]:
+    yield f"  {gold}\n"
+    if not is_word(gold) and not UNIT.search(gold):
+        yield re.sub(r"(?<![a-zA-Z\\]) +| +(?![a-zA-Z0-9])", "", gold)
+        yield gold.replace(" ", r"\;")
+        if not re.search(r"\d,\d{3}|,\\!", gold):
+            yield re.sub(r"(?<!\\)([-+=<>/()\[\],])", r" \1 ", gold)
+
+
+def words(gold: str) -> Iterator[str]:
+    if NUMBER.fullmatch(gold):
+        yield from (rf"\text{{{gold}}}", rf"\mathrm{{{gold}}}")
+    elif is_word(gold):
+        inside = re.sub(r"^\\text\{([^{}]*)\}$", r"\1", gold)
+        yield from (inside, f"{gold}.")
+        if "\\" not in inside:
+            yield from (rf"\text{{{inside}}}", inside.upper())
+
+
+def wrapped(gold: str) -> Iterator[str]:
+    yield from (rf"\boxed{{{gold}}}", f"${gold}$", rf"\({gold}\)", rf"$\boxed{{{gold}}}$.", rf"\[ {gold} \]")
+
+
+def fractions(gold: str) -> Iterator[str]:
+    yield gold.replace(r"\dfrac", r"\frac")
+    yield re.sub(r"\\[dt]?frac", r"\\tfrac", gold)
+    yield FRACTION.sub(r"{(\1)/(\2)}", gold)
+    yield FRACTION.sub(r"{\1 \\over \2}", gold)
+    yield re.sub(r"\\[dt]?frac\{(\d)\}\{(\d)\}", r"\\frac\1\2", gold)
+
+
+@needs_data
+@pytest.mark.parametrize(("spellings", "least"), [(units, 6000), (thousands, 2000), (spaces, 3000)])
+def test_every_published_answer_is_right_with_units_thousands_and_spaces(
+    spellings: Callable[[str], Iterator[str]], least: int
+) -> None:
+    require_right(spellings, least)
+
+
+@needs_data
+@pytest.mark.parametrize(("spellings", "least"), [(words, 2000), (wrapped, 10_000), (fractions, 1500)])
+def test_every_published_answer_is_right_in_words_in_a_box_and_with_other_fractions(
+    spellings: Callable[[str], Iterator[str]], least: int
+) -> None:
+    require_right(spellings, least)
+
+
+def require_right(spellings: Callable[[str], Iterator[str]], least: int) -> None:
+    pairs = {(given, gold) for gold in published() for given in spellings(gold) if given != gold}
+    assert len(pairs) >= least
+    assert [pair for pair in sorted(pairs) if not same_answer(*pair)] == []
+
+
+NAME = re.compile(r"^(?:[a-zA-Z]|\\[a-zA-Z]+)(?:_\w)?'?(?:\(\w\))? = ")
+INEQUALITY = re.compile(r"^(?:(.+?) (<|\\leq|\\geq|>) )?(?:[a-zA-Z]|\\[a-zA-Z]+) (<|\\leq|\\geq|>) ([^=<>]+)$")
+PYTHON = [
+    (r"\\(?:left|right|displaystyle)|\\[,!$%]|\^\\circ|\\mathbf", ""),
+    (r"(\d)\\[dt]?frac(\d|\{[^{}]*\})(\d|\{[^{}]*\})", r"(\1+(\2)/(\3))"),
+    (r"\\[dt]?frac *(\d|\{[^{}]*\}) *(\d|\{[^{}]*\})", r"((\1)/(\2))"),
+    (r"\\sqrt\[(\d)\]\{([^{}]*)\}", r"((\2)**(1/\1))"),
+    (r"\\sqrt(\d|\{[^{}]*\})", r"(sqrt(\1))"),
+    (r"\\(?:ln|log) ?(\d+)", r"(log(\1))"),
+    (r"\\(ln|log|sin)", r"\1"),
+    (r"\\pi", "(pi)"),
+    (r"\\cdot|\\times", "*"),
+    (r"\{", "("),
+    (r"\}", ")"),
+    (r"\^", "**"),
+]
+LETTERS = {"e": math.e, "i": 1j, "pi": math.pi, "sqrt": cmath.sqrt, "log": cmath.log, "ln": cmath.log, "sin": cmath.sin}
+VALUES = {
+    letter: 0.37 + 0.0713 * place for place, letter in enumerate("abcdghjklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+}
+
+
+def value_of(gold: str) -> complex | None:
+    """Return the value of an answer at one point, worked out by Python; None where it cannot read it."""
+    text = NAME.sub("", UNIT.sub("", gold))
+    text = re.sub(r"(?<=\d),(?:\\!)?(?=\d{3})", "", text)
+    for pattern, other in PYTHON:
+        text = re.sub(pattern, other, text)
+    text = re.sub(r"([a-zA-Z]+)", lambda found: found[0] if found[0] in LETTERS else "*".join(found[0]), text)
+    text = re.sub(
+        r"(?<=[\w)])\s*(?=\()|(?<=\))\s*(?=[\w(])|(?<=\d)\s*(?=[a-zA-Z])|(?<=[a-zA-Z]) +(?=[a-zA-Z])", "*", text
+    )
+    text = re.sub(r"\b(sqrt|log|ln|sin)\*\(", r"\1(", text)
+    try:
+        found = eval(text, {"__builtins__": {}}, {**LETTERS, **VALUES})  # our own data, of no other use
+        return complex(found)
+    except (SyntaxError, NameError, TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return None
+
+
+def looks_of(gold: str) -> str:
+    """Return an answer as text: unnamed, without blanks, wrappers and case, an inequality as its interval."""
+    text = NAME.sub("", UNIT.sub("", gold)).replace(r"\pm 1", r"\{-1, 1\}")
+    found = INEQUALITY.match(text)
+    if found and not found[1]:
+        sign, end = found[3], found[4]
+        low = f"{'(' if sign == '>' else '['}{end},\\infty)"
+        text = low if sign in (">", r"\geq") else f"(-\\infty,{end}{')' if sign == '<' else ']'}"
+    elif found:
+        text = f"{'(' if found[2] == '<' else '['}{found[1]},{found[4]}{')' if found[3] == '<' else ']'}"
+    text = re.sub(r"^\\\{([^,]*)\\\}$|^\\text\{(.*)\}$|\\mathbf", r"\1\2", text)
+    return re.sub(r"\\[dt]frac", r"\\frac", re.sub(r"\s|\\left|\\right|\+(?=\\infty)", "", text)).casefold()
+
+
+@needs_data
+def test_published_answers_equal_no_other_row_s_answer_that_differs() -> None:
+    """Compare answers that look alike or are close, and a sample of all others, with what Python makes of both."""
+    values = {gold: value_of(gold) for gold in published()}
+    others = [gold for gold, value in values.items() if not NUMBER.fullmatch(gold)]
+    assert sum(values[gold] is not None for gold in others) > 0.5 * len(others)
+    source = random.Random(7)
+    pairs = {(a, b) for a, b in (source.sample(others, 2) for _ in range(300))}
+    shapes: dict[str, list[str]] = {}
+    for gold in others:
+        shapes.setdefault(re.sub(r"\d+", "0", gold), []).append(gold)
+    near = [pair for alike in shapes.values() for pair in itertools.combinations(alike, 2)]
+    pairs |= set(source.sample(near, 300))
+    sized = sorted((gold for gold in others if values[gold] is not None), key=lambda gold: abs(values[gold] or 0))
+    pairs |= {pair for first in (1, 2) for pair in zip(sized, sized[first:], strict=False)}
+    unread = [gold for gold in others if values[gold] is None]
+    pairs |= {(a, b) for a, b in (source.sample(unread, 2) for _ in range(300))}
+    wrong, equal = [], 0
+    for a, b in sorted(pairs):
+        if same_answer(a, b) or same_answer(b, a):
+            equal += 1
+            first, second = values[a], values[b]
+            if first is None or second is None:
+                is_right = looks_of(a) == looks_of(b)
+            else:
+                is_right = cmath.isclose(first, second, rel_tol=1e-12)
+            if not is_right:
+                wrong.append((a, b))
+    assert wrong == [] and equal > 10
