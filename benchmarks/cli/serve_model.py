@@ -32,7 +32,8 @@ class Arguments:
         weights_folder: New weights and adapters are read from below this folder; none are read unless given.
         host: Address to listen on; anything but the loopback needs a token.
         port: Port to listen on; 0 for any that is free.
-        token: What clients have to send as `Authorization: Bearer TOKEN`; the variable TURNGYM_TOKEN is safer.
+        token: What clients have to send as `Authorization: Bearer TOKEN`; the variable TURNGYM_TOKEN is safer. Unless
+            one is given, a random one is kept in a file that only you can read, whose path is printed.
         cache_tokens: Most tokens whose keys and values are kept; 0 takes a quarter of the device's memory.
         max_model_len: Longest prompt with its completion; 0 takes what the model allows.
         max_num_seqs: Most completions generated at the same time.
@@ -59,6 +60,7 @@ def main(argv: Sequence[str]) -> int:
         from turngym.agents.models.serving.engine import Engine
         from turngym.agents.models.serving.server import PolicyServer
         from turngym.agents.models.serving.weights import ServedWeights
+        from turngym.web.tokens import own_token
 
     arguments = parse(Arguments, argv, "serve-model")
     _check(arguments)
@@ -70,15 +72,17 @@ def main(argv: Sequence[str]) -> int:
         max_rows=arguments.max_num_seqs,
         longest=arguments.max_model_len,
     )
-    token = arguments.token or os.environ.get(TOKEN_VARIABLE, "")
+    token, guard = arguments.token or os.environ.get(TOKEN_VARIABLE, ""), "the token that was given is needed"
+    if not token:
+        token, file = own_token("serve-model")
+        guard = f"the token in {file} is needed"
     with closing(engine):
         try:
             server = PolicyServer(engine, arguments.host, arguments.port, token, arguments.max_connections)
         except OSError as error:
             raise ConfigError(f"cannot listen on {arguments.host}:{arguments.port} ({error}): pass --port.") from error
-        guard = f"{'a' if token else 'no'} token is needed, at most {engine.limits.longest} tokens"
-        text = f"serving {arguments.model} at {server.url} ({guard}); Ctrl+C ends it"
-        Console(highlight=False).print(text, markup=False, soft_wrap=True)
+        text = f"serving {arguments.model} at {server.url} ({guard}, at most {engine.limits.longest} tokens)"
+        Console(highlight=False).print(f"{text}; Ctrl+C ends it", markup=False, soft_wrap=True)
         with server:
             server.serve_forever()
     return 0

@@ -77,10 +77,21 @@ def read_adapter(folder: Path, network: nn.Module) -> Adapter:
         layer, _, part = key.removeprefix(_PREFIX).removesuffix(".weight").rpartition(".")
         if not key.startswith(_PREFIX) or part not in ("lora_A", "lora_B"):
             raise Refused(f"{key[:100]!r} is no weight of an adapter on linear layers")
+        if not is_finite(tensor):
+            raise Refused(f"{key[:100]!r} holds numbers that are not finite")
         layers.setdefault(layer, {})[part] = tensor
     if not layers:
         raise Refused("the adapter is empty")
     return Adapter({f"{layer}.weight": _factors(network, layer, parts) for layer, parts in layers.items()}, scale)
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Return whether all numbers of a tensor are finite.
+
+    >>> is_finite(torch.tensor([1.0, 2.0])), is_finite(torch.tensor([1.0, float("inf")]))
+    (True, False)
+    """
+    return not tensor.is_floating_point() or bool(torch.isfinite(tensor).all())
 
 
 def _factors(network: nn.Module, name: str, parts: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:

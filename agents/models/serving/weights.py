@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from turngym.agents.models.loading import LanguageModel
-from turngym.agents.models.serving.adapters import Adapter, read_adapter
+from turngym.agents.models.serving.adapters import Adapter, is_finite, read_adapter
 from turngym.agents.models.serving.requests import Refused
 from turngym.agents.models.vllm_weights import HEAD
+from turngym.storage.bounded import require_file
 
 _MOST_ADAPTERS = 64
+_MOST_FILES = 1024
+_LARGEST_HEADER = 2**27
 
 
 class ServedWeights:
@@ -84,9 +88,11 @@ class ServedWeights:
             Refused: There are none, or of another model, or outside of the allowed folder.
         """
         folder = self._allowed(path)
-        files = sorted(folder.glob("*.safetensors"))
-        if not files:
-            raise Refused(f"there is no .safetensors file in {folder.name}")
+        files = sorted(islice(folder.glob("*.safetensors"), _MOST_FILES + 1))
+        if not 0 < len(files) <= _MOST_FILES:
+            raise Refused(f"{folder.name} must hold 1 to {_MOST_FILES} .safetensors files")
+        for file in files:
+            self.require_readable(file)
         self._remove()
         try:
             with ExitStack() as stack:
@@ -99,6 +105,9 @@ class ServedWeights:
 
     @torch.no_grad()
     def _copy(self, targets: Mapping[str, Tensor], files: Mapping[str, Any]) -> None:
+        for name in targets:
+            if not is_finite(files[name].get_tensor(name)):
+                raise Refused(f"{name} holds numbers that are not finite")
         try:
             for name, target in targets.items():
                 target.copy_(files[name].get_tensor(name))
@@ -122,7 +131,10 @@ class ServedWeights:
             raise Refused(f"{name!r} is loaded already: pass load_inplace")
         if name not in self._adapters and len(self._adapters) >= _MOST_ADAPTERS:
             raise Refused(f"at most {_MOST_ADAPTERS} adapters are held: unload one")
-        adapter = read_adapter(self._allowed(path), self.model.network)
+        folder = self._allowed(path)
+        for file in (folder / "adapter_config.json", folder / "adapter_model.safetensors"):
+            self.require_readable(file)
+        adapter = read_adapter(folder, self.model.network)
         if self._active == name:
             self._remove()
         self._adapters[name] = adapter
@@ -138,6 +150,20 @@ class ServedWeights:
         if self._active == name:
             self._remove()
         del self._adapters[name]
+
+    def require_readable(self, file: Path) -> None:
+        """Refuse what is no regular file of a plausible size below the allowed folder; pipes would never end.
+
+        Raises:
+            Refused: It is something else.
+        """
+        largest = _LARGEST_HEADER + 8 * sum(tensor.numel() for tensor in self.model.network.state_dict().values())
+        try:
+            if self.folder is None or not file.resolve().is_relative_to(self.folder):
+                raise ValueError("it lies outside of the server's --weights-folder")
+            require_file(file, largest)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise Refused(f"{file.name} of {file.parent.name} is not read: {error}"[:300]) from error
 
     def _allowed(self, path: str) -> Path:
         """Return a folder that weights may be read from.

@@ -211,6 +211,7 @@ class Servers:
     def __init__(self, folder: Path, count: int) -> None:
         self.folder = folder
         (folder / "exchange").mkdir(exist_ok=True)
+        os.environ["TURNGYM_TOKEN"] = os.environ["TURNGYM_API_KEY"] = "of-the-study"  # of servers and learner
         self.ports = [free_port() for _ in range(count)]
         self.processes = [self._start(port) for port in self.ports]
 

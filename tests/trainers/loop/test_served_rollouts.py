@@ -1,6 +1,7 @@
 """Training with a policy server of ours: it follows the weights, or the run stops and says why."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -123,12 +124,16 @@ def test_a_server_of_another_model_is_found_on_the_probe(
 def serve_process(base: Path, exchange: Path, port: int) -> "subprocess.Popen[bytes]":
     """``turngym serve-model`` in a process of its own."""
     words = ["serve-model", str(base), "--port", str(port), "--weights-folder", str(exchange)]
-    return subprocess.Popen([sys.executable, "-m", "turngym", *words], stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "TURNGYM_TOKEN": os.environ["TURNGYM_API_KEY"]}
+    return subprocess.Popen([sys.executable, "-m", "turngym", *words], stdout=subprocess.DEVNULL, env=environment)
 
 
 @pytest.mark.integration
-def test_a_run_outlives_its_only_server_in_another_process(base: Path, tmp_path: Path) -> None:
+def test_a_run_outlives_its_only_server_in_another_process(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server is killed after the first iteration, and started again at the same address with the first weights."""
+    monkeypatch.setenv("TURNGYM_API_KEY", "secret")
     exchange = tmp_path / "exchange"
     exchange.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as free:
