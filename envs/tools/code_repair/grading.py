@@ -18,6 +18,22 @@ from turngym.envs.tools.sandbox import Result, Sandbox, SandboxSession
 _MOST_LOSSES = 2
 """Tests that may end the interpreter before the rest is given up."""
 _CALL = """
+import sys
+import types
+
+
+def install(names):
+    class Program(types.ModuleType):  # the names as a module: dataclasses, pickle and typing look there
+        __dict__ = property(lambda self: names)
+
+        def __getattr__(self, name):
+            if name not in names:
+                raise AttributeError(name)
+            return names[name]
+
+    names['__name__'] = 'program'  # not '__main__': the block of such a guard is not run
+    sys.modules['program'] = Program('program')
+
 
 class Shown(str):
     def __repr__(self):
@@ -34,6 +50,7 @@ def _turngym_call(name, arguments):
     return _turngym_call.space['call'](globals()[name], arguments)
 _turngym_call.space = {{'__name__': 'turngym_values'}}
 exec({source!r}, _turngym_call.space)
+_turngym_call.space['install'](globals())
 """
 
 

@@ -197,6 +197,51 @@ def test_names_of_the_program_do_not_meet_ours(sandbox: Sandbox) -> None:
         assert (ran[0].value, problem) == (output, "")
 
 
+GUARDED = (
+    "import sys\nsys.exit(f(3))",
+    "raise SystemExit('done')",
+    "n = int(input())\nprint(f(n))",
+    "import sys\nprint(f(int(sys.stdin.readline())))",
+    "import os\nos._exit(0)",
+    "assert f(2) == 0, 'a wrong test of its own'",
+    "while True: pass",
+    "import sys\nfor line in sys.argv[1:]: print(f(int(line)))\nsys.exit(1)",
+)
+
+
+@pytest.mark.parametrize("block", GUARDED)
+def test_the_main_guard_of_a_program_is_not_run(sandbox: Sandbox, block: str) -> None:
+    guarded = "".join(f"    {line}\n" for line in block.splitlines())
+    source = f"def f(x):\n    return x + 1\n\nif __name__ == '__main__':\n{guarded}"
+    ran, problem = grading.run_tests(sandbox, source, "f", [[1], [2]], 2.0)
+    assert ([one.value for one in ran], problem) == ([2, 3], "")
+
+
+def test_classes_of_a_program_are_found_in_its_module(sandbox: Sandbox) -> None:
+    source = """
+from __future__ import annotations
+import dataclasses, enum, pickle, sys, typing
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: ClassVar[int] = 3
+
+class Color(enum.Enum):
+    RED = 1
+
+ClassVar = typing.ClassVar
+
+def f(x):
+    point = pickle.loads(pickle.dumps(Point(x)))
+    hints = sorted(typing.get_type_hints(Point))
+    return point.x, pickle.loads(pickle.dumps(Color.RED)).value, hints, sys.modules[__name__].f is f
+"""
+    ran, problem = grading.run_tests(sandbox, source, "f", [[4]], 2.0)
+    assert (problem, ran[0].problem) == ("", "")
+    assert grading.passed(ran, [(4, 1, ["x", "y"], True)]) == [True]
+
+
 def test_after_lost_tests_the_rest_is_given_up(sandbox: Sandbox) -> None:
     source = "import os\ndef f(x):\n    if x < 3: os._exit(1)\n    return x"
     ran, _ = grading.run_tests(sandbox, source, "f", [[0], [5], [1], [6]], 2.0)
