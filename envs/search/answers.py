@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -21,14 +21,19 @@ def normalise(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def exact_match(prediction: str, answers: Sequence[str]) -> bool:
+def exact_match(prediction: str, answers: Sequence[str], form: Callable[[str], str] = normalise) -> bool:
     """Return whether the prediction equals one of the accepted answers after normalisation.
+
+    Args:
+        prediction: The answer.
+        answers: Accepted ones.
+        form: Normalisation.
 
     >>> exact_match("a Danube.", ["the Danube"])
     True
     """
-    found = normalise(prediction)
-    return any(found == normalise(answer) for answer in answers)
+    found = form(prediction)
+    return any(found == form(answer) for answer in answers)
 
 
 def contains_answer(prediction: str, answers: Sequence[str]) -> bool:
@@ -37,7 +42,7 @@ def contains_answer(prediction: str, answers: Sequence[str]) -> bool:
     return any(normalise(answer) in found for answer in answers)
 
 
-def f1(prediction: str, answers: Sequence[str]) -> float:
+def f1(prediction: str, answers: Sequence[str], form: Callable[[str], str] = normalise) -> float:
     """Return the best harmonic mean of token precision and recall over the accepted answers.
 
     Where one side is a bare yes or no and the other differs the score is 0, as HotpotQA's evaluator has it.
@@ -45,7 +50,7 @@ def f1(prediction: str, answers: Sequence[str]) -> float:
     >>> round(f1("Danube river", ["the Danube"]), 4)
     0.6667
     """
-    return max((_one_f1(normalise(prediction), normalise(answer)) for answer in answers), default=0.0)
+    return max((_one_f1(form(prediction), form(answer)) for answer in answers), default=0.0)
 
 
 def _one_f1(prediction: str, answer: str) -> float:
@@ -58,7 +63,7 @@ def _one_f1(prediction: str, answer: str) -> float:
     return 2 * shared / (len(mine) + len(theirs)) if shared else 0.0
 
 
-def chosen_letter(prediction: str, choices: Sequence[str]) -> str:
+def chosen_letter(prediction: str, choices: Sequence[str], form: Callable[[str], str] = normalise) -> str:
     """Return the letter of the option that an answer names, by letter or by text; empty for none.
 
     >>> chosen_letter("(B)", ["one", "two"]), chosen_letter("Two.", ["one", "two"]), chosen_letter("x", ["one"])
@@ -71,5 +76,5 @@ def chosen_letter(prediction: str, choices: Sequence[str]) -> str:
     named = re.match(r"\(?([A-Za-z])[).:]\s", prediction.strip())
     if named and named[1].upper() in letters:
         return named[1].upper()
-    found = [letter for letter, choice in zip(letters, choices, strict=True) if exact_match(prediction, [choice])]
+    found = [letter for letter, choice in zip(letters, choices, strict=True) if exact_match(prediction, [choice], form)]
     return found[0] if len(found) == 1 else ""

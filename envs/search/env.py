@@ -18,6 +18,7 @@ from turngym.envs.search.protocol import ANSWER, SEARCH, read, show, write
 from turngym.envs.search.questions import KINDS, Question, draw_question
 from turngym.envs.search.retriever import Retriever
 from turngym.envs.search.step_rewards import SearchProgress, tool_efficiency
+from turngym.envs.search.wide_match import normalise_wide
 from turngym.envs.search.world import make_world
 from turngym.envs.search.worlds import world_retriever
 from turngym.envs.sets import PROCEDURAL, SetEnv
@@ -56,6 +57,8 @@ class SearchQA(SetEnv[Question]):
         top_k: Passages per search, 1 to 20.
         passage_words: Words shown of a passage, 10 to 1,000.
         reward: ``"em"`` or ``"f1"``.
+        match: ``"published"``, SQuAD's normalisation, or ``"wide"``: Unicode forms, quotes, dashes, invisible signs and
+            number words do not count either; what matches as published matches. Results name it among the options.
         step_reward: Weight of information gain less redundancy of each search (StepSearch: 0.6); 0 for none.
         efficiency: Whether a right answer is worth less after more searches (OTC).
         max_turns: Turns after which the episode is truncated.
@@ -74,7 +77,7 @@ class SearchQA(SetEnv[Question]):
     (1.0, 2)
     """
 
-    file_options = worded("kind", "form", "reward")
+    file_options = worded("kind", "form", "reward", "match")
 
     item_noun: ClassVar[str] = "question"
 
@@ -92,6 +95,7 @@ class SearchQA(SetEnv[Question]):
         top_k: int = 3,
         passage_words: int = 160,
         reward: str = "em",
+        match: str = "published",
         step_reward: float = 0.0,
         efficiency: bool = False,
         *,
@@ -104,6 +108,7 @@ class SearchQA(SetEnv[Question]):
         require_choice(self.env_id, "kind", kind, ("mixed", *KINDS))
         require_choice(self.env_id, "form", form, FORMS)
         require_choice(self.env_id, "reward", reward, ("em", "f1"))
+        require_choice(self.env_id, "match", match, ("published", "wide"))
         for name, value, low, high in (
             ("size", size, 100, 20_000),
             ("world_seed", world_seed, 0, 10**9),
@@ -114,6 +119,7 @@ class SearchQA(SetEnv[Question]):
         self.require("step_reward", step_reward, 0, 100)
         require_flag(self.env_id, "efficiency", efficiency)
         self._options = form, top_k, passage_words, reward, float(step_reward), efficiency
+        self._forms = (normalise, normalise_wide) if match == "wide" else (normalise,)
         self._kinds = KINDS if kind == "mixed" else (kind,)
         self._world = make_world(size, world_seed) if dataset == PROCEDURAL else None
         self.items = None if self._world else datasets.read_set(folder, dataset, split)
@@ -189,8 +195,8 @@ class SearchQA(SetEnv[Question]):
     def _is_right(self) -> bool:
         question, answer = self._question, self._answer or ""
         if question.choices:
-            return chosen_letter(answer, question.choices) in question.answers
-        return exact_match(answer, question.answers)
+            return any(chosen_letter(answer, question.choices, form) in question.answers for form in self._forms)
+        return any(exact_match(answer, question.answers, form) for form in self._forms)
 
     def _final_reward(self) -> float:
         *_, kind, _, is_efficient = self._options
@@ -203,7 +209,9 @@ class SearchQA(SetEnv[Question]):
     def score(self) -> float:
         if self._answer is None:
             return 0.0
-        return float(self._is_right()) if self._question.choices else f1(self._answer, self._question.answers)
+        if self._question.choices:
+            return float(self._is_right())
+        return max(f1(self._answer, self._question.answers, form) for form in self._forms)
 
     def anchor(self) -> str:
         seen = sorted({document.id for found in self._found for document in found})

@@ -9,6 +9,7 @@ from decimal import Decimal, localcontext
 from typing import Any, NamedTuple, TypeAlias
 
 from turngym.envs.search.answers import normalise
+from turngym.envs.search.wide_match import normalise_wide
 from turngym.envs.task_file.reading import FileTask
 from turngym.envs.tools.math_python.answers import require_comparison, same_answer
 from turngym.errors import BrokenCode, ConfigError, UnknownName, nearest
@@ -45,6 +46,11 @@ def _is_normalised(given: str, answer: str) -> bool:
     return normalise(given) == bare if bare else _is_exact(given, answer)
 
 
+def _is_widely_same(given: str, answer: str) -> bool:
+    bare = normalise_wide(answer)
+    return _is_normalised(given, answer) or (bool(bare) and normalise_wide(given) == bare)
+
+
 def _is_contained(given: str, answer: str) -> bool:
     bare = normalise(answer)
     return f" {bare} " in f" {normalise(given)} " if bare else _is_exact(given, answer)
@@ -73,6 +79,7 @@ def _is_same_number(given: str, answer: str) -> bool:
 _COMPARISONS: Mapping[str, Callable[[str, str], bool]] = {
     "exact": _is_exact,
     "normalised": _is_normalised,
+    "wide": _is_widely_same,
     "contains": _is_contained,
     "numeric": _is_same_number,
     "math": same_answer,
@@ -111,8 +118,9 @@ def find_judge(name: str, tasks: Iterable[FileTask]) -> Judge:
     """Return a judge.
 
     Args:
-        name: ``exact``; ``normalised`` (case, articles and punctuation do not count); ``contains`` (the reply
-            contains the answer, both normalised); ``numeric`` (the last number); ``math`` (equal numbers or formulas);
+        name: ``exact``; ``normalised`` (case, articles and punctuation do not count); ``wide`` (nor do Unicode
+            forms, dashes, quotes, invisible signs and number words); ``contains`` (the reply contains the answer,
+            both normalised); ``numeric`` (the last number); ``math`` (equal numbers or formulas);
             ``none``; or a function of your own, ``module:function`` or ``path/to/file.py:function``, called with
             the task and the answer.
         tasks: What it will judge.

@@ -89,6 +89,7 @@ def test_files_that_hold_no_tasks_are_refused(tmp_path: Path) -> None:
         ("exact", "Yes", [" Yes\n"], ["yes", "", "Yes."]),
         ("normalised", "The Danube", ["danube.", "the  DANUBE"], ["", "Danube river", "a"]),
         ("normalised", "The", ["The"], ["", "a", "!"]),
+        ("wide", "Forty-two", ["42", "forty\u2013two", "\u201cForty two\u201d"], ["", "43", "forty"]),
         ("contains", "Danube", ["It is the Danube, I think."], ["", "Danubes"]),
         (
             "numeric",
@@ -110,7 +111,7 @@ def test_judges_reward_right_answers_alone(judge: str, answer: str, right: list[
 
 def test_hostile_answers_are_judged_at_once() -> None:
     task = FileTask("t", "?", ("7",))
-    for judge in ("exact", "normalised", "contains", "numeric"):
+    for judge in ("exact", "normalised", "wide", "contains", "numeric"):
         for answer in ("1" * 100_000, "1," * 50_000, "-" * 100_000, "1e" * 50_000, "1.1." * 25_000, "\ud800", "٣"):
             assert not find_judge(judge, [task])(task, answer).success
 

@@ -5,6 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngym.envs.search.answers import chosen_letter, contains_answer, exact_match, f1, normalise
+from turngym.envs.search.env import SearchQA
+from turngym.envs.search.wide_match import normalise_wide
+from turngym.envs.task_file.judges import find_judge
+from turngym.envs.task_file.reading import FileTask
 
 # text -> normalised
 NORMAL = {
@@ -130,3 +134,57 @@ CHOICES = ["aspirin", "an antibiotic", "rest", "B"]
 )
 def test_the_letter_of_a_choice(prediction: str, letter: str) -> None:
     assert chosen_letter(prediction, CHOICES) == letter
+
+
+WIDE = [
+    ("\u201cDon\u2019t Look Now\u201d", "Don't Look Now"),
+    ("1914\u20131918", "1914-1918"),
+    ("well\u2011known", "well-known"),
+    ("Pele\u0301", "Pel\u00e9"),
+    ("Dan\u200bube\ufeff", "Danube"),
+    ("co\u00adoperation", "cooperation"),
+    ("seven", "7"),
+    ("twenty-one", "21"),
+    ("One hundred and five", "105"),
+    ("2 million", "two million"),
+    ("Three thousand two hundred", "3,200"),
+    ("\ufb01sh", "fish"),
+    ("STRASSE", "Stra\u00dfe"),
+    ("New\u00a0York", "New York"),
+]
+NARROW = [
+    ("seven", "70"),
+    ("1914-1918", "1914"),
+    ("twenty two", "20 3"),
+    ("Danube", "Danubio"),
+    ("one two", "12"),
+    ("", "a"),
+]
+
+
+@pytest.mark.parametrize(("given_answer", "gold"), WIDE)
+def test_the_wider_judge_sees_through_typography_and_number_words(given_answer: str, gold: str) -> None:
+    assert exact_match(given_answer, [gold], normalise_wide) and exact_match(gold, [given_answer], normalise_wide)
+
+
+@pytest.mark.parametrize(("given_answer", "gold"), NARROW)
+def test_the_wider_judge_tells_different_answers_apart(given_answer: str, gold: str) -> None:
+    assert exact_match(given_answer, [gold], normalise_wide) == exact_match(given_answer, [gold])
+
+
+@pytest.mark.parametrize(("match", "is_right"), [("published", False), ("wide", True)])
+def test_the_judge_of_search_qa_is_an_option(match: str, is_right: bool) -> None:
+    env = SearchQA(size=200, kind="1 hop", match=match)
+    env.reset(seed=1)
+    answer = env.question.answers[0]
+    _, reward, terminated, _, info = env.step(f"<answer>{answer[0]}\u200b{answer[1:]}</answer>")
+    assert (reward, terminated, info["success"], info["score"] == 1.0) == (is_right, True, is_right, is_right)
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_the_wider_judge_of_tasks_accepts_all_that_the_published_one_does(first: str, second: str) -> None:
+    for text in (first, second, "The  U.S. Army, 1,234 men", "!"):
+        task = FileTask("a", "question", (text,))
+        for other in (first, text.upper(), f"the {text}."):
+            if find_judge("normalised", [task])(task, other).success:
+                assert find_judge("wide", [task])(task, other).success
