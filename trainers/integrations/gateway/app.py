@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from turngym.trainers.integrations.gateway import operator
 from turngym.trainers.integrations.gateway.answering import Answering, Disconnected
 from turngym.trainers.integrations.gateway.body import read_object
+from turngym.trainers.integrations.gateway.bounds import BytesUnderWay
 from turngym.trainers.integrations.gateway.dialects import PROTOCOLS
+from turngym.trainers.integrations.gateway.dialects.base import Protocol
 from turngym.trainers.integrations.gateway.episode import GatewayEpisode, valid_name
+from turngym.trainers.integrations.gateway.messages import CallRequest
 from turngym.trainers.integrations.gateway.refusal import Body, Dialect, Refusal
 from turngym.trainers.integrations.gateway.service import Gateway
 from turngym.trainers.integrations.mcp_server.protocol import answered
@@ -52,6 +56,7 @@ class GatewayApp:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self._answering = Answering(gateway)
+        self._under_way = BytesUnderWay(gateway.limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection, as ASGI says."""
@@ -112,7 +117,7 @@ class GatewayApp:
             return None
         if not self.gateway.episodes.is_operator(key) and not self._rewards_itself(scope, place, key):
             raise Refusal(401, "only the operator's key opens, rewards and ends episodes.")
-        body = await self._body(receive) if scope["method"] == "POST" else {}
+        body = await self._body(place.episode or "-", receive) if scope["method"] == "POST" else {}
         return self._operate(scope, headers, place, body)
 
     async def _api(
@@ -128,16 +133,20 @@ class GatewayApp:
             raise Refusal(404, f"/v1/{action[:100]} is not served; /v1/models and {', '.join(PROTOCOLS)} are.")
         if method != "POST":
             raise Refusal(405, f"/v1/{action} takes POST, not {method[:20]}.")
-        body = await self._body(receive)
-        if counts:
-            body = {"max_tokens": 1, **body}
-        request = protocol.read(body, self.gateway.limits)
-        if counts:
-            return {"input_tokens": self.gateway.count(request)}
-        count = headers.get("x-stainless-retry-count", "")
-        request = replace(request, retry=int(count[:9]) if count.isdecimal() and count.isascii() else 0)
-        await self._answering.answer(episode, place.agent, protocol, request, receive, send)
+        retry = headers.get("x-stainless-retry-count", "")
+        with episode.request(self.gateway.limits):
+            async with self._read(episode.id, receive) as raw:
+                request = await self._request(episode, protocol, counts, raw)
+                if counts:
+                    return {"input_tokens": await self.gateway.count(episode, request)}
+                request = replace(request, retry=int(retry[:9]) if retry.isdecimal() and retry.isascii() else 0)
+                await self._answering.answer(episode, place.agent, protocol, request, receive, send)
         return None
+
+    async def _request(self, episode: GatewayEpisode, protocol: Protocol, counts: bool, raw: bytes) -> CallRequest:
+        limits = self.gateway.limits
+        usual = {"max_tokens": 1} if counts else {}
+        return await self.gateway.read(episode, raw, lambda body: protocol.read({**usual, **body}, limits))
 
     def _admitted(self, scope: Scope, place: Place, key: str) -> GatewayEpisode:
         """Return the episode that a key may speak in, which the connection counts for from now on."""
@@ -159,7 +168,7 @@ class GatewayApp:
             return episode.world.look()
         if scope["method"] != "POST":
             raise Refusal(405, "an environment takes GET to look and POST to act.")
-        action = (await self._body(receive)).get("action")
+        action = (await self._body(episode.id, receive)).get("action")
         if not isinstance(action, str):
             raise Refusal(400, 'an action is {"action": TEXT}.')
         return await episode.world.act(action)
@@ -170,7 +179,7 @@ class GatewayApp:
             raise Refusal(404, f"episode {episode.id} has no environment.")
         if scope["method"] != "POST":
             raise Refusal(405, "messages of MCP are sent by POST, and each has one answer.")
-        answer = await answered(await self._body(receive), episode.world)
+        answer = await answered(await self._body(episode.id, receive), episode.world)
         with suppress(OSError):  # the client has gone
             await send_message(send, 202 if answer is None else 200, answer)
 
@@ -193,17 +202,28 @@ class GatewayApp:
             return {"id": episode.id, "removed": True}
         raise Refusal(404, f"{method[:20]} {place.action[:100]} of an episode is not served.")
 
-    async def _body(self, receive: Receive) -> Body:
+    async def _body(self, client: str, receive: Receive) -> Body:
+        async with self._read(client, receive) as raw:
+            return read_object(raw, self.gateway.limits.max_depth)
+
+    @asynccontextmanager
+    async def _read(self, client: str, receive: Receive) -> AsyncIterator[bytes]:
+        """Yield the bytes of a body, which are counted until the block ends."""
         parts, size, is_more = [], 0, True
-        while is_more:
-            event = await receive()
-            if event["type"] == "http.disconnect":
-                raise Disconnected
-            parts.append(event.get("body", b""))
-            size, is_more = size + len(parts[-1]), event.get("more_body", False)
-            if size > self.gateway.limits.max_body:
-                raise Refusal(413, f"a request has at most {self.gateway.limits.max_body} bytes.")
-        return read_object(b"".join(parts), self.gateway.limits.max_depth)
+        try:
+            while is_more:
+                event = await receive()
+                if event["type"] == "http.disconnect":
+                    raise Disconnected
+                parts.append(event.get("body", b""))
+                size, is_more = size + len(parts[-1]), event.get("more_body", False)
+                self._under_way.add(client, len(parts[-1]))
+                if size > self.gateway.limits.max_body:
+                    raise Refusal(413, f"a request has at most {self.gateway.limits.max_body} bytes.")
+                self.gateway.bounds.check_size(size)
+            yield b"".join(parts)
+        finally:
+            self._under_way.remove(client, size)
 
 
 def place_of(path: str, headers: dict[str, str]) -> Place:

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from turngym.text import valid_text
+from turngym.trainers.integrations.gateway.messages import is_deeper
 from turngym.trainers.integrations.gateway.refusal import Body, Refusal, wrong
 
 _LARGEST_INTEGER = 2**63
@@ -37,7 +38,8 @@ def read_object(raw: bytes, max_depth: int) -> Body:
         raise wrong(f"the body is no valid JSON: {str(error)[:200]}") from error
     if not isinstance(found, dict):
         raise wrong("the body must be a JSON object.")
-    _check_depth(found, max_depth)
+    if is_deeper(found, max_depth):
+        raise wrong(f"the body is nested deeper than {max_depth} levels.")
     if _ESCAPED_SURROGATE.search(raw) is None:
         return found
     cleaned: Body = _cleaned(found)
@@ -59,17 +61,6 @@ def _integer(text: str) -> int:
     if len(text) > 20 or not -_LARGEST_INTEGER <= int(text) < _LARGEST_INTEGER:
         raise ValueError(f"the number {text[:30]} is too large")
     return int(text)
-
-
-def _check_depth(found: Body, most: int) -> None:
-    """Raise if objects and lists are nested deeper than so many levels."""
-    level: list[Any] = [found]
-    for _ in range(most):
-        parts = [each.values() if type(each) is dict else each for each in level]
-        level = [value for part in parts for value in part if type(value) is dict or type(value) is list]
-        if not level:
-            return
-    raise wrong(f"the body is nested deeper than {most} levels.")
 
 
 def _cleaned(value: Any) -> Any:

@@ -10,9 +10,10 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from turngym.trainers.integrations.gateway.calls import SampledCall
 from turngym.trainers.integrations.gateway.limits import GatewayLimits
@@ -34,6 +35,13 @@ def valid_name(name: str, what: str) -> str:
     if _NAME.fullmatch(name) is None:
         raise wrong(f"{what} must have 1 to 100 letters, digits, '.', '_' or '-', and begin with a letter or digit.")
     return name
+
+
+class Stored(NamedTuple):
+    """What a response adds to the conversation of the one before it, whose id it has; empty if there is none."""
+
+    previous: str
+    messages: tuple[ChatMessage, ...]
 
 
 @dataclass
@@ -74,8 +82,10 @@ class GatewayEpisode:
     """Hash of a conversation up to and with an answer -> the answer."""
     replies: dict[str, asyncio.Future[list[SampledCall]]] = field(default_factory=dict)
     """Hash of a request -> the answers to its latest occurrence."""
-    conversations: dict[str, tuple[ChatMessage, ...]] = field(default_factory=dict)
-    """Id of an answer -> the conversation up to and with it."""
+    stored: dict[str, Stored] = field(default_factory=dict)
+    """Id of a response -> what it adds to the one before it."""
+    kept: int = 0
+    """Characters of texts that are kept."""
     requests: int = 0
     world: World | None = None
     """The environment that the agent plays, if it is one of ours."""
@@ -83,27 +93,59 @@ class GatewayEpisode:
     """Hash of a prompt -> how often it was sampled."""
     reward_ids: set[str] = field(default_factory=set)
     at_once: int = 0
+    arriving: int = 0
+    """Requests that are being read and answered."""
+    working: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    """Held while a large request is prepared."""
     last_use: float = field(default_factory=time.monotonic)
     _allowance: float = field(default=-1.0, repr=False)
     _allowed_at: float = field(default_factory=time.monotonic, repr=False)
 
-    def take_allowance(self, limits: GatewayLimits) -> None:
-        """Count a request against the limits.
+    @contextmanager
+    def request(self, limits: GatewayLimits) -> Iterator[None]:
+        """Count a request while it is read and answered.
 
         Raises:
-            Refusal: There are too many at once, or in too short a time, or in all.
+            Refusal: There are too many at once, or in too short a time.
+        """
+        self.take_allowance(limits)
+        if self.arriving >= limits.max_at_once:
+            raise self._busy(limits)
+        self.arriving += 1
+        try:
+            yield
+        finally:
+            self.arriving -= 1
+
+    def _busy(self, limits: GatewayLimits) -> Refusal:
+        return Refusal(429, f"episode {self.id} has {limits.max_at_once} requests under way: wait for one.")
+
+    def take_allowance(self, limits: GatewayLimits) -> None:
+        """Count a request that begins.
+
+        Raises:
+            Refusal: There are too many in too short a time.
         """
         now, most = time.monotonic(), limits.calls_per_second * _RATE_SECONDS
         earlier = most if self._allowance < 0 else self._allowance
         self._allowance = min(most, earlier + (now - self._allowed_at) * limits.calls_per_second)
         self._allowed_at = self.last_use = now
-        if self.at_once >= limits.max_at_once:
-            raise Refusal(429, f"episode {self.id} has {limits.max_at_once} requests under way: wait for one.")
         if self._allowance < 1:
             raise Refusal(429, f"episode {self.id} asks more than {limits.calls_per_second:g} times a second.")
+        self._allowance -= 1
+
+    def require_room(self, limits: GatewayLimits) -> None:
+        """Raise if the episode may have no further answer now.
+
+        Raises:
+            Refusal: There are too many requests at once, answers in all, or texts that are kept.
+        """
+        if self.at_once >= limits.max_at_once:
+            raise self._busy(limits)
         if len(self.calls) >= limits.max_calls:
             raise Refusal(429, f"episode {self.id} has had {limits.max_calls} answers, the limit.", "episode_limit")
-        self._allowance -= 1
+        if self.kept > limits.max_kept:
+            raise Refusal(429, f"episode {self.id} has used up its {limits.max_kept} characters.", "episode_limit")
 
     def require_open(self) -> None:
         """Raise if the episode has ended.
@@ -113,6 +155,29 @@ class GatewayEpisode:
         """
         if self.status != "open":
             raise Refusal(409, f"episode {self.id} has ended ({self.status}).", "episode_ended")
+
+    def keep(self, call: SampledCall, stored: Stored | None) -> None:
+        """Log an answer; that of a response is stored, so that later ones may name it."""
+        self.calls.append(call)
+        self.kept += len(call.observation) + len(call.prompt_text) + len(call.message.text)
+        if stored is not None and call.id not in self.stored:
+            self.stored[call.id] = stored
+            self.kept += sum(message.size for message in stored.messages)
+
+    def conversation(self, id: str) -> list[ChatMessage]:
+        """Return the conversation up to and with a response.
+
+        Raises:
+            Refusal: There is no such response.
+        """
+        parts: list[tuple[ChatMessage, ...]] = []
+        while id:
+            found = self.stored.get(id)
+            if found is None:
+                raise Refusal(404, f"episode {self.id} has no response {id[:100]!r}.")
+            parts.append(found.messages)
+            id = found.previous
+        return [message for part in reversed(parts) for message in part]
 
     def find(self, call: str, choice: int = 0) -> SampledCall:
         """Return an answer by the id that the client was given.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from turngym.trainers.integrations.gateway.call_formats import Tools
 from turngym.trainers.integrations.gateway.messages import ChatMessage
@@ -49,14 +51,17 @@ def as_text(message: ChatMessage) -> ChatMessage:
 
 def alternating(messages: Sequence[ChatMessage], has_system: bool) -> list[ChatMessage]:
     """Return a conversation whose roles alternate, beginning with the user behind at most one text of the system."""
+    roles = [
+        message.role
+        if message.role == "assistant" or (message.role == "system" and not place and has_system)
+        else "user"
+        for place, message in enumerate(messages)
+    ]
     found: list[ChatMessage] = []
-    for place, message in enumerate(messages):
-        is_first_system = message.role == "system" and not place and has_system
-        role = message.role if message.role == "assistant" or is_first_system else "user"
-        if found and found[-1].role == role:
-            found[-1] = ChatMessage(role, f"{found[-1].text}\n\n{message.text}")
-        else:
-            found.append(ChatMessage(role, message.text, reasoning=message.reasoning))
+    for role, run in groupby(zip(roles, messages, strict=True), key=itemgetter(0)):
+        merged = [message for _, message in run]
+        reasoning = merged[0].reasoning if len(merged) == 1 else ""
+        found.append(ChatMessage(role, "\n\n".join(message.text for message in merged), reasoning=reasoning))
     first = bool(found) and found[0].role == "system"
     if len(found) > first and found[first].role == "assistant":
         found.insert(first, ChatMessage("user", "-"))

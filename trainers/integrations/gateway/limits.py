@@ -23,6 +23,11 @@ _POSITIVE = (
     "max_batch",
     "max_connections",
     "request_seconds",
+    "work_seconds",
+    "max_messages",
+    "max_bytes_each",
+    "max_bytes",
+    "max_kept",
 )
 
 
@@ -44,6 +49,11 @@ class GatewayLimits:
         max_batch: Answers that are sampled together.
         max_connections: Open connections of one episode.
         request_seconds: Time for a request to arrive.
+        work_seconds: Time to read, render and tokenise a request.
+        max_messages: Messages, calls and tools of a request.
+        max_bytes_each: Bytes of one episode's requests that are under way at once.
+        max_bytes: The same of all episodes.
+        max_kept: Characters of observations and stored conversations that are kept of an episode.
 
     Raises:
         ConfigError: A limit is not positive.
@@ -62,6 +72,11 @@ class GatewayLimits:
     max_batch: int = 256
     max_connections: int = 128
     request_seconds: float = 30.0
+    work_seconds: float = 10.0
+    max_messages: int = 10_000
+    max_bytes_each: int = 32 * 2**20
+    max_bytes: int = 128 * 2**20
+    max_kept: int = 64 * 2**20
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from turngym.trainers.integrations.gateway.calls import Link, SampledCall
 from turngym.trainers.integrations.gateway.messages import CallRequest, ChatMessage, digest
+from turngym.trainers.integrations.gateway.offload import check_time
 from turngym.trainers.integrations.gateway.rendering import Renderer
 
 
@@ -57,6 +58,7 @@ def linked(request: CallRequest, heads: Mapping[str, SampledCall], renderer: Ren
         parent = heads.get(keys[end])
         if parent is None:
             continue
+        check_time()
         ids = renderer.after(parent.completion_ids[-1], messages[end:], prefill, parent.message.calls)
         if ids is not None:
             is_edited = any(message.role == "assistant" for message in messages[end:])
@@ -89,13 +91,14 @@ def linked_text(prompt: str | tuple[int, ...], calls: Sequence[SampledCall], ren
     """
     key = digest(list(prompt) if isinstance(prompt, tuple) else prompt)
     if isinstance(prompt, tuple):
-        known = [call for call in calls if prompt[: len(call.ids)] == call.ids]
+        known = [call for call in calls if _begins(prompt, call)]
         before = max(known, key=lambda call: len(call.ids), default=None)
         kept = len(before.ids) if before is not None else 0
         return Linked(prompt, "extended" if kept else "root", before, kept, key, key, renderer.text_of(prompt[kept:]))
     for call in sorted(calls, key=lambda call: len(call.ids), reverse=True):
-        if not call.prompt_text:
+        if not call.prompt_text or not prompt.startswith(call.prompt_text):
             continue
+        check_time()
         raw = call.prompt_text + renderer.decoded(call.completion_ids)
         shown = call.prompt_text + call.message.text
         if prompt.startswith(raw):
@@ -106,3 +109,10 @@ def linked_text(prompt: str | tuple[int, ...], calls: Sequence[SampledCall], ren
             continue
         return Linked(begun + renderer.text_after(rest), "extended", call, len(begun), key, key, rest)
     return Linked(renderer.text_prompt(prompt), "root", None, 0, key, key, prompt)
+
+
+def _begins(prompt: tuple[int, ...], call: SampledCall) -> bool:
+    """Return whether a prompt begins with that of an answer and the answer."""
+    check_time()
+    middle, end = len(call.prompt_ids), len(call.prompt_ids) + len(call.completion_ids)
+    return prompt[middle:end] == call.completion_ids and prompt[:middle] == call.prompt_ids

@@ -53,16 +53,22 @@ def canonical_json(arguments: Any) -> str:
 
 def _loaded(text: str) -> Any:
     """Return JSON as data; None if it is none, or nested so deep that it cannot be written again."""
-    depth = deepest = 0
-    for character in text:
-        depth += (character in "[{") - (character in "]}")
-        deepest = max(deepest, depth)
-    if deepest > _DEEPEST:
-        return None
     try:
-        return json.loads(text)
-    except ValueError:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
         return None
+    return None if is_deeper(found, _DEEPEST) else found
+
+
+def is_deeper(found: Any, most: int) -> bool:
+    """Return whether objects and lists are nested deeper than so many levels."""
+    level = [found] if isinstance(found, dict | list) else []
+    for _ in range(most):
+        parts = [each.values() if type(each) is dict else each for each in level]
+        level = [value for part in parts for value in part if type(value) is dict or type(value) is list]
+        if not level:
+            return False
+    return bool(level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,12 @@ class ChatMessage:
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
     reasoning: str = ""
+
+    @property
+    def size(self) -> int:
+        """Number of characters."""
+        calls = sum(len(call.id) + len(call.name) + len(call.arguments) for call in self.calls)
+        return len(self.text) + len(self.reasoning) + len(self.call_id) + calls
 
     def chained(self, before: str) -> str:
         """Return the hash of a conversation, given that of the messages before this one.
@@ -167,7 +179,7 @@ class CallRequest:
         """Hash of each beginning of the conversation, the empty one included."""
         return chain(self.start, self.messages)
 
-    @property
+    @cached_property
     def body_key(self) -> str:
         """Hash that identical requests share."""
         prompt = list(self.prompt) if isinstance(self.prompt, tuple) else self.prompt

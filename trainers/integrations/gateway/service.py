@@ -14,18 +14,22 @@ from turngym.agents.models.completion import Generate
 from turngym.agents.models.loading import Vocabulary, vocabulary_size
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import turn_uniforms
+from turngym.trainers.integrations.gateway.body import read_object
+from turngym.trainers.integrations.gateway.bounds import RequestBounds
 from turngym.trainers.integrations.gateway.calls import SampledCall, TokenCounts
 from turngym.trainers.integrations.gateway.engine import Engine, Job, Sampled
-from turngym.trainers.integrations.gateway.episode import Episodes, GatewayEpisode
+from turngym.trainers.integrations.gateway.episode import Episodes, GatewayEpisode, Stored
 from turngym.trainers.integrations.gateway.limits import GatewayLimits, GatewayRules
 from turngym.trainers.integrations.gateway.linking import Linked, linked, linked_text
 from turngym.trainers.integrations.gateway.messages import CallRequest, ChatMessage, digest
+from turngym.trainers.integrations.gateway.offload import Offload
 from turngym.trainers.integrations.gateway.records import Records
-from turngym.trainers.integrations.gateway.refusal import TOO_LONG, Refusal, wrong
+from turngym.trainers.integrations.gateway.refusal import TOO_LONG, Body, Refusal, wrong
 from turngym.trainers.integrations.gateway.rendering import Renderer
 from turngym.trainers.integrations.gateway.stopping import StopWords
 from turngym.trainers.integrations.gateway.tools import Answer, read_answer
 
+_CALL_WEIGHT = 256
 _NAMES = {"chat": "chatcmpl", "completions": "cmpl", "responses": "resp", "messages": "msg"}
 OnText = Callable[[str, int, str], None]
 """Called with the id of an answer, a choice, and its whole text so far."""
@@ -64,6 +68,8 @@ class Gateway:
         self.limits = limits or GatewayLimits()
         self.rules = rules or GatewayRules()
         self.renderer = Renderer(model, prompt)
+        self.bounds = RequestBounds(context, self.limits)
+        self.offload = Offload(self.limits.work_seconds)
         self.engine = Engine(generate, model.stop_ids, self.limits)
         self.episodes = Episodes(self.limits, operator_key)
         self.context = context
@@ -78,8 +84,9 @@ class Gateway:
         self.created = int(time.time())
 
     def close(self) -> None:
-        """End the sampler's thread."""
+        """End the threads."""
         self.engine.close()
+        self.offload.close()
 
     async def answer(
         self, episode: GatewayEpisode, agent: str, request: CallRequest, on_text: OnText | None = None
@@ -104,7 +111,7 @@ class Gateway:
             for call in calls:
                 call.requests += 1
             return calls
-        episode.take_allowance(self.limits)
+        episode.require_room(self.limits)
         reply: asyncio.Future[list[SampledCall]] = asyncio.get_running_loop().create_future()
         episode.replies[key] = reply
         episode.at_once += 1
@@ -127,17 +134,12 @@ class Gateway:
         self, episode: GatewayEpisode, agent: str, request: CallRequest, on_text: OnText | None
     ) -> list[SampledCall]:
         began = time.perf_counter()
-        if request.previous:
-            request = _with_previous(episode, request)
-        if request.prompt is None:
-            found = linked(request, episode.heads, self.renderer)
-        else:
-            if isinstance(request.prompt, tuple):
-                self._require_known(request.prompt)
-            found = linked_text(request.prompt, episode.calls, self.renderer)
-        if not found.ids:
-            raise wrong("the prompt is empty.")
-        self._require_known(found.ids)
+        stored = None
+        if request.dialect == "responses":
+            stored = Stored(request.previous, request.messages[_told(request) :])
+            request = _with_previous(episode, request) if request.previous else request
+        weight = self.bounds.check(request) + (len(episode.calls) * _CALL_WEIGHT if request.prompt is not None else 0)
+        found = await self.offload.run(episode, weight, lambda: self._linked(episode, request))
         episode.requests += 1
         id = f"{_NAMES[request.dialect]}-{digest([episode.key, episode.requests])}"
         on_texts = [partial(on_text, id, choice) if on_text else None for choice in range(request.choices)]
@@ -157,9 +159,21 @@ class Gateway:
         for choice, (job, result) in enumerate(zip(jobs, results, strict=True)):
             call = self._call(id, choice, episode, agent, request, found, job, result)
             call.seconds = seconds
-            self._keep(episode, request, call, found)
+            self._keep(episode, call, found, stored)
             calls.append(call)
         return calls
+
+    def _linked(self, episode: GatewayEpisode, request: CallRequest) -> Linked:
+        if request.prompt is None:
+            found = linked(request, episode.heads, self.renderer)
+        else:
+            if isinstance(request.prompt, tuple):
+                self._require_known(request.prompt)
+            found = linked_text(request.prompt, episode.calls, self.renderer)
+        if not found.ids:
+            raise wrong("the prompt is empty.")
+        self._require_known(found.ids)
+        return found
 
     def _require_known(self, ids: Sequence[int]) -> None:
         """Raise if the model's embedding has no row for a token: on a GPU it would be an assertion of the device.
@@ -251,21 +265,42 @@ class Gateway:
             prompt_text=request.prompt if isinstance(request.prompt, str) else "",
         )
 
-    def _keep(self, episode: GatewayEpisode, request: CallRequest, call: SampledCall, found: Linked) -> None:
+    def _keep(self, episode: GatewayEpisode, call: SampledCall, found: Linked, stored: Stored | None) -> None:
         """Log an answer, so that later requests find it."""
         if found.parent is not None:
             found.parent.delivered = True  # the client has gone on from it
         said = ChatMessage("assistant", found.prefill + call.message.text, call.message.calls)
         if not call.prompt_text:
             episode.heads[said.chained(found.before)] = call
-            episode.conversations.setdefault(call.id, (*request.messages[_told(request) :], said))
-        episode.calls.append(call)
+        episode.keep(call, stored and Stored(stored.previous, (*stored.messages, said)))
         if self.records is not None:
             self.records.write(episode, call)
 
-    def count(self, request: CallRequest) -> int:
+    async def read(self, episode: GatewayEpisode, raw: bytes, read: Callable[[Body], CallRequest]) -> CallRequest:
+        """Return the request in a body.
+
+        Args:
+            episode: The episode.
+            raw: The body.
+            read: Returns the request of an object.
+
+        Raises:
+            Refusal: It is not understood, or too long.
+        """
+
+        def work() -> CallRequest:
+            self.bounds.check_body(raw)
+            request = read(read_object(raw, self.limits.max_depth))
+            self.bounds.check(request)
+            assert request.body_key  # computed once, here
+            return request
+
+        return await self.offload.run(episode, len(raw), work)
+
+    async def count(self, episode: GatewayEpisode, request: CallRequest) -> int:
         """Return how many tokens a conversation has as a prompt."""
-        return len(linked(request, {}, self.renderer).ids)
+        weight = self.bounds.check(request)
+        return len((await self.offload.run(episode, weight, lambda: linked(request, {}, self.renderer))).ids)
 
     def delivered(self, episode: GatewayEpisode, calls: Sequence[SampledCall]) -> None:
         """Say that the client has received some answers."""
@@ -299,10 +334,7 @@ class Gateway:
 
 def _with_previous(episode: GatewayEpisode, request: CallRequest) -> CallRequest:
     """Return a request with the conversation that it follows; of its instructions only the new ones count."""
-    before = episode.conversations.get(request.previous)
-    if before is None:
-        raise Refusal(404, f"episode {episode.id} has no response {request.previous[:100]!r}.")
-    told = _told(request)
+    before, told = episode.conversation(request.previous), _told(request)
     return replace(request, messages=(*request.messages[:told], *before, *request.messages[told:]))
 
 

@@ -23,6 +23,7 @@ from turngym.errors import PromptWarning
 from turngym.trainers.integrations.gateway.call_formats import HERMES, CallFormat, Tools
 from turngym.trainers.integrations.gateway.forms import alternating, as_text, one_call_each, with_tools
 from turngym.trainers.integrations.gateway.messages import ChatMessage, ToolCall, digest
+from turngym.trainers.integrations.gateway.offload import check_time
 from turngym.trainers.integrations.gateway.probing import (
     ASKED,
     HARD_CALLS,
@@ -246,6 +247,7 @@ class ToolTemplate:
         return found
 
     def _apply(self, messages: Sequence[ChatMessage], tools: Tools, goes_on: bool) -> str:
+        check_time()
         return self.plain.apply(self._shown(messages), goes_on, tools)
 
 
