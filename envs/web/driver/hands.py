@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Sequence
 
 from turngym.envs.web.driver.actions import DIRECTIONS, Action, Place, Point
+from turngym.envs.web.driver.entries import FORMS, rewritten
 from turngym.envs.web.driver.page import Node
 from turngym.envs.web.driver.tab import Tab
 
 _SCROLLED = 100
-_NOT_TYPED = frozenset({"range", "color", "date", "time", "month", "week", "datetime-local"})
+_NOT_TYPED = FORMS.keys() - {"number"}
 
 
 async def act(tab: Tab, action: Action, nodes: Sequence[Node]) -> str:
@@ -91,16 +92,29 @@ async def _field(tab: Tab, action: Action, node: Node) -> str:
         return f"element {node.id} has no option {action.text[:80]!r}"
     if action.kind == "focus":
         return "" if await tab.tool("focus", node.id) else f"element {node.id} takes no focus"
+    return await _fill(tab, node, action.text)
+
+
+async def _fill(tab: Tab, node: Node, text: str) -> str:
+    """Replace what a field holds; a field with a format of its own gets the text in that, or keeps what it holds."""
     if not node.is_field:
         return f"element {node.id} is no text field"
-    if node.facts.get("type") in _NOT_TYPED:
-        return "" if await tab.tool("put", node.id, action.text) else f"element {node.id} is no text field"
+    kind = str(node.facts.get("type", ""))
+    entry = rewritten(kind, text)
+    if entry is None:
+        return f"element {node.id} takes {FORMS[kind][1]}, not {text[:40]!r}"
+    if kind in _NOT_TYPED:
+        told = await tab.tool("put", node.id, entry)
+        if told is True:
+            return ""
+        limits = "".join(f", {name} {value}" for name, value in (told or {}).items() if value)
+        return f"element {node.id} takes {FORMS[kind][1]}{limits}, and refuses {text[:40]!r}"
     if not await tab.tool("clear", node.id):
         return f"element {node.id} takes no text"
-    if not action.text:
+    if not entry:
         await tab.press("Delete")
         return ""
-    await asyncio.gather(tab.insert(action.text), _last_key(tab))
+    await asyncio.gather(tab.insert(entry), _last_key(tab))
     return ""
 
 

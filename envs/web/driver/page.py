@@ -75,7 +75,7 @@ class Node:
     @property
     def is_field(self) -> bool:
         """Whether text can be filled in."""
-        typed = self.tag == "input" and self.role not in ("checkbox", "radio", "button")
+        typed = self.tag == "input" and self.role not in ("checkbox", "radio", "button", "file")
         return (typed or self.tag == "textarea" or bool(self.facts.get("editable"))) and not self.facts.get("disabled")
 
     @property

@@ -1,6 +1,7 @@
 """MiniWoB on the pool: turns, rewards, snapshots, coroutines, and what happens when browsers die under it."""
 
 import asyncio
+import re
 from typing import Any
 
 import gymnasium
@@ -68,6 +69,16 @@ def test_what_cannot_be_done_is_answered(make: Any, action: str, answer: str) ->
     observation, _, terminated, _, info = env.step(action)
     assert any(part in observation for part in answer.split("|"))
     assert not info["action_is_valid"] and not terminated
+
+
+@pytest.mark.parametrize("task", ["enter-date", "enter-time"])
+def test_what_the_task_writes_can_be_filled_in_as_it_is(make: Any, task: str) -> None:
+    env = make(task=task)
+    observation, _ = env.reset(seed=3)
+    wanted = re.search(r"\d+/\d+/\d+|\d+:\d+ [AP]M", observation)
+    assert wanted is not None and env.step("fill 1 whenever")[4]["action_is_valid"] is False
+    assert env.step(f"fill 1 {wanted[0]}")[4]["action_is_valid"] is True
+    assert env.step("click 2")[4]["success"] == 1
 
 
 def test_the_reward_is_the_page_s_and_decays_with_turns_only_if_asked_for(make: Any) -> None:

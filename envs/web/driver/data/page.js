@@ -266,7 +266,7 @@
   };
   const clear = number => {
     const element = elements.get(number);
-    if (!focus(number)) return false;
+    if (!focus(number) || element.readOnly) return false;
     if (element.select) element.select();
     else if (element.isContentEditable) {
       const range = document.createRange(); range.selectNodeContents(element);
@@ -274,11 +274,20 @@
     } else return false;
     return true;
   };
-  // Only sets what a date, time, colour or range field holds: these are not typed into.
+  // Only sets what a date, time, colour or range field holds: these are not typed into. What the browser would replace
+  // by another value is refused, with the limits of the field.
   const put = (number, value) => {
     const element = elements.get(number);
-    if (!element || element.tagName !== "INPUT") return false;
-    element.focus(); element.value = value;
+    if (!element || element.tagName !== "INPUT" || element.readOnly && element.type !== "range" && element.type !== "color") return null;
+    const set = entry => Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(element, entry);
+    const before = element.value;
+    set(value);
+    const held = element.value;
+    if (element.type === "range" ? value === "" || Number(held) !== Number(value) : held !== value) {
+      set(before);
+      return { min: element.min, max: element.max, step: element.step };
+    }
+    element.focus();
     for (const kind of ["input", "change"]) element.dispatchEvent(new Event(kind, { bubbles: true }));
     return true;
   };
