@@ -29,7 +29,7 @@ from turngym.agents.models.checkpoint_tensors import POLICY, is_checkpoint, read
 from turngym.agents.models.completion import BackgroundSampler
 from turngym.agents.models.generate import Generate
 from turngym.agents.models.quantized import quantized_arguments, require_quantizer
-from turngym.agents.models.sources import base_of_checkpoint, require_model, unloadable
+from turngym.agents.models.sources import base_of_checkpoint, loading_model, require_model
 from turngym.agents.models.vision.pictures import PictureInputs, picture_inputs
 from turngym.errors import ConfigError, MissingExtra, ModelError
 
@@ -226,16 +226,14 @@ def load_vocabulary(source: str) -> TokenizerOnly:
         ModelError: There is no model, or its tokenizer has no chat template or no end token.
     """
     require_model(source)
-    try:
+    with loading_model(source):
         tokenizer = AutoTokenizer.from_pretrained(source)
         config = AutoConfig.from_pretrained(source)
-    except (OSError, ValueError, KeyError) as error:
-        raise unloadable(source, error) from error
+        try:
+            generation = GenerationConfig.from_pretrained(source)
+        except OSError:  # there is none: transformers makes it from the model's configuration
+            generation = GenerationConfig.from_model_config(config)
     _require_usable(tokenizer, source)
-    try:
-        generation = GenerationConfig.from_pretrained(source)
-    except OSError:  # there is none: transformers makes it from the model's configuration
-        generation = GenerationConfig.from_model_config(config)
     return TokenizerOnly(tokenizer, _stop_ids(tokenizer, generation))
 
 
@@ -285,12 +283,10 @@ def _load(
     source: str, extra: dict[str, Any], of_network: Mapping[str, Any] = MappingProxyType({"dtype": "auto"})
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     require_model(source)
-    try:
+    with loading_model(source):
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
         kind = AutoModelForImageTextToText if _sees(source, extra) else AutoModelForCausalLM
         network = kind.from_pretrained(source, **extra, **of_network)
-    except (OSError, ValueError, KeyError) as error:
-        raise unloadable(source, error) from error
     return network, tokenizer
 
 
@@ -324,7 +320,8 @@ def _load_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     if not path.is_file():
         raise ModelError(f"there is no file {path}: pass an existing .gguf file, a model folder or a hub name.")
     loaded, tokenizer = _load(str(path.parent), {"gguf_file": path.name})
-    config = AutoConfig.from_pretrained(str(path.parent), gguf_file=path.name)
+    with loading_model(str(path)):
+        config = AutoConfig.from_pretrained(str(path.parent), gguf_file=path.name)
     if hasattr(config, "quantization_config"):
         del config.quantization_config
     network = AutoModelForCausalLM.from_config(config)

@@ -13,7 +13,7 @@ from huggingface_hub import try_to_load_from_cache
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from turngym.agents.models.checkpoint_tensors import POLICY, files_of, is_checkpoint
-from turngym.agents.models.sources import require_model, unloadable
+from turngym.agents.models.sources import loading_model, require_model
 from turngym.errors import MissingExtra, ModelError
 
 _LARGEST_HEADER = 100_000_000
@@ -80,12 +80,8 @@ def _in_header(file: Path) -> int:
 
 def _by_config(source: str) -> int:
     require_model(source)
-    try:
-        config = AutoConfig.from_pretrained(source)
-        with torch.device("meta"):
-            network = AutoModelForCausalLM.from_config(config)
-    except (OSError, ValueError, KeyError) as error:
-        raise unloadable(source, error) from error
+    with loading_model(source), torch.device("meta"):
+        network = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(source))
     return int(network.num_parameters())
 
 
@@ -96,7 +92,5 @@ def _in_gguf(path: Path) -> int:
         raise MissingExtra('reading a GGUF file needs the package gguf: pip install "turngym[gguf]".') from error
     if not path.is_file():
         raise ModelError(f"there is no file {path}: pass an existing .gguf file, a model folder or a hub name.")
-    try:
+    with loading_model(str(path)):
         return sum(int(tensor.n_elements) for tensor in GGUFReader(path).tensors)
-    except (OSError, ValueError, KeyError, IndexError) as error:
-        raise unloadable(str(path), error) from error

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 
 from huggingface_hub import HfApi, constants, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError
 
 from turngym.agents.models.settings import run_of
-from turngym.errors import ModelError, error_text
+from turngym.errors import ModelError, TurngymError, error_text
 
 _HUB_SECONDS = 10.0
 
@@ -34,8 +37,27 @@ def _require_folder(source: str) -> None:
         raise ModelError(f"{source} is the folder of a training run: its model is hf:{Path(source, 'model')}.")
 
 
-def unloadable(source: str, error: Exception) -> ModelError:
-    """Return the error of a model that transformers cannot load."""
+@contextmanager
+def loading_model(source: str) -> Iterator[None]:
+    """Report whatever the files of a model cause while transformers reads them as an error of the model.
+
+    Raises:
+        ModelError: The model cannot be loaded.
+    """
+    try:
+        yield
+    except TurngymError:
+        raise
+    except UnpicklingError as error:
+        raise ModelError(
+            f"the weights of {source} are a pickle that holds more than weights, which could run code, so it is not "
+            "loaded: pass a model with safetensors files."
+        ) from error
+    except Exception as error:  # the boundary: any file of others may be broken in any way
+        raise _unloadable(source, error) from error
+
+
+def _unloadable(source: str, error: Exception) -> ModelError:
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return ModelError(
         f"{source} could not be loaded as a causal language model ({first}). Pass a folder with config.json, weights "

@@ -18,6 +18,7 @@ from torch import Tensor
 from transformers import AutoConfig
 
 from turngym.agents.models.generate import Completion
+from turngym.agents.models.sources import loading_model
 from turngym.agents.models.vllm_config import VllmConfig, require_vllm
 from turngym.agents.models.vllm_weights import require_shapes, shapes_of, stale_weights, with_head
 from turngym.agents.sampling import Sampling, seed_of
@@ -261,7 +262,8 @@ def _start(source: str, config: VllmConfig) -> tuple[Any, bool]:
 
 def _dtype(source: str) -> str:
     """Return the format that the weights were saved in; vLLM's own ``auto`` would halve float32."""
-    found = getattr(AutoConfig.from_pretrained(source), "dtype", None)
+    with loading_model(source):
+        found = getattr(AutoConfig.from_pretrained(source), "dtype", None)
     return "auto" if found is None else str(found).removeprefix("torch.")
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from turngym.agents.models.sources import loading_model
 from turngym.errors import ModelError
 
 HEAD = "lm_head.weight"
@@ -47,7 +48,7 @@ def with_head(weights: Mapping[str, Tensor], is_tied: bool) -> dict[str, Tensor]
 
 def shapes_of(source: str, is_tied: bool) -> dict[str, torch.Size]:
     """Return name and shape of each weight of a model folder or hub name, without loading any."""
-    with torch.device("meta"):
+    with loading_model(source), torch.device("meta"):
         network = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(source))
     names = {name for name, _ in network.named_parameters(remove_duplicate=False)} | ({HEAD} if is_tied else set())
     return {name: tensor.shape for name, tensor in with_head(network.state_dict(), is_tied).items() if name in names}

@@ -12,12 +12,27 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.prompting.time_limit import time_limit
 from turngym.envs.parsing.thinking import MARKS, Thinking
 from turngym.errors import ConfigError, PromptWarning
 
 Said: TypeAlias = tuple[str, str]
 """Role and text of a message."""
-RENDER_ERRORS = (TemplateError, TypeError, ValueError, KeyError, IndexError)
+RENDER_SECONDS = 5.0
+"""Most processor time for a rendering."""
+
+
+class RenderTimeout(ConfigError):
+    """A chat template that takes too long."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the chat template takes more than {RENDER_SECONDS:g} seconds for a conversation: pass another one with "
+            "chat_template=FILE."
+        )
+
+
+RENDER_ERRORS = (TemplateError, TypeError, ValueError, KeyError, IndexError, RenderTimeout)
 """What templates raise for conversations they do not support."""
 _PROBE = "\u241fprobe\u241f"
 _THOUGHT = "\u241fthought\u241f"
@@ -54,6 +69,8 @@ class ChatTemplate:
         """Return why a message of the user cannot be shown; None if it can."""
         try:
             shown = self._rendered([("user", _PROBE)], True)
+        except RenderTimeout as error:
+            return error
         except RENDER_ERRORS as error:
             return ConfigError(
                 f"the chat template cannot be rendered ({type(error).__name__}: {error}): set its variables with "
@@ -125,13 +142,14 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> str:
         """Return messages as the template writes them; raises one of ``RENDER_ERRORS`` if it does not."""
-        text = self.tokenizer.apply_chat_template(
-            [dict(message) for message in messages],
-            tools=[dict(tool) for tool in tools] or None,
-            tokenize=False,
-            add_generation_prompt=add_generation_prompt,
-            **self._options,
-        )
+        with time_limit(RENDER_SECONDS, RenderTimeout):
+            text = self.tokenizer.apply_chat_template(
+                [dict(message) for message in messages],
+                tools=[dict(tool) for tool in tools] or None,
+                tokenize=False,
+                add_generation_prompt=add_generation_prompt,
+                **self._options,
+            )
         return str(text)
 
     def content(self, text: str) -> Any:

@@ -178,7 +178,7 @@ def picture_inputs(config: PretrainedConfig, source: str, tokenizer: PreTrainedT
         raise MissingExtra('models with pictures need the package pillow: pip install "turngym[train]".') from error
     try:
         processor = AutoImageProcessor.from_pretrained(source, backend="pil")
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # the boundary: any file of others may be broken in any way
         raise ModelError(f"the image processor of {source} could not be loaded ({error}).") from error
     try:
         return family(config, processor, tokenizer)

@@ -1,7 +1,10 @@
 """Loading models: what comes back is what was saved, and what is no model is refused in words."""
 
 import json
+import os
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -58,6 +61,42 @@ def test_a_path_that_is_no_model_is_refused(kind: str, saved: Path, tmp_path: Pa
         load_model(str(target))
     assert str(target) in str(caught.value)
     assert "folder" in str(caught.value)
+
+
+class Caught:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (self.command,)
+
+
+def test_a_pickle_that_would_run_code_is_refused_in_our_words(saved: Path, tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    shutil.copytree(saved, target)
+    (target / "model.safetensors").unlink()
+    torch.save({"weight": Caught(f"touch {tmp_path}/ran")}, target / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="could run code, so it is not loaded: pass a model with safetensors files"):
+        load_model(str(target))
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"])
+@pytest.mark.parametrize("content", [b"", b"[]", b"7", b'{"model_type": []}', b"[" * 100_000, b"\xff\x00" * 8])
+def test_whatever_is_wrong_with_a_file_is_an_error_of_the_model(
+    name: str, content: bytes, saved: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "model"
+    shutil.copytree(saved, target)
+    (target / name).write_bytes(content)
+    try:
+        load_model(str(target))
+    except ModelError as error:
+        assert str(target) in str(error)
+    else:
+        assert name == "tokenizer_config.json"  # the tokenizer's file says the same
 
 
 def test_a_gguf_path_without_a_file_is_refused(tmp_path: Path) -> None:
