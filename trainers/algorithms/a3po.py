@@ -4,12 +4,12 @@ Samples may be older than the policy that is updated. PPO decoupled from the sam
 start of the update, and weighs by how far that one is from the sampler. Its log-probabilities cost a forward pass; with
 versions counted in iterations they are put on the line between the sampler and the current policy instead,
 
-    a = d / (d + 1)                                     d: iterations between the sampler and the proximal policy
+    a = (d - 1) / d                                     d: iterations since the tokens were sampled
     log p_prox = log p_old + a * (log p - log p_old)    a constant for the gradient
     L = PPO clip of p / p_prox, times min(p_prox / p_old, cap)
 
-Fresh samples have d = 0 and this is GRPO. ``lp_old`` is always the sampler's: the trainer's own log-probabilities
-would be the proximal policy itself, which is approximated here in order not to compute it.
+Samples with d of 0 or 1 have a = 0, and this is GRPO. ``lp_old`` is always the sampler's: the trainer's own
+log-probabilities would be the proximal policy itself, which is approximated here in order not to compute it.
 """
 
 from __future__ import annotations

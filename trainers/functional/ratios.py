@@ -99,17 +99,17 @@ def proximal_logprobs(
 ) -> Float[Tensor, "batch token"]:
     """Return log-probabilities on the line from the sampler's to the current ones, as A-3PO approximates them.
 
-    The current policy counts as one version ahead of the proximal one, so a token whose sampler was ``d`` versions
-    behind the proximal policy is ``d / (d + 1)`` of the way. No gradient goes through the result.
+    The proximal policy counts as one version behind the current one, so a token that was sampled ``d`` versions ago is
+    ``(d - 1) / d`` of the way. No gradient goes through the result.
 
     Args:
         logprobs: Log-probability of each token now.
         old_logprobs: The same under the policy that sampled.
-        staleness: Versions between the sampler and the proximal policy; 0 or less gives the sampler's.
+        staleness: Versions between the sampler and the current policy; 1 or less gives the sampler's.
 
     >>> now, then = torch.tensor([[-0.6, -0.6]]), torch.tensor([[-1.0, -1.0]])
-    >>> proximal_logprobs(now, then, torch.tensor([[3.0, 0.0]]))
+    >>> proximal_logprobs(now, then, torch.tensor([[4.0, 0.0]]))
     tensor([[-0.7000, -1.0000]])
     """
-    behind = staleness.clamp_min(0)
-    return old_logprobs + behind / (behind + 1) * (logprobs.detach() - old_logprobs)
+    behind = staleness.clamp_min(1)
+    return old_logprobs + (behind - 1) / behind * (logprobs.detach() - old_logprobs)

@@ -244,10 +244,10 @@ def test_dr_grpo_divides_every_term_by_its_constant() -> None:
 
 @pytest.mark.parametrize(
     ("staleness", "ratio", "weight"),
-    [(3, 1.105171, 1.349859), (0, 1.491825, 1.0)],  # versions 3 and 6 against a proximal policy of version 6
+    [(4, 1.105171, 1.349859), (1, 1.491825, 1.0), (0, 1.491825, 1.0)],
 )
 def test_a3po_by_hand(staleness: int, ratio: float, weight: float) -> None:
-    # lp -.6 against -1: at 3 iterations a = 3/4 and lp_prox = -.7, so the ratio is exp(.1) and the weight exp(.3).
+    # lp -.6 against -1: at 4 iterations a = 3/4 and lp_prox = -.7, so the ratio is exp(.1) and the weight exp(.3).
     algorithm = build("a3po", {"a3po": {"clip_high": 9.0}})
     table = turn_table([episode([1]), episode([0])])
     credit = algorithm.credit(replace(table, staleness=torch.tensor([staleness, 0])))
@@ -262,7 +262,7 @@ def test_a3po_by_hand(staleness: int, ratio: float, weight: float) -> None:
 
 def test_a3po_bounds_the_weight_of_stale_samples() -> None:
     algorithm = build("a3po", {"a3po": {"clip_high": 9.0, "weight_cap": 1.2}})
-    table = replace(turn_table([episode([1]), episode([0])]), staleness=torch.tensor([3, 0]))
+    table = replace(turn_table([episode([1]), episode([0])]), staleness=torch.tensor([4, 0]))
     found = algorithm.surrogate(inputs([[0.4]], [[1.0]], [[0]], credit=algorithm.credit(table)))  # type: ignore[attr-defined]
     close(found.policy.loss, [[-1.105171 * 1.2]], 1e-5)
 

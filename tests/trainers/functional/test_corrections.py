@@ -10,12 +10,12 @@ from torch import Tensor
 
 from turngym.trainers import functional as F
 
-FOLDER = Path(__file__).parents[4] / "shared" / "oracle2"
+SHARED = Path(__file__).parents[4] / "shared"
 PRECISIONS = ((torch.float64, 1e-9), (torch.float32, 1e-5))
 
 
-def cases(name: str) -> list[Any]:
-    path = FOLDER / f"{name}.json"
+def cases(name: str, folder: str = "oracle2") -> list[Any]:
+    path = SHARED / folder / f"{name}.json"
     if not path.exists():
         return [pytest.param({}, marks=pytest.mark.skip(reason=f"the vectors {name} are not beside the checkout"))]
     return [pytest.param(case, id=str(case["settings"])) for case in json.loads(path.read_text("utf8"))["cases"]]
@@ -112,3 +112,14 @@ def test_which_limits_leave_rounding_alone() -> None:
     narrow = F.within_limits(gaps, segments, by="mean", low=0.999, high=1.001)
     product = F.within_limits(gaps, segments, by="sum", low=0.5, high=2.0)
     assert narrow.double().mean() < 0.5 and product.double().mean() < 0.9
+
+
+@pytest.mark.parametrize("case", cases("areal_prox_approximation", "oracle3"))
+def test_the_proximal_policy_is_that_of_areal(case: dict[str, Any]) -> None:
+    """Versions below 0 are positions that nothing sampled, whose proximal policy is never read."""
+    now, then, versions = (torch.tensor(case[name]).double() for name in ("log_prob", "old_log_prob", "versions"))
+    staleness = case["settings"]["current_version"] - versions
+    found = F.proximal_logprobs(now, then, staleness)
+    expected = torch.tensor(case["prox_log_prob"]).double()
+    sampled = versions >= 0
+    torch.testing.assert_close(found[sampled], expected[sampled], atol=1e-6, rtol=1e-6)
