@@ -28,15 +28,23 @@ def parameter_groups(
         (POLICY, policy, config.learning_rate),
         (OTHERS, others, config.critic_learning_rate),
     ):
-        parts = [(list(parameters), config.weight_decay)]
-        if config.weight_decay and config.decay == "matrices":
-            parts = [
-                ([p for p in parameters if p.ndim >= 2], config.weight_decay),
-                ([p for p in parameters if p.ndim < 2], 0.0),
-            ]
-        kinds = [(kind, decay) for part, decay in parts for kind in by_kind(part)]
-        groups += [{"params": kind, "lr": rate, "weight_decay": decay, "whose": whose} for kind, decay in kinds]
+        found = decay_groups(parameters, config.weight_decay, config.decay == "matrices")
+        groups += [{**group, "lr": rate, "whose": whose} for group in found]
     return groups
+
+
+def decay_groups(parameters: Sequence[nn.Parameter], decay: float, only_matrices: bool = True) -> list[dict[str, Any]]:
+    """Return parameters in groups with their weight decay.
+
+    Args:
+        parameters: The parameters.
+        decay: AdamW's decay.
+        only_matrices: Leave out vectors, which are norms and biases.
+    """
+    parts = [(list(parameters), decay)]
+    if decay and only_matrices:
+        parts = [([p for p in parameters if p.ndim >= 2], decay), ([p for p in parameters if p.ndim < 2], 0.0)]
+    return [{"params": kind, "weight_decay": share} for part, share in parts for kind in by_kind(part)]
 
 
 def make_optimizer(groups: Sequence[dict[str, Any]], config: UpdateConfig) -> torch.optim.Optimizer:

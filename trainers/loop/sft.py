@@ -20,10 +20,12 @@ from turngym.trainers.core.rows import MicroBatch, Reads, Row, build_batch, buil
 from turngym.trainers.core.wording import counted
 from turngym.trainers.engine.checkpointing import checkpointed_layers, checkpointing
 from turngym.trainers.engine.layouts import ROWS, Layout
+from turngym.trainers.engine.optimizer import decay_groups
 from turngym.trainers.engine.scoring import score
 from turngym.trainers.settings.supervised import SupervisedConfig as SupervisedConfig
 
 _MICRO_BATCH_TOKENS = 16_384
+_WEIGHT_DECAY = 0.01
 
 
 class DemonstrationAgent(Agent):
@@ -51,7 +53,7 @@ class DemonstrationAgent(Agent):
             if isinstance(prompt, Decision):
                 decisions.append(prompt)
                 continue
-            text = self.student.format.write(decision.action)
+            text = self.student.format_of(request).write(decision.action)
             ids = (*self.student.builder.answer(text), end)
             self.student.remember(request, decision.action, text, prompt, ids)
             shown = self.student.pictures_of(request)
@@ -132,9 +134,8 @@ class SupervisedLearner:
         self.epoch = 0
         rows = build_rows(trajectories, with_final_prompts=False)
         self.batch = build_batch([with_observations(row) for row in rows] if config.observation_weight else rows)
-        self.optimizer = torch.optim.AdamW(
-            network.parameters(), lr=config.learning_rate, weight_decay=0.01, betas=(0.9, 0.99)
-        )
+        groups = decay_groups(list(network.parameters()), _WEIGHT_DECAY)
+        self.optimizer = torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.99))
 
     def run_epoch(self, should_stop: Callable[[], bool] = lambda: False) -> float:
         """Make one pass over the demonstrations and return the mean loss of a token, in nats."""

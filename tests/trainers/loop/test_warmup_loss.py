@@ -163,3 +163,12 @@ def test_the_control_ends_when_it_knows_the_demonstrations_by_heart(
     losses = control.learn(learner, lambda: next(time, True))
     assert losses[-1] < 1.0 <= min(losses[:-1]) and next(time, None) is False, "there was time left"
     assert len(control.learn(learner, lambda: True)) == 0
+
+
+def test_weight_decay_leaves_norms_and_biases_of_the_warm_up_alone(played: list[Trajectory]) -> None:
+    network = small_model().network
+    learner = SupervisedLearner(network, played, SupervisedConfig(), 0)
+    decays = {id(p): group["weight_decay"] for group in learner.optimizer.param_groups for p in group["params"]}
+    own = list(network.parameters())
+    assert len(decays) == len(own) and {p.ndim for p in own} == {1, 2}
+    assert all((decays[id(p)] > 0) == (p.ndim == 2) for p in own)
