@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from turngym.agents.models.loading import LanguageModel
+from turngym.agents.models.same_tokens import require_same_tokens
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import ConfigError
 from turngym.lazy import Tensor, nn, torch
@@ -143,7 +144,7 @@ def prepare(
     *,
     temperature: float = 1.0,
     critic: Critic | None = None,
-    reference: nn.Module | None = None,
+    reference: LanguageModel | nn.Module | None = None,
     exclusion: Exclusion = EVERYTHING,
     old_logprobs: OldLogprobs | Literal["own"] = "sampler",
     first_pass: FirstPass = one_update,
@@ -163,8 +164,8 @@ def prepare(
         algorithm: The method.
         temperature: The temperature that the episodes were sampled with.
         critic: For methods that need values; its parameters are trained by the same losses.
-        reference: A frozen copy of a policy's network, for methods that need its log-probabilities; with low-rank
-            adapters the policy's network itself, which is then scored without them.
+        reference: For methods that need its log-probabilities: a model with the policy's tokenizer, or a frozen copy of
+            a policy's network; with low-rank adapters the policy's network itself, which is then scored without them.
         exclusion: What becomes of episodes and completions that were cut off, see
             :class:`turngym.trainers.core.update_config.UpdateConfig`.
         old_logprobs: What ratios are taken against, see there; methods that need the trainer's get them anyway. ``own``
@@ -179,12 +180,15 @@ def prepare(
         spread: How the networks lie on several ranks, which all have the same episodes; unless given, on one.
 
     Raises:
-        ConfigError: Critic or reference is missing, a turn's tokens and log-probabilities do not match, or the network
-            computes something else in that layout.
+        ConfigError: Critic or reference is missing, the reference has another tokenizer, a turn's tokens and
+            log-probabilities do not match, or the network computes something else in that layout.
         DivergenceError: A reward or an advantage is not finite.
     """
     _require(algorithm, Need.VALUES, critic, "critic=Critic(policy.network), and let the optimiser have its parameters")
     _require(algorithm, Need.REFERENCE_LOGPROBS, reference, "reference=copy.deepcopy(policy.network)")
+    if isinstance(reference, LanguageModel):
+        require_same_tokens(policy, reference, "reference")
+        reference = reference.network
     chosen = layout_for(policy, layout)
     require_layout(policy.network, chosen)
     networks = Networks(policy.network, temperature, critic, reference, max_tokens, chosen, spread or Replicated())

@@ -1,8 +1,10 @@
 """The loop of the page "Own training loop" is short, and ends with the weights of ``turngym train``, bit for bit."""
 
+import copy
 import re
 import runpy
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +119,13 @@ def test_a_batch_without_tokens_has_no_micro_batch(model: LanguageModel) -> None
     batch = prepare([scripted], model, build("rloo", {"rloo": {"reward_kl_coef": 0.0}}))
     assert batch.num_rows == 0 and list(batch.micro_batches()) == []
     assert list(prepare([], model, build("rloo", {"rloo": {"reward_kl_coef": 0.0}})).micro_batches()) == []
+
+
+def test_a_reference_with_another_tokenizer_is_refused(model: LanguageModel, episodes: list[Trajectory]) -> None:
+    with_kl = build("grpo", {"grpo": {"kl_coef": 0.1}})
+    same = prepare(episodes, model, with_kl, reference=model).table.token_reference_logprob
+    assert same is not None and same.isfinite().all()
+    other = replace(model, tokenizer=copy.deepcopy(model.tokenizer))
+    other.tokenizer.add_tokens(["another word"])
+    with pytest.raises(ConfigError, match=r"tokenizer of the reference is not that of the policy: 1 of [\d,]+ token"):
+        prepare(episodes, model, with_kl, reference=other)
