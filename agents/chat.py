@@ -14,9 +14,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.core import Request
+from turngym.agents.prompt_text import PromptConfig, mode_text
 from turngym.agents.usage import Usage
-from turngym.wrappers.actions.action_format import ActionFormat
+from turngym.wrappers.actions.action_format import AUTO, ActionFormat, action_format
 
 Role = Literal["system", "user", "assistant"]
 ACTION = "action"
@@ -62,6 +63,7 @@ class Reply:
     Args:
         text: What the model wrote; empty if there is no answer.
         usage: What it cost.
+        reasoning: Reasoning that a server sent apart from the answer.
         prompt_ids: Token ids of the prompt, if known.
         completion_ids: Token ids exactly as sampled.
         logprobs: The sampler's log-probability of each of these.
@@ -72,6 +74,7 @@ class Reply:
 
     text: str
     usage: Usage
+    reasoning: str = field(default="", kw_only=True)
     prompt_ids: tuple[int, ...] = ()
     completion_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
@@ -82,7 +85,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a model wrote besides its actions, such as a summary; kept with its turn.
+    """What a model wrote besides its actions, such as a summary or its reasoning; kept with its turn.
 
     Args:
         purpose: What it was for.
@@ -93,13 +96,33 @@ class Note:
     text: str
 
 
+REASONING = "reasoning"
+"""Purpose of a note with the reasoning that a server sent apart from the answer."""
+
+
+def reasoning_notes(text: str) -> tuple[Note, ...]:
+    """Return a note with a model's reasoning; none without any."""
+    return (Note(REASONING, text),) if text else ()
+
+
 class ChatModel(ABC):
     """The part of a language-model agent that prompting styles need."""
 
     prompt: PromptConfig
     """What goes into a prompt, and how long it may be."""
-    format: ActionFormat
-    """How an action is written."""
+    format: str
+    """Name of the action format."""
+
+    @property
+    def prompts_text(self) -> str:
+        """What prompts show and how actions are written, in one line."""
+        own = "in the environment's own notation, else " if self.format == AUTO else ""
+        written = action_format(self.format).instruction.removeprefix("write the action ").removesuffix(".")
+        return f"{mode_text(self.prompt)}; actions are written {own}{written}"
+
+    def format_of(self, request: Request) -> ActionFormat:
+        """Return how an action is written in the environment of a request."""
+        return action_format(self.format, request.finds_action)
 
     @property
     def prompt_limit(self) -> int:

@@ -35,6 +35,7 @@ class Request:
         info: The environment's info table for this observation.
         instructions: Rules and answer format.
         image: The picture in the observation, [H, W, 3], if it has one.
+        finds_action: Whether the environment finds an action in a whole answer by a notation that its rules give.
     """
 
     slot: int
@@ -44,6 +45,7 @@ class Request:
     info: Mapping[str, Any]
     instructions: str
     image: NDArray[np.uint8] | None = None
+    finds_action: bool = False
 
 
 @dataclass(frozen=True, slots=True)

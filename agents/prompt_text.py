@@ -24,7 +24,8 @@ class PromptConfig:
 
     Args:
         mode: ``window`` (each turn its own prompt) or ``conversation`` (everything so far, append only, with any chat
-            template that can show a message of the user after an answer).
+            template that can show a message of the user after an answer). For models behind servers ``conversation``,
+            unless ``history`` is given.
         history: In window mode, how many earlier turns are shown.
         instructions: Whether the rules and the answer format are shown.
         legal_actions: Whether the legal actions are listed with each observation.
@@ -32,10 +33,10 @@ class PromptConfig:
             models behind servers tokens are guessed from the length of the text, and only styles and ``fit`` keep to
             the limit: the server enforces its own.
         fit: What happens to a longer prompt. ``none``: the episode ends truncated, with the reason ``context``.
-            ``drop_oldest`` leaves the oldest turns out, ``drop_middle`` keeps the first turn as well, ``summary`` says
+            ``drop_oldest`` leaves the oldest turns out, ``drop_middle`` always keeps the first turn, ``summary`` says
             how often each action was taken in those left out; a note in the prompt says how many they are. ``auto`` is
-            ``drop_oldest`` in styles other than ``plain``, else ``none``: in a conversation a shortened prompt begins
-            a new sequence to train on.
+            ``drop_middle`` in styles other than ``plain`` and, once a server has refused a prompt, for models behind
+            servers, else ``none``: in a conversation a shortened prompt begins a new sequence to train on.
         system: A system text instead of the rules and the answer format; ``{rules}`` and ``{format}`` in it are
             replaced by these.
         thinking: What earlier answers show of the model's thinking (``<think>...</think>``, or the analysis channel):
@@ -123,6 +124,19 @@ def system_text(config: PromptConfig, instructions: str, answer_instruction: str
     if not config.instructions:
         return ""
     return f"{instructions}\n{answer_instruction}".strip()
+
+
+def mode_text(config: PromptConfig) -> str:
+    """Return in a few words what of an episode a prompt shows.
+
+    >>> mode_text(PromptConfig(mode="conversation")), mode_text(PromptConfig(history=3))
+    ('the whole conversation', 'the last 3 turns and the current observation')
+    """
+    if config.mode == "conversation":
+        return "the whole conversation"
+    if not config.history:
+        return "the current observation without earlier turns"
+    return f"the last {config.history} turns and the current observation"
 
 
 def shown_text(config: PromptConfig, observation: str, info: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ class Usage:
             counts its own.
         cost: Price of the tokens, in the currency of the price table; None if the price is unknown.
         failures: Kind of failure -> number of failed calls.
+        shortened: Turns whose prompt left earlier turns out, because a server refused the whole conversation.
 
     >>> total = Usage(tokens_in=5, calls=1) + Usage(tokens_in=2, calls=3, retries=2, failures={"timeout": 2})
     >>> total.tokens_in, total.calls, dict(total.failures)
@@ -41,6 +42,7 @@ class Usage:
     latency: float = 0.0
     cost: float | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
+    shortened: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
@@ -54,6 +56,7 @@ class Usage:
             self.latency + other.latency,
             sum(costs) if costs else None,
             dict(Counter(self.failures) + Counter(other.failures)),
+            self.shortened + other.shortened,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -65,6 +68,7 @@ class Usage:
             "retries": self.retries,
             "lost": self.lost,
             "unmetered": self.unmetered,
+            "shortened": self.shortened,
             "latency": self.latency,
             "cost": self.cost,
             "failures": dict(sorted(self.failures.items())),

@@ -120,6 +120,9 @@ class TextEnv(SnapshotEnv[ObsT]):
     """State of the episode, unless the environment overrides ``save_state`` and ``load_state``."""
     instructions: str = ""
     """Rules and answer format, for the system prompt."""
+    finds_action: bool = False
+    """Whether the rules give a notation, such as ``<search>...</search>``, by which ``apply_action`` finds the action
+    in a whole answer of a model, reasoning included."""
     finite_instances: int | None = None
     """Number of instances, where that is too few for splits; every split then samples from all of them."""
     splits: ClassVar[tuple[str, ...]] = SPLITS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -129,6 +130,11 @@ class SeatEnv(TextEnv[str]):
         """Lowest and highest score of a seat; 0 is the score of a game that is not over."""
         low, high = self.game.score_range
         return min(low, 0.0), max(high, 0.0)
+
+    @property
+    def finds_action(self) -> bool:  # type: ignore[override]  # as the game says
+        """Whether an action is found in a whole answer by a notation that the rules give."""
+        return self.game.finds_action
 
     @property
     def view(self) -> SeatView:

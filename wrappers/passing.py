@@ -28,6 +28,11 @@ class Passing(gymnasium.Wrapper[Any, str, Any, str]):
         return str(self._inner("instructions"))
 
     @property
+    def finds_action(self) -> bool:
+        """Whether an action is found in a whole answer by a notation that the rules give."""
+        return bool(self._inner("finds_action"))
+
+    @property
     def env_id(self) -> str:
         """The registered id of the environment inside."""
         return str(self._inner("env_id"))

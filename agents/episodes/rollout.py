@@ -34,6 +34,7 @@ class Slot:
     instructions: str = ""
     image: NDArray[np.uint8] | None = None
     snapshot: bytes = b""
+    finds_action: bool = False
 
     @property
     def trajectory(self) -> Trajectory:
@@ -50,6 +51,7 @@ class Slot:
             self.info,
             self.instructions,
             self.image,
+            self.finds_action,
         )
 
 
@@ -173,17 +175,19 @@ class Runner:
         for slot in indices:
             state = self.slots[slot]
             if slot in known:
-                state.trajectory.env_id, state.trajectory.instance, state.instructions = known[slot]
+                texts, state.finds_action = known[slot]
+                state.trajectory.env_id, state.trajectory.instance, state.instructions = texts
                 self.waiting.append(slot)
             else:
                 self._finish(slot, fault=faults[slot] or _LOST)
 
-    def _facts(self, slots: list[int]) -> dict[int, tuple[str, str, str]]:
-        """Return id, instance and instructions of each slot, without slots that break."""
+    def _facts(self, slots: list[int]) -> dict[int, tuple[tuple[str, ...], bool]]:
+        """Return id, instance and instructions of each slot, and its ``finds_action``, without slots that break."""
         names = ("env_id", "instance_hash", "instructions")
         try:
-            answers = [map(valid_text, self.vector.call(name, indices=slots)) for name in names]
-            return dict(zip(slots, zip(*answers, strict=True), strict=True)) if slots else {}
+            texts = zip(*(map(valid_text, self.vector.call(name, indices=slots)) for name in names), strict=True)
+            finds = map(bool, self.vector.call("finds_action", indices=slots))
+            return dict(zip(slots, zip(texts, finds, strict=True), strict=True)) if slots else {}
         except Exception:  # the boundary: what breaks here is the slot's environment
             if len(slots) == 1:
                 return {}

@@ -46,7 +46,8 @@ class SeatPlayer(Player):
             "score": 0.0,
             "fault": "",
         }
-        return Request(view.seat, self._episode, self._turn, view.observation, info, view.instructions)
+        seen = view.observation, info, view.instructions
+        return Request(view.seat, self._episode, self._turn, *seen, finds_action=view.finds_action)
 
     def act(self, view: SeatView) -> str:
         """Return the agent's answer to a single request."""

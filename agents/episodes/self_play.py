@@ -225,7 +225,10 @@ class SelfPlay:
             "seat": request.seat,
         }
         number = self._number(self._playing[request.table].spec, request.seat)
-        return Request(request.table, number, request.turn, request.observation, info, request.instructions)
+        finds = self.rules.finds_action
+        return Request(
+            request.table, number, request.turn, request.observation, info, request.instructions, finds_action=finds
+        )
 
     def _joint(self, column: str, table: int) -> dict[str, Value]:
         return {column: joint_view(self.vector.tables[table])} if self.joint_views else {}

@@ -18,7 +18,7 @@ from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, Pr
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import Turn
 from turngym.agents.usage import Usage
-from turngym.wrappers.actions.action_format import action_format
+from turngym.wrappers.actions.action_format import AUTO
 
 
 class ModelAgent(Agent, ChatModel):
@@ -41,7 +41,7 @@ class ModelAgent(Agent, ChatModel):
         generate: Generate,
         prompt: PromptConfig | None = None,
         sampling: Sampling | None = None,
-        format: str = "tag",
+        format: str = AUTO,
         seed: int = 0,
         iteration: int = 0,
         context: int = 0,
@@ -49,11 +49,9 @@ class ModelAgent(Agent, ChatModel):
         self.model = model
         self.generate = generate
         self.sampling = sampling or Sampling()
-        self.format = action_format(format)
+        self.format = format
         self.prompt = prompt or PromptConfig()
-        self.builder = PromptBuilder(
-            model.tokenizer, self.prompt, model.stop_ids, f"Answer format: {self.format.instruction}"
-        )
+        self.builder = PromptBuilder(model.tokenizer, self.prompt, model.stop_ids)
         self.seed = seed
         self.iteration = iteration
         self.context = context
@@ -82,7 +80,7 @@ class ModelAgent(Agent, ChatModel):
             completion: What was sampled.
         """
         text = self.text_of(completion.ids)
-        action = self.format.action_of(text)
+        action = self.format_of(request).action_of(text)
         self.remember(request, action, text, prompt, completion.ids)
         return Decision(
             action,
@@ -136,9 +134,11 @@ class ModelAgent(Agent, ChatModel):
 
     def _prompt(self, request: Request, new: int) -> tuple[int, ...]:
         memory = self._memories.get(request.episode) or Memory()
-        return self.builder.prompt(
-            memory, request.observation, request.info, request.instructions, room=self._room(new)
-        )
+        return self._built(self.builder, memory, request, self._room(new))
+
+    def _built(self, builder: PromptBuilder, memory: Memory, request: Request, room: int) -> tuple[int, ...]:
+        answer = self.format_of(request).sentence
+        return builder.prompt(memory, request.observation, request.info, request.instructions, answer, room=room)
 
     def ask(self, asks: Sequence[Ask]) -> list[Reply]:
         """Return the answer to each call, generated in one batch."""

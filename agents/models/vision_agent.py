@@ -20,6 +20,7 @@ from turngym.agents.prompting.prompts import Memory, PromptBuilder
 from turngym.agents.sampling import Sampling
 from turngym.agents.trajectory import Turn
 from turngym.errors import PromptTooLong
+from turngym.wrappers.actions.action_format import AUTO
 
 
 class VisionAgent(ModelAgent):
@@ -45,7 +46,7 @@ class VisionAgent(ModelAgent):
         takes: PictureInputs,
         prompt: PromptConfig | None = None,
         sampling: Sampling | None = None,
-        format: str = "tag",
+        format: str = AUTO,
         seed: int = 0,
         iteration: int = 0,
     ) -> None:
@@ -58,7 +59,6 @@ class VisionAgent(ModelAgent):
             PictureTokenizer(model.tokenizer),  # type: ignore[arg-type]
             self.prompt,
             model.stop_ids,
-            self.builder.answer_instruction,
         )
         self._seen: dict[int, tuple[bytes, ...]] = {}
         self._shown: dict[int, tuple[bytes, ...]] = {}
@@ -103,7 +103,7 @@ class VisionAgent(ModelAgent):
             return plain
         request = self._without_text(request)
         room = self._room(new)
-        ids = self._with_picture.prompt(memory, request.observation, request.info, request.instructions, room=room)
+        ids = self._built(self._with_picture, memory, request, room)
         before = memory.ids if memory.ids and ids[: len(memory.ids)] == memory.ids else ()
         seen = (*self._seen.get(request.episode, ()), png(image))
         written = sum(token == self.takes.placeholder for token in ids[len(before) :])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -10,6 +11,7 @@ from turngym.agents.core import Agent
 from turngym.errors import ConfigError, UnknownName
 from turngym.loading import Wanted, call_with, is_file, is_own, load_object
 from turngym.registry import Registry
+from turngym.wrappers.actions.action_format import AUTO
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class AgentSettings:
     """
 
     seed: int = 0
-    format: str = "tag"
+    format: str = AUTO
     temperature: float = 1.0
     top_p: float = 1.0
     max_new_tokens: int = 256
@@ -46,6 +48,18 @@ class AgentFactory(Protocol):
     def __call__(self, argument: str, settings: AgentSettings) -> Agent:
         """Return the agent."""
         ...
+
+
+_SERVED = "openai"
+
+
+def served_prompt(prompt: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the prompt settings of a chat model behind a server: the whole conversation, unless a window is given.
+
+    >>> served_prompt({}), served_prompt({"history": 3})
+    ({'mode': 'conversation'}, {'mode': 'window', 'history': 3})
+    """
+    return {"mode": "window" if "history" in prompt else "conversation", **prompt}
 
 
 AGENTS: Registry[AgentFactory] = Registry("agent", "turngym.agents.players", extra="train")
@@ -75,6 +89,8 @@ def settings_for(description: str, **asked: Any) -> AgentSettings:
 
     chosen = {name: value for name, value in asked.items() if value is not None}
     trained = model_settings(description.partition(":")[2])
+    if description.partition(":")[0] == _SERVED:
+        chosen["prompt"] = served_prompt(chosen.get("prompt", {}))
     if trained is None:
         return AgentSettings(**chosen)
     known = trained.agent_options()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from turngym.agents.players import AGENTS, AgentSettings
+from turngym.agents.players import AGENTS, AgentSettings, served_prompt
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
 from turngym.agents.servers.agent import ServerAgent
@@ -38,7 +38,7 @@ def make(argument: str, settings: AgentSettings) -> ServerAgent:
         ChatServer(address, read_key(address, config.key_variable)),
         model,
         config,
-        prompt=PromptConfig(**settings.prompt),
+        prompt=PromptConfig(**served_prompt(settings.prompt)),
         sampling=Sampling(settings.temperature, settings.top_p, settings.max_new_tokens),
         format=settings.format,
         seed=settings.seed,

@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from turngym.agents.chat import ACTION, Ask, ChatModel, Note, Reply
+from turngym.agents.chat import ACTION, Ask, ChatModel, Note, Reply, reasoning_notes
 from turngym.agents.core import Agent, Decision, EagerAgent, Request, build_each
 from turngym.agents.prompting.styles import PLAIN, ChatTurn, EpisodeMemory, Scene, Style, Try, make_style
 from turngym.agents.servers.agent import ServerAgent
@@ -44,7 +44,8 @@ class Conductor:
         memory = self._memories.setdefault(request.episode, EpisodeMemory())
         scene = Scene(request, self.model)
         script = self.style.turn(memory, scene)
-        usage, notes, last = Usage(), [], Reply("", Usage())
+        usage, last = Usage(), Reply("", Usage())
+        notes: list[Note] = []
         try:
             ask = next(script)
             while True:
@@ -52,6 +53,7 @@ class Conductor:
                 if reply.too_long:
                     raise PromptTooLong(reply.too_long)
                 usage += reply.usage
+                notes += reasoning_notes(reply.reasoning)
                 if ask.purpose == ACTION:
                     last = reply
                 else:
@@ -59,7 +61,7 @@ class Conductor:
                 ask = script.send(reply.text)
         except StopIteration as stop:
             completion = str(stop.value)
-        action = self.model.format.action_of(completion)
+        action = self.model.format_of(request).action_of(completion)
         memory.turns.append(ChatTurn(scene.shown, completion, action))
         ids = last.prompt_ids, last.completion_ids, last.logprobs
         return Decision(action, completion, *ids, usage, tuple(notes), cut_off=last.cut_off, restricted=last.restricted)
@@ -85,6 +87,12 @@ class StyledAgent(Agent):
     def model(self) -> Any:
         """The inner agent's model, if it has one in this process."""
         return getattr(self.conductor.model, "model", None)
+
+    @property
+    def prompts_text(self) -> str:
+        """Style and how actions are written, in one line."""
+        written = self.conductor.model.prompts_text.partition("; ")[2]
+        return f"the style {self.style.name}; {written}"
 
     def act(self, requests: Sequence[Request]) -> list[Decision]:
         """Play all turns together: pending calls go to the model as one batch."""

@@ -46,13 +46,13 @@ def gap_for(fit: Fit, total: int, kept: int) -> Gap:
     Args:
         fit: How prompts are shortened.
         total: Number of earlier turns.
-        kept: How many of them stay.
+        kept: How many of them stay; ``drop_middle`` always keeps the first one, which often holds the task.
 
-    >>> gap_for("drop_oldest", 10, 3), gap_for("drop_middle", 10, 3)
-    (Gap(start=0, stop=7), Gap(start=1, stop=8))
+    >>> gap_for("drop_oldest", 10, 3), gap_for("drop_middle", 10, 3), gap_for("drop_middle", 10, 0)
+    (Gap(start=0, stop=7), Gap(start=1, stop=8), Gap(start=1, stop=10))
     """
-    start = min(kept, 1) if fit == "drop_middle" else 0
-    return Gap(start, total - kept + start)
+    start = min(total, 1) if fit == "drop_middle" else 0
+    return Gap(start, min(total - kept + start, total))
 
 
 def most_that_fit(most: int, fits: Callable[[int], bool]) -> int:

@@ -52,7 +52,6 @@ class PromptBuilder:
         tokenizer: A tokenizer with a chat template.
         config: What goes into a prompt.
         stop_ids: The tokens that end a completion.
-        answer_instruction: Sentence about the answer format, appended to the rules.
 
     Raises:
         ConfigError: The chat template cannot be rendered, or cannot continue a conversation that is asked for.
@@ -63,11 +62,9 @@ class PromptBuilder:
         tokenizer: PreTrainedTokenizerBase,
         config: PromptConfig,
         stop_ids: frozenset[int],
-        answer_instruction: str = "",
     ) -> None:
         self.config = config
         self.stop_ids = stop_ids
-        self.answer_instruction = answer_instruction
         self.template = ChatTemplate(tokenizer, config)
         self.encoder = TextEncoder(tokenizer)
         self._ids_of = lru_cache(maxsize=100_000)(self._encode)
@@ -80,6 +77,7 @@ class PromptBuilder:
         observation: str,
         info: Mapping[str, Any],
         instructions: str,
+        answer: str = "",
         *,
         room: int = sys.maxsize,
     ) -> tuple[int, ...]:
@@ -90,13 +88,14 @@ class PromptBuilder:
             observation: What is seen now.
             info: Its info table.
             instructions: The rules.
+            answer: Sentence about the answer format, appended to the rules.
             room: Tokens available for it in the model's context.
 
         Raises:
             PromptTooLong: It is longer than ``max_prompt_tokens`` or ``room``.
         """
         shown = shown_text(self.config, observation, info)
-        system = system_text(self.config, instructions, self.answer_instruction)
+        system = system_text(self.config, instructions, answer)
         start: tuple[Said, ...] = (("system", system),) if system else ()
         limit = min(self.config.max_prompt_tokens, room)
         ids = self._build(memory, start, shown)

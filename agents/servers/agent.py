@@ -11,24 +11,24 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from turngym.agents.chat import ACTION, Ask, ChatModel, Reply, guessed_tokens
+from turngym.agents.chat import ACTION, Ask, ChatModel, Reply, guessed_tokens, reasoning_notes
 from turngym.agents.chat import Message as ChatMessage
 from turngym.agents.core import Decision, EagerAgent, Request
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
 from turngym.agents.servers.background import Background
 from turngym.agents.servers.check import check_server, explained, is_of_server, is_unreachable
-from turngym.agents.servers.client import CONTEXT, CallFailed, ChatServer
+from turngym.agents.servers.client import CONTEXT, Answer, CallFailed, ChatServer
 from turngym.agents.servers.config import Prices, ServerConfig
 from turngym.agents.servers.prompts import Message, ServerPrompts, as_json
 from turngym.agents.usage import Usage
 from turngym.errors import ServerDown
 from turngym.seeding import stream, stream_seed
-from turngym.wrappers.actions.action_format import action_format
+from turngym.wrappers.actions.action_format import AUTO
 
 _TOKENS_OF_A_CHECK = 16
 _MOST_LOST = 8  # turns without an answer, one after another, after which a server that can be reached counts as down
@@ -57,7 +57,7 @@ class ServerAgent(EagerAgent, ChatModel):
         config: ServerConfig,
         prompt: PromptConfig,
         sampling: Sampling,
-        format: str = "tag",
+        format: str = AUTO,
         seed: int = 0,
         prices: Prices | None = None,
     ) -> None:
@@ -66,7 +66,7 @@ class ServerAgent(EagerAgent, ChatModel):
         self.config = config
         self.prompt = prompt
         self.sampling = sampling
-        self.format = action_format(format)
+        self.format = format
         self.seed = seed
         self.prices = prices
         self.problems: dict[str, str] = {}
@@ -76,8 +76,8 @@ class ServerAgent(EagerAgent, ChatModel):
         self.on_failure: Callable[[str], None] = lambda kind: None
         """Called with the kind of each failure, from several threads."""
         self._lost_in_a_row = 0
-        self.prompts = ServerPrompts(prompt, f"Answer format: {self.format.instruction}", config.escape)
-        self._background: Background[tuple[str, Usage]] = Background(config.concurrency, "server-agent")
+        self.prompts = ServerPrompts(prompt, self.format_of, config.escape)
+        self._background: Background[tuple[Answer, Usage]] = Background(config.concurrency, "server-agent")
 
     def prepare(self) -> None:
         """Check that the server is reachable and has the model.
@@ -103,18 +103,19 @@ class ServerAgent(EagerAgent, ChatModel):
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
         """Return the completed requests with their parsed actions."""
         found = []
-        for request, (completion, usage) in self._background.finished(wait):
-            if why := self._too_long(usage):
+        for request, (answer, usage) in self._background.finished(wait):
+            if why := self._too_long(answer, usage):
                 found.append((request, Decision("", usage=usage, too_long=why)))
                 continue
-            action = self.format.action_of(completion)
-            self.prompts.remember(request, completion, action)
-            found.append((request, Decision(action, completion, usage=usage)))
+            action = self.format_of(request).action_of(answer.text)
+            self.prompts.remember(request, answer.text, action)
+            notes = reasoning_notes(answer.reasoning)
+            found.append((request, Decision(action, answer.text, usage=usage, notes=notes)))
         return found
 
-    def _too_long(self, usage: Usage) -> str:
+    def _too_long(self, answer: Answer, usage: Usage) -> str:
         """Return the server's message about a prompt that does not fit; empty if it fits."""
-        if CONTEXT not in usage.failures:
+        if answer.text or usage.lost or CONTEXT not in usage.failures:
             return ""
         said = " ".join(self.problems[CONTEXT].split())
         return (
@@ -130,16 +131,25 @@ class ServerAgent(EagerAgent, ChatModel):
         found = []
         for ask in asks:
             messages = [as_json(message, self.config.escape) for message in ask.messages]
-            text, usage = self._answer(_key(ask), messages)
-            found.append(Reply(text, usage, too_long=self._too_long(usage)))
+            answer, usage = self._answer(_key(ask), messages)
+            too_long = self._too_long(answer, usage)
+            found.append(Reply(answer.text, usage, reasoning=answer.reasoning, too_long=too_long))
         return found
 
     def count(self, messages: Sequence[ChatMessage]) -> int:
         """Return an estimate, because the server's tokenizer is unknown."""
         return guessed_tokens(messages)
 
-    def _reply(self, request: Request, prompt: list[Message]) -> tuple[str, Usage]:
-        return self._answer((request.episode, request.turn), prompt)
+    def _reply(self, request: Request, prompt: list[Message]) -> tuple[Answer, Usage]:
+        """Return the answer to a prompt, shortened until the server accepts it."""
+        key = request.episode, request.turn
+        answer, total = self._answer(key, prompt)
+        usage = total
+        while CONTEXT in usage.failures and (shorter := self.prompts.shortened(request, prompt)) is not None:
+            prompt = shorter
+            answer, usage = self._answer(key, prompt)
+            total = replace(total + usage, retries=total.retries + usage.retries + 1)
+        return answer, replace(total, shortened=int(self.prompts.leaves_out(request.episode)))
 
     def messages(self, request: Request) -> list[Message]:
         """Return the messages that ``request`` is answered from, pictures included."""
@@ -172,24 +182,25 @@ class ServerAgent(EagerAgent, ChatModel):
             fields["seed"] = stream_seed("server", self.seed, *key, attempt) % 2**31
         return {**fields, **self.config.body}
 
-    def _answer(self, key: _Key, messages: list[Message]) -> tuple[str, Usage]:
-        """Return the completion, empty if there is none, and what it cost."""
+    def _answer(self, key: _Key, messages: list[Message]) -> tuple[Answer, Usage]:
+        """Return the answer, with an empty text if there is none, and what it cost."""
         began = time.monotonic()
         failures: Counter[str] = Counter()
         told: list[tuple[int, int] | None] = []
-        completion = ""
+        answer = Answer("")
         for attempt in range(self.config.retries + 1):
             left = self.config.deadline - (time.monotonic() - began)
             body = {**self._fields(key, attempt), "messages": messages}
             try:
-                completion, tokens = self.server.ask(body, min(self.config.timeout, left))
-                told.append(tokens)
+                answer = self.server.ask(body, min(self.config.timeout, left))
+                told.append(answer.tokens)
                 self._lost_in_a_row = 0
                 break
             except CallFailed as failure:
                 failures[failure.kind] += 1
                 self.problems.setdefault(failure.kind, failure.detail)
                 told += [failure.tokens] if failure.tokens else []
+                answer = Answer("", reasoning=failure.reasoning)
                 wait = max(self._wait(key, attempt), failure.retry_after)
                 left = self.config.deadline - (time.monotonic() - began)
                 is_last = attempt == self.config.retries or not failure.is_retried or wait >= left
@@ -199,7 +210,7 @@ class ServerAgent(EagerAgent, ChatModel):
                     self._note_lost(failure)
                 if is_last or self.server.stopped.wait(wait):
                     break
-        return completion, self._usage(attempt + 1, bool(completion), told, failures, time.monotonic() - began)
+        return answer, self._usage(attempt + 1, bool(answer.text), told, failures, time.monotonic() - began)
 
     def _note_lost(self, failure: CallFailed) -> None:
         """Count a turn whose last attempt failed.

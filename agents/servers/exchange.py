@@ -2,7 +2,8 @@
 
 Plain HTTP/1.1 from the standard library, one connection per request, so that requests can be counted exactly. Redirects
 are not followed. Each failed request has a kind that can be counted: ``timeout``, ``connection``, ``malformed``,
-``empty``, or ``http_`` with the status; or ``context``, if the prompt does not fit the model's context.
+``empty``, ``unfinished`` (the limit of tokens was reached before the completion began), or ``http_`` with the status;
+or ``context``, if the prompt does not fit the model's context.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _SHORTEST_SECRET = 16  # shorter keys, such as EMPTY, are placeholders
 _RETRIED_STATUSES = frozenset({408, 409, 425, 429})
 CONTEXT = "context"
 """Kind of a failure that is never retried: the prompt plus the requested answer exceed the model's context."""
+UNFINISHED = "unfinished"
+"""Kind of a failure that is never retried: all tokens of an answer were spent on reasoning."""
 _NOT_OF_REQUEST = frozenset({401, 403, 404, 408, 409, 425, 429})
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|maximum context length|maximum prompt length|model's context length"
@@ -45,6 +48,7 @@ class CallFailed(Exception):
         is_retried: Whether retrying may help.
         retry_after: Seconds that the server asks to wait.
         tokens: Tokens read and written, if the server reported them.
+        reasoning: Reasoning that came without a completion.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class CallFailed(Exception):
         is_retried: bool = True,
         retry_after: float = 0.0,
         tokens: tuple[int, int] | None = None,
+        reasoning: str = "",
     ) -> None:
         super().__init__(f"{kind}: {detail}")
         self.kind = kind
@@ -61,6 +66,7 @@ class CallFailed(Exception):
         self.is_retried = is_retried
         self.retry_after = retry_after
         self.tokens = tokens
+        self.reasoning = reasoning
 
 
 class _Watch:

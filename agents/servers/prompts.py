@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
@@ -11,12 +13,15 @@ from turngym.agents.chat import Message as ChatMessage
 from turngym.agents.chat import guessed_tokens
 from turngym.agents.core import Request
 from turngym.agents.png import png
-from turngym.agents.prompt_text import PromptConfig, remembered_text, shown_text, system_text, window_text
+from turngym.agents.prompt_text import Fit, PromptConfig, remembered_text, shown_text, system_text, window_text
 from turngym.agents.prompting.fitting import Gap, gap_for, note_of, with_note
 from turngym.text import valid_text, without_control_tokens
+from turngym.wrappers.actions.action_format import ActionFormat
 
 Message: TypeAlias = dict[str, Any]
 """A message as servers take it."""
+_KEPT = 0.75
+"""Share of a refused prompt that the next one may have."""
 
 
 class _Past(NamedTuple):
@@ -35,49 +40,68 @@ class _Memory:
 
     turns: list[_Past] = field(default_factory=list)
     asked: Message = field(default_factory=dict)
+    left_out: int = 0
 
 
 class ServerPrompts:
     """Builds messages, and keeps the memory that they are built from.
 
     Args:
-        config: What goes into a prompt.
-        answer_instruction: Sentence about the answer format, appended to the rules.
+        config: What goes into a prompt; with ``fit=auto``, turns are left out only after the server refused a prompt,
+            and never the first one.
+        format_of: Returns the action format of a request, whose sentence is appended to the rules.
         escape: Whether control tokens in observations are escaped.
     """
 
-    def __init__(self, config: PromptConfig, answer_instruction: str, escape: bool) -> None:
+    def __init__(self, config: PromptConfig, format_of: Callable[[Request], ActionFormat], escape: bool) -> None:
         self.config = config
-        self.answer_instruction = answer_instruction
+        self.format_of = format_of
         self.escape = escape
         self.memories: dict[int, _Memory] = {}
+        self.fit: Fit = "drop_middle" if config.fit == "auto" else config.fit
+        self.limit = config.max_prompt_tokens if config.is_shortened else sys.maxsize
+        """Guessed tokens of the longest prompt; lowered where the server refuses a shorter one."""
 
     def messages(self, request: Request) -> list[Message]:
         """Return the messages that ``request`` is answered from, pictures included."""
         memory = self.memories.setdefault(request.episode, _Memory())
         shown = shown_text(self.config, request.observation, request.info)
         memory.asked = self._user(shown, request)
-        text = system_text(self.config, request.instructions, self.answer_instruction)
+        text = system_text(self.config, request.instructions, self.format_of(request).sentence)
         system = [{"role": "system", "content": text}] if text else []
         is_window = self.config.mode == "window"
         turns = memory.turns[-self.config.history :] if is_window and self.config.history else memory.turns
         turns = [] if is_window and not self.config.history else turns
 
         def built(gap: Gap) -> list[Message]:
+            memory.left_out = gap.size
             if is_window:
                 return [*system, self._window(turns, gap, shown, request)]
             return [*system, *self._conversation(turns, gap, memory.asked)]
 
-        if not self.config.is_shortened:
+        if self.limit == sys.maxsize:
             return built(Gap())
         fixed = _tokens(system) + _tokens([memory.asked])
         sizes = accumulate(turn.tokens for turn in reversed(turns))
-        kept = sum(fixed + size <= self.config.max_prompt_tokens for size in sizes)
+        kept = sum(fixed + size <= self.limit for size in sizes)
         while True:
-            found = built(gap_for(self.config.fit, len(turns), kept) if kept < len(turns) else Gap())
-            if not kept or _tokens(found) <= self.config.max_prompt_tokens:
+            found = built(gap_for(self.fit, len(turns), kept) if kept < len(turns) else Gap())
+            if not kept or _tokens(found) <= self.limit:
                 return found
             kept -= 1
+
+    def shortened(self, request: Request, refused: list[Message]) -> list[Message] | None:
+        """Return a shorter prompt than one that the server refused; None if nothing else may be left out."""
+        if self.fit == "none":
+            return None
+        size = _tokens(refused)
+        self.limit = min(self.limit, int(_KEPT * size))
+        found = self.messages(request)
+        return found if _tokens(found) < size else None
+
+    def leaves_out(self, episode: int) -> bool:
+        """Return whether the last prompt of an episode left earlier turns out."""
+        return episode in self.memories and self.memories[episode].left_out > 0
 
     def remember(self, request: Request, completion: str, action: str) -> None:
         """Note the answer to a request."""
@@ -96,7 +120,7 @@ class ServerPrompts:
 
     def _note(self, turns: list[_Past], gap: Gap) -> str:
         left_out = [turn.action for turn in turns[gap.start : gap.stop]]
-        return note_of(self.config.fit, left_out, gap.start == 0) if left_out else ""
+        return note_of(self.fit, left_out, gap.start == 0) if left_out else ""
 
     def _window(self, turns: list[_Past], gap: Gap, shown: str, request: Request) -> Message:
         recent = [(turn.observation, turn.answer) for turn in (*turns[: gap.start], *turns[gap.stop :])]

@@ -20,6 +20,7 @@ from turngym.text import printable
 
 SCHEMA = 1
 """Version of what ``--json`` prints."""
+_SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,9 @@ def main(argv: Sequence[str]) -> int:
     console = Console(highlight=False)
     console.print(_table(found))
     console.print(printable(verdict(found)), markup=False, soft_wrap=True)
+    for name, (first, second) in found.prompts.items():
+        line = f"The prompts differ in {name}: {first[:_SHOWN]!r} and {second[:_SHOWN]!r}."
+        console.print(printable(line), markup=False, soft_wrap=True)
     return 0
 
 

@@ -55,11 +55,13 @@ class Arguments:
         temperature: Sampling temperature of a model; 0 always takes the likeliest token.
         top_p: Nucleus share of a model's sampling.
         max_new_tokens: Longest completion of a model; that of its training, or 256, unless given.
-        format: How a model writes an action: tag, boxed, json or plain; that of its training, or tag, unless given.
+        format: How a model writes an action: auto (in the environment's own notation where it has one, else tag), tag,
+            boxed, json or plain; that of its training, or auto, unless given.
         style: How a model is prompted: plain (unless given), react (a thought before each action), summary (it sums up
             older turns where a prompt gets long), reflexion (with --repeats: it reflects on failed tries), options as
             in summary:budget=1500.
-        prompt: A setting of a model's prompts, such as history=3, instructions=false, system=TEXT, thinking=strip,
+        prompt: A setting of a model's prompts, such as mode=window or mode=conversation (the default with a server),
+            history=3, instructions=false, system=TEXT, thinking=strip,
             template.enable_thinking=false (a variable of the chat template) or chat_template=FILE; may be repeated.
         server: A setting of a server, such as concurrency=32, timeout=60 or prices=FILE, or of vllm, such as
             max_model_len=8192 or dtype=bfloat16, or of hf, dtype=bfloat16 or device=cpu; may be repeated.
@@ -134,6 +136,8 @@ def main(argv: Sequence[str]) -> int:
         agent.prepare()
     show_retries(agent)
     console = Console(highlight=False, quiet=arguments.json)
+    if prompts_text := getattr(agent, "prompts_text", ""):
+        console.print(f"prompts show {prompts_text}", markup=False, soft_wrap=True)
     plan = chosen_plan(suite, arguments)
     verifier = make_verifier(arguments.verifier, settings, agent) if arguments.verifier else None
     totals = {entry.label: plan.repeats * len(own) for entry, own in plan.entries()}

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from turngym.agents.intervals import Estimate, paired_difference, wilson
+from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.prompting.styles import PLAIN
 from turngym.benchmarks.evaluation.submission import Submission, load_submission
 from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean
 from turngym.errors import ConfigError
@@ -60,6 +62,7 @@ class Comparison:
         names: How the two are called.
         environments: Label -> difference.
         overall: The mean over the environments with equal weights.
+        prompts: Setting of prompts -> its two values, where they differ.
     """
 
     suite: str
@@ -67,6 +70,7 @@ class Comparison:
     names: tuple[str, str]
     environments: Mapping[str, Difference]
     overall: Difference
+    prompts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
@@ -77,6 +81,7 @@ class Comparison:
             "second": self.names[1],
             "environments": {label: found.as_json() for label, found in self.environments.items()},
             "overall": self.overall.as_json(),
+            "prompts": {name: list(pair) for name, pair in self.prompts.items()},
         }
 
 
@@ -95,7 +100,8 @@ def compare(first: Submission | str | Path, second: Submission | str | Path) -> 
     }
     names = (str(first.metadata["name"]), str(second.metadata["name"]))
     overall = _overall(list(environments.values()))
-    return Comparison(str(first.config["suite"]["name"]), metric, names, environments, overall)
+    prompts = prompt_differences(first, second)
+    return Comparison(str(first.config["suite"]["name"]), metric, names, environments, overall, prompts)
 
 
 def require_same_tasks(first: Submission, second: Submission) -> None:
@@ -132,12 +138,33 @@ def _refusal(first: Submission, second: Submission, reason: str) -> ConfigError:
     )
 
 
+def prompt_differences(first: Submission, second: Submission) -> dict[str, tuple[str, str]]:
+    """Return setting -> its two values, for settings of prompts that differ; empty unless both sides are models."""
+    if "prompts" not in first.config or "prompts" not in second.config:
+        return {}
+    mine, theirs = _prompting(first.config), _prompting(second.config)
+    pairs = {name: (str(mine.get(name, "")), str(theirs.get(name, ""))) for name in {**mine, **theirs}}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _prompting(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of prompts, those that were not given included."""
+    sampling, style = config["sampling"], config.get("style")
+    given = sampling.get("prompt")
+    return {
+        "format": sampling.get("format"),
+        "style": style.get("name") if isinstance(style, Mapping) else PLAIN,
+        **dataclasses.asdict(PromptConfig()),
+        **(given if isinstance(given, Mapping) else {}),
+    }
+
+
 def _difference(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]], metric: str) -> Difference:
     """Pair the episodes of one environment by their task."""
     blocks = {row["seed"]: row["block_id"] for row in first}
     found: dict[str, tuple[list[float], list[float]]] = {}
-    for name, field in METRICS.items():
-        sides = [_by_task(rows, field) for rows in (first, second)]
+    for name, column in METRICS.items():
+        sides = [_by_task(rows, column) for rows in (first, second)]
         found[name] = [sides[0][seed] for seed in blocks], [sides[1][seed] for seed in blocks]
     changes = [b - a for a, b in zip(*found[metric], strict=True)]
     metrics = {name: paired_difference(b, a, blocks=list(blocks.values())) for name, (a, b) in found.items()}

@@ -147,6 +147,7 @@ def configuration(
         "agent_details": agent.details(),
         "sampling": asdict(settings),
         **({} if style is None else {"style": style}),
+        **({"prompts": prompts_text} if (prompts_text := getattr(agent, "prompts_text", "")) else {}),
         **({"verifier": verifier} if verifier else {}),
         "prompt_hash": prompt_hash(settings.format, settings.prompt, style),
         "retries_after_fault": 1,

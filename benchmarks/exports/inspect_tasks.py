@@ -28,7 +28,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from turngym.agents.png import png
 from turngym.benchmarks.suites import SUITES, Suite
-from turngym.wrappers.actions.action_format import action_format
+from turngym.wrappers.actions.action_format import AUTO, action_format
 from turngym.wrappers.wrapping import wrap
 
 _OUTCOME = "turngym"
@@ -36,7 +36,7 @@ _PER_ENVIRONMENT: Any = grouped(mean(), "label", all="groups")
 _SPREAD: Any = stderr(cluster="block")
 
 
-def suite_task(chosen: Suite, episodes: int | None = None, format: str = "tag") -> Task:
+def suite_task(chosen: Suite, episodes: int | None = None, format: str = AUTO) -> Task:
     """Return a suite as a task of Inspect AI.
 
     Args:
@@ -80,7 +80,7 @@ def task_name(suite_name: str) -> str:
 
 
 @task
-def suite(name: str = "turngym-core", episodes: int | None = None, format: str = "tag") -> Task:
+def suite(name: str = "turngym-core", episodes: int | None = None, format: str = AUTO) -> Task:
     """Return the suite of that name.
 
     Args:
@@ -95,7 +95,7 @@ def suite(name: str = "turngym-core", episodes: int | None = None, format: str =
 
 
 def _named(name: str) -> Callable[..., Task]:
-    def one_suite(episodes: int | None = None, format: str = "tag") -> Task:
+    def one_suite(episodes: int | None = None, format: str = AUTO) -> Task:
         return suite_task(SUITES[name], episodes, format)
 
     made: Callable[..., Task] = task(name=task_name(name))(one_suite)
@@ -107,20 +107,21 @@ TASKS = {task_name(name): _named(name) for name in SUITES}
 
 
 @solver
-def play(format: str = "tag") -> Solver:
+def play(format: str = AUTO) -> Solver:
     """Return a solver that lets the model play the environment of a sample to the end.
 
     Args:
         format: Name of the action format.
     """
-    written = action_format(format)
+    action_format(format)  # an unknown name is reported before anything is played
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         facts = state.metadata
         env = wrap(gymnasium.make(facts["env"], **facts["options"]), *facts["wrappers"])
         try:
             observation, info = env.reset(seed=facts["seed"])
-            rules = f"{env.get_wrapper_attr('instructions')}\nAnswer format: {written.instruction}"
+            written = action_format(format, bool(env.get_wrapper_attr("finds_action")))
+            rules = f"{env.get_wrapper_attr('instructions')}\n{written.sentence}".strip()
             state.messages = [ChatMessageSystem(content=rules), ChatMessageUser(content=_content(observation))]
             actions: list[str] = []
             returns, has_ended = 0.0, False

@@ -64,6 +64,7 @@ class Gem(ReplayedEnv):
     """
 
     file_options = worded()
+    finds_action = True
 
     def __init__(
         self,

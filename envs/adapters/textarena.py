@@ -46,6 +46,7 @@ class TextArena(ReplayedEnv):
     """
 
     file_options = worded()
+    finds_action = True
 
     def __init__(
         self,

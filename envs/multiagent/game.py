@@ -70,6 +70,8 @@ class Game(Configured, ABC):
     """Characters of an answer that are read; a longer one is an unreadable answer."""
     score_range: tuple[float, float] = (0.0, 1.0)
     """Lowest and highest value of :meth:`score`."""
+    finds_action: ClassVar[bool] = False
+    """Whether an action is found in a whole answer, reasoning included, which no other seat reads."""
     finite_instances: int | None = None
     """Number of initial states, where that is too few for splits."""
 

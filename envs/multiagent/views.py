@@ -92,6 +92,11 @@ class SeatView:
         return self._table.game.instructions(self._seat)
 
     @property
+    def finds_action(self) -> bool:
+        """Whether an action is found in a whole answer by a notation that the rules give."""
+        return self._table.game.finds_action
+
+    @property
     def legal_actions(self) -> tuple[str, ...]:
         """The legal actions, if the seat is asked."""
         return self._table.game.legal_actions(self._seat) if self.is_asked else ()

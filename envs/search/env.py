@@ -78,6 +78,7 @@ class SearchQA(SetEnv[Question]):
     """
 
     file_options = worded("kind", "form", "reward", "match")
+    finds_action = True
 
     item_noun: ClassVar[str] = "question"
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from turngym.envs.webshop.browser import ShopTab, Shown
 
 _ACTION = re.compile(r"\s*(search|click)\s*\[(.*)\]\s*", re.IGNORECASE | re.DOTALL)
+_WITHIN = re.compile(r"\b(?:search|click)\s*\[[^\[\]\n]*\]", re.IGNORECASE)
 MODES = ("text", "browser")
 _RULES = """You are in a web shop. Find what the customer asks for, choose the options asked for, and buy it.
 Answer with one action: search[words] on the search page, or click[what stands in square brackets] on any other page.
@@ -79,6 +80,7 @@ class WebShop(PictureEnv):
     """
 
     file_options = worded("mode")
+    finds_action = True
 
     def __init__(
         self,
@@ -187,7 +189,8 @@ class WebShop(PictureEnv):
 
     def _read(self, action: str) -> Move | str:
         """Return the move that an action writes, or the answer to one that is not possible here."""
-        found = _ACTION.fullmatch(action)
+        within = _WITHIN.findall(action)
+        found = _ACTION.fullmatch(within[-1] if within else action)
         if found is None:
             return _UNREAD
         if found[1].lower() == "click":

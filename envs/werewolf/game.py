@@ -61,6 +61,7 @@ class Werewolf(Course):
     """
 
     file_options = worded("roles", *CHOICES)
+    finds_action = True
 
     __slots__ = (  # with more than 30 attributes in its dict, an instance would not share keys: slow at many tables
         "_instructions",

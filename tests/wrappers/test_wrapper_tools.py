@@ -31,9 +31,19 @@ def made(**options: Any) -> Tools:
 
 def test_schemas_stand_in_the_instructions_and_nothing_without_tools() -> None:
     env = made()
-    lines = env.instructions.splitlines()
+    *lines, last = env.instructions.splitlines()
     assert [json.loads(line)["name"] for line in lines[-len(ALL) :]] == ALL
+    assert last == "Answer format: write the action as <action>...</action>."
     assert Tools(gymnasium.make(GAME)).instructions == gymnasium.make(GAME).get_wrapper_attr("instructions")
+
+
+def test_calls_and_actions_are_found_in_whole_answers() -> None:
+    """A model that follows the rules to the letter writes both as they say; neither needs another format."""
+    env, plain = made(), gymnasium.make(GAME)
+    plain.reset(seed=0)
+    assert env.get_wrapper_attr("finds_action") and not Tools(gymnasium.make(GAME)).finds_action
+    assert env.step(f"I add. {call('add', a=2, b=3)}")[0] == "<tool_response>\n5\n</tool_response>"
+    assert env.step("So <action>50</action>")[:4] == plain.step("50")[:4]
 
 
 def test_a_call_is_answered_and_the_environment_does_not_move() -> None:

@@ -19,7 +19,7 @@ from turngym.envs.vector.info import fault_info
 from turngym.errors import ConfigError, EpisodeOver, TurngymError
 from turngym.text import valid_text, without_control_tokens
 from turngym.wrappers import wrap
-from turngym.wrappers.actions.action_format import ActionFormat, action_format
+from turngym.wrappers.actions.action_format import AUTO, action_format
 
 Message = dict[str, str]
 
@@ -208,7 +208,8 @@ class Episode:
     """Plays one episode after another; the environment is reused while tasks have the same one.
 
     Args:
-        format: Name of the action format of the completions: ``tag``, ``boxed``, ``json`` or ``plain``.
+        format: Name of the action format of the completions: ``auto`` (the environment's own notation where it has one,
+            else ``tag``), ``tag``, ``boxed``, ``json`` or ``plain``.
         legal_actions: Whether the legal actions are listed with each observation.
 
     >>> episode = Episode(format="plain")
@@ -217,8 +218,10 @@ class Episode:
     ('You are at 5. The target is 5.', 1.0)
     """
 
-    def __init__(self, format: str = "tag", legal_actions: bool = False) -> None:
-        self.format: ActionFormat = action_format(format)
+    def __init__(self, format: str = AUTO, legal_actions: bool = False) -> None:
+        action_format(format)  # an unknown name is reported before an episode begins
+        self.format = format
+        self.finds_action = False
         self.prompt = PromptConfig(legal_actions=legal_actions)
         self._writer = TurnWriter(Trajectory(EpisodeSpec(0, 0)))
         self._seen, self._info = "", dict[str, Any]()
@@ -262,6 +265,7 @@ class Episode:
             env = self._environment(task)
             seen, info = env.reset(seed=task.seed, options=dict(task.options))
             self.instructions = str(env.get_wrapper_attr("instructions"))
+            self.finds_action = bool(env.get_wrapper_attr("finds_action"))
             self.max_turns = int(env.get_wrapper_attr("max_turns"))
             self.trajectory.instance = str(env.get_wrapper_attr("instance_hash"))
             observation = self._take_in(seen, info)
@@ -270,7 +274,7 @@ class Episode:
         except Exception as error:
             self._break(error)
         self._has_begun = True
-        answer = f"Answer format: {self.format.instruction}" if answer is None else answer
+        answer = action_format(self.format, self.finds_action).sentence if answer is None else answer
         rules = system_text(self.prompt, self.instructions, answer)
         said = [message for message in before if message["content"]]
         system = [message["content"] for message in said if message["role"] == "system"]
@@ -299,7 +303,7 @@ class Episode:
         if self.is_over or self._env is None:
             raise EpisodeOver("the episode is over: no further action changes anything.")
         tokens = tuple(prompt_ids), tuple(completion_ids), tuple(logprobs)
-        request, action = self._request(), self.format.action_of(completion)
+        request, action = self._request(), action_format(self.format, self.finds_action).action_of(completion)
         try:
             seen, reward, terminated, truncated, info = self._env.step(action)
             observation = self._take_in(seen, info)
@@ -319,7 +323,8 @@ class Episode:
 
     def _request(self) -> Request:
         """Return the agent's next request."""
-        return Request(0, 0, self._writer.num_turns, self._seen, self._info, self.instructions)
+        seen = self._seen, self._info, self.instructions
+        return Request(0, 0, self._writer.num_turns, *seen, finds_action=self.finds_action)
 
     def close(self) -> None:
         """Close the environment; may be called twice."""

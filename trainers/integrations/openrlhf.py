@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from turngym.errors import ConfigError
 from turngym.trainers.integrations.episode import Episode, Task, task_rows
+from turngym.wrappers.actions.action_format import AUTO
 
 __all__ = ["TurngymExecutor", "TurngymInstance", "openrlhf_rows"]
 
@@ -28,7 +29,7 @@ class TurngymInstance(AgentInstanceBase):  # type: ignore[misc]  # the package h
         legal_actions: Whether the legal actions are listed with each observation.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, format: str = "tag", legal_actions: bool = False) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, format: str = AUTO, legal_actions: bool = False) -> None:
         self.tokenizer = tokenizer
         self.episode = Episode(format, legal_actions)
 

@@ -9,6 +9,7 @@ import skyrl_gym
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
 from turngym.trainers.integrations.episode import Episode, Message, Task, task_rows
+from turngym.wrappers.actions.action_format import AUTO
 
 __all__ = ["NAME", "TurngymEnv", "register", "skyrl_rows"]
 
@@ -36,7 +37,7 @@ class TurngymEnv(BaseTextEnv):  # type: ignore[misc]  # the package has no types
     def __init__(self, env_config: Mapping[str, Any] | None = None, extras: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         config = env_config or {}
-        self.episode = Episode(str(config.get("format", "tag")), bool(config.get("legal_actions", False)))
+        self.episode = Episode(str(config.get("format", AUTO)), bool(config.get("legal_actions", False)))
         self.task = Task.of_row(extras or {})
 
     def init(self, prompt: list[Message]) -> tuple[list[Message], dict[str, Any]]:

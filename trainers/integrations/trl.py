@@ -16,6 +16,7 @@ from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, Pr
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.errors import ConfigError
 from turngym.trainers.integrations.episode import Episode, Task, task_rows
+from turngym.wrappers.actions.action_format import AUTO
 
 __all__ = ["Rollout", "ToolEnvironment", "return_reward", "rollout_rows", "task_rows", "tool_environment"]
 
@@ -143,7 +144,7 @@ class Rollout:
 
     def __init__(
         self,
-        format: str = "tag",
+        format: str = AUTO,
         max_new_tokens: int = 256,
         legal_actions: bool = False,
         generate: Generate | None = None,

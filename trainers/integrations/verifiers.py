@@ -20,6 +20,7 @@ from verifiers.v1.runtimes import ProgramResult, SubprocessConfig
 
 from turngym.errors import TurngymError
 from turngym.trainers.integrations.episode import Episode, Result, Task
+from turngym.wrappers.actions.action_format import AUTO
 
 __all__ = ["TurngymEnv", "TurngymHarness", "TurngymTaskset"]
 
@@ -74,7 +75,7 @@ class TurngymEnvConfig(vf.EnvConfig):  # type: ignore[misc]
 
     player: vf.AgentConfig = vf.AgentConfig(runtime=SubprocessConfig())
     """Who plays; always on this machine, since an episode is only a conversation."""
-    format: str = "tag"
+    format: str = AUTO
     """Name of the action format of the completions: tag, boxed, json or plain."""
     legal_actions: bool = False
     """Whether the legal actions are listed with each observation."""

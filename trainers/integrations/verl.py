@@ -18,6 +18,7 @@ from verl.utils.profiler import simple_timer
 
 from turngym.errors import ConfigError
 from turngym.trainers.integrations.episode import Episode, Message, Task, task_rows
+from turngym.wrappers.actions.action_format import AUTO
 
 __all__ = ["NAME", "TurngymAgentLoop", "verl_rows"]
 
@@ -59,7 +60,7 @@ class TurngymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # the package has 
     """
 
     def __init__(
-        self, *args: Any, format: str = "tag", legal_actions: bool = False, max_new_tokens: int = 256, **kwargs: Any
+        self, *args: Any, format: str = AUTO, legal_actions: bool = False, max_new_tokens: int = 256, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
         self.room = int(self.rollout_config.response_length)

@@ -118,8 +118,8 @@ class GameTask(TaskSource):
 
     def texts(self) -> list[str]:
         """Return the rules, what seats read, and what is to be written, in games of the demonstrator."""
-        write = action_format(self.config.rollout.format).write
         rules = self.tables.rules
+        write = action_format(self.config.rollout.format, rules.finds_action).write
         texts = list(dict.fromkeys(rules.instructions(seat) for seat in rules.everyone))
         for trajectory in self._games_of(self._demonstrator(), _TEXT_GAMES, "tokenizer"):
             for turn in trajectory.turns:

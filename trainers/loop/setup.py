@@ -98,7 +98,7 @@ def _sample_trajectories(vector: TextVectorEnv, seed: int) -> list[Trajectory]:
 
 def environment_texts(vector: TextVectorEnv, format: str, seed: int) -> list[str]:
     """Return texts of an environment: its rules, observations, and actions in the answer format."""
-    write = action_format(format).write
+    write = action_format(format, all(vector.call("finds_action"))).write
     texts = list(dict.fromkeys(str(text) for text in vector.call("instructions")))
     for trajectory in _sample_trajectories(vector, seed):
         for turn in trajectory.turns:

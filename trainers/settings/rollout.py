@@ -10,6 +10,7 @@ from turngym.agents.models.vllm_config import VllmConfig
 from turngym.agents.prompt_text import PromptConfig
 from turngym.errors import ConfigError
 from turngym.trainers.settings.ray import RayConfig
+from turngym.wrappers.actions.action_format import AUTO
 
 SamplerName: TypeAlias = Literal["transformers", "vllm", "vllm-server"]
 
@@ -35,7 +36,8 @@ class RolloutConfig:
             always does.
         temperature: Sampling temperature while training; above 0.
         max_new_tokens: Longest completion.
-        format: How an action is written: tag, boxed, json or plain.
+        format: How an action is written: auto (in the environment's own notation where it has one, else tag), tag,
+            boxed, json or plain.
         prompt: What goes into a prompt.
         refresh_every: Iterations that are sampled with the same weights: 1 always takes those of now, 4 makes samples
             up to 3 iterations stale.
@@ -61,7 +63,7 @@ class RolloutConfig:
     journal: bool = False
     temperature: float = 1.0
     max_new_tokens: int = 8
-    format: str = "tag"
+    format: str = AUTO
     prompt: PromptConfig = field(default_factory=lambda: PromptConfig(instructions=False))
     refresh_every: int = 1
     sampler: SamplerName = "transformers"

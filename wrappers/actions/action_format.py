@@ -29,10 +29,17 @@ class ActionFormat:
     parse: Callable[[str], str | None]
     write: Callable[[str], str]
 
+    @property
+    def sentence(self) -> str:
+        """What the rules are followed by; empty where they say it all."""
+        return f"Answer format: {self.instruction}" if self.instruction else ""
+
     def action_of(self, completion: str) -> str:
         """Return the action text, or else an error text that no environment accepts as an action."""
         action = self.parse(completion)
-        return action if action is not None else f"(no action found: {self.instruction})"
+        if action is not None:
+            return action
+        return f"(no action found: {self.instruction})" if self.instruction else "(no action found)"
 
 
 def parse_tag(completion: str) -> str | None:
@@ -94,14 +101,27 @@ _ALL = (
     ActionFormat("plain", "write the action and nothing else.", parse_plain, lambda a: a),
 )
 FORMATS: Mapping[str, ActionFormat] = MappingProxyType({item.name: item for item in _ALL})
+TAG, AUTO = "tag", "auto"
+"""``auto`` is the environment's own notation where it has one, else ``tag``."""
+_OWN = ActionFormat("own", "", parse_plain, lambda a: a)
 
 
-def action_format(name: str) -> ActionFormat:
+def action_format(name: str, finds_action: bool = False) -> ActionFormat:
     """Return the format of that name.
+
+    Args:
+        name: A name in :data:`FORMATS`, or ``auto``.
+        finds_action: Whether the environment finds an action in a whole answer by a notation of its own, see
+            :attr:`turngym.envs.core.TextEnv.finds_action`.
 
     Raises:
         UnknownName: There is none.
+
+    >>> action_format("auto").sentence, action_format("auto", finds_action=True).sentence
+    ('Answer format: write the action as <action>...</action>.', '')
     """
+    if name == AUTO:
+        return _OWN if finds_action else FORMATS[TAG]
     if name not in FORMATS:
-        raise UnknownName(f"no action format named {name!r}. {nearest(name, FORMATS)}")
+        raise UnknownName(f"no action format named {name!r}. {nearest(name, (AUTO, *FORMATS))}")
     return FORMATS[name]

@@ -52,8 +52,13 @@ class ParseAction(TextWrapper):
         info["legal_actions"] = self._legal[1]
         return observation
 
+    @property
+    def finds_action(self) -> bool:
+        """True: an action is found in a whole answer."""
+        return True
+
     def extra_instructions(self) -> str:
-        return f"Answer format: {self.format.instruction}"
+        return self.format.sentence
 
     def completion(self, action: str) -> str:
         return self.format.write(action)

@@ -16,6 +16,7 @@ from turngym.envs.parsing.calls import cut, harmless
 from turngym.envs.parsing.scanning import first_element
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
+from turngym.wrappers.actions.action_format import TAG, action_format, parse_tag
 from turngym.wrappers.core import StepResult, TextWrapper
 from turngym.wrappers.observation import with_text
 from turngym.wrappers.tool_use.tool_schema import Tool, problem_with, tool_of
@@ -103,7 +104,18 @@ class Tools(TextWrapper):
         if not self._most:
             return ""
         schemas = "\n".join(json.dumps(tool.schema, ensure_ascii=False) for tool in self._tools.values())
-        return _SENTENCE.format(most=self._most, schemas=schemas)
+        told = _SENTENCE.format(most=self._most, schemas=schemas)
+        return told if super().finds_action else f"{told}\n{action_format(TAG).sentence}"
+
+    @property
+    def finds_action(self) -> bool:
+        """True with tools: calls and actions are both found in a whole answer."""
+        return bool(self._most) or super().finds_action
+
+    def transform_action(self, action: str) -> str:
+        """Take an action out of its tags, where the environment inside does not find it itself."""
+        found = parse_tag(action) if self._most and not super().finds_action else None
+        return action if found is None else found
 
     @property
     def max_turns(self) -> int:

@@ -101,7 +101,7 @@ class Scene:
     @property
     def rules(self) -> str:
         """Rules and answer format; empty if they are not shown."""
-        answer = f"Answer format: {self.model.format.instruction}"
+        answer = self.model.format_of(self.request).sentence
         return system_text(self.model.prompt, self.request.instructions, answer)
 
     def system(self, *more: str) -> list[Message]:
@@ -228,9 +228,10 @@ def fitted(memory: EpisodeMemory, scene: Scene, system: Sequence[Message], now: 
         _drop(memory, max(0, len(memory.turns) - prompt.history))
     while True:
         messages = [*system, *conversation_so_far(memory, scene, now)]
-        if prompt.fit == "none" or not memory.turns or scene.fits(messages):
+        first = int(prompt.fit in ("auto", "drop_middle"))  # the turn that often holds the task stays
+        if prompt.fit == "none" or len(memory.turns) <= first or scene.fits(messages):
             return messages
-        _drop(memory, 1, at=1 if prompt.fit == "drop_middle" and len(memory.turns) > 1 else 0)
+        _drop(memory, 1, at=first)
 
 
 def _drop(memory: EpisodeMemory, count: int, at: int = 0) -> None:

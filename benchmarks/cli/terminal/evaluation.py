@@ -26,6 +26,7 @@ from turngym.agents.episodes.pass_k import repeated_attempts
 from turngym.agents.intervals import Estimate
 from turngym.agents.players.styled import StyledServerAgent
 from turngym.agents.servers.agent import ServerAgent
+from turngym.agents.servers.client import CONTEXT
 from turngym.agents.usage import Usage
 from turngym.benchmarks.evaluation.records import Evaluation, normalised, results
 from turngym.benchmarks.evaluation.run import Watcher
@@ -119,6 +120,8 @@ def show_retries(agent: Agent) -> None:
     lock, told = threading.Lock(), [-math.inf]
 
     def tell(kind: str) -> None:
+        if kind == CONTEXT:  # asked again at once, with a shorter prompt
+            return
         with lock:
             if time.monotonic() - told[0] < _SECONDS_BETWEEN_RETRIES:
                 return
@@ -157,6 +160,8 @@ def usage_text(usage: Usage) -> str:
         parts.append(f"{usage.retries:,} retries ({failures})")
     if usage.lost:
         parts.append(f"{usage.lost:,} turns without an answer")
+    if usage.shortened:
+        parts.append(f"{usage.shortened:,} prompts without some earlier turns")
     if usage.cost is not None:
         parts.append(f"cost {usage.cost:.4f}")
     return ", ".join(parts)

@@ -90,6 +90,7 @@ class CodeRepair(SetEnv[CodeTask]):
     """
 
     file_options = worded("mode", "form")
+    finds_action = True
 
     item_noun: ClassVar[str] = "program"
 

@@ -77,6 +77,7 @@ class MathPython(SetEnv[Problem]):
     """
 
     file_options = worded("kind", "form")
+    finds_action = True
 
     item_noun: ClassVar[str] = "problem"
 

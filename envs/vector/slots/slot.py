@@ -28,6 +28,7 @@ READ_ONLY = frozenset(
     {
         "action_space",
         "expert_action",
+        "finds_action",
         "instance_hash",
         "instructions",
         "metadata",

@@ -17,7 +17,7 @@ quiet = pytest.mark.filterwarnings("ignore::turngym.errors.PromptWarning")
 
 def builder(name: str, **config: object) -> PromptBuilder:
     model = family_model(name)
-    return PromptBuilder(model.tokenizer, PromptConfig(**config), model.stop_ids, "Say it.")  # type: ignore[arg-type]
+    return PromptBuilder(model.tokenizer, PromptConfig(**config), model.stop_ids)  # type: ignore[arg-type]
 
 
 def text_of(made: PromptBuilder, ids: tuple[int, ...]) -> str:
@@ -29,11 +29,11 @@ def text_of(made: PromptBuilder, ids: tuple[int, ...]) -> str:
 @pytest.mark.parametrize("mode", ["window", "conversation"])
 def test_every_family_is_shown_rules_and_observations(name: str, mode: str) -> None:
     made = builder(name, mode=mode)
-    first = made.prompt(Memory(), "a wall", {}, "Push boxes.")
+    first = made.prompt(Memory(), "a wall", {}, "Push boxes.", "Say it.")
     assert all(part in text_of(made, first) for part in ("Push boxes.", "Say it.", "a wall"))
     if mode == "conversation":
         answer = tuple(made.encoder.tokenizer.encode("up", add_special_tokens=False))
-        second = made.prompt(Memory(ids=first + answer), "a door", {}, "Push boxes.")
+        second = made.prompt(Memory(ids=first + answer), "a door", {}, "Push boxes.", "Say it.")
         assert second[: len(first + answer)] == first + answer and "a door" in text_of(made, second[len(first) :])
 
 
@@ -41,7 +41,7 @@ def test_a_template_without_a_system_role_gets_the_rules_in_the_first_message_an
     made = builder("gemma")
     with pytest.warns(PromptWarning, match="no role for the system") as told:
         for observation in ("a wall", "a door"):
-            ids = made.prompt(Memory(), observation, {}, "Push boxes.")
+            ids = made.prompt(Memory(), observation, {}, "Push boxes.", "Say it.")
     assert len(told) == 1
     shown = f"Push boxes.\nSay it.\n\n{observation}"
     assert text_of(made, ids) == f"<bos><start_of_turn>user\n{shown}<end_of_turn>\n<start_of_turn>model\n"
@@ -58,7 +58,7 @@ def test_a_system_text_and_a_template_of_ones_own() -> None:
     template = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[{{ name }}] "
     own = {"chat_template": template, "template": {"name": "you"}, "system": "Be brief. {rules} {format}"}
     made = builder("llama", **own)
-    text = text_of(made, made.prompt(Memory(), "a wall", {}, "Push boxes."))
+    text = text_of(made, made.prompt(Memory(), "a wall", {}, "Push boxes.", "Say it."))
     assert text == "[system] Be brief. Push boxes. Say it.\n[user] a wall\n[you] "
 
 

@@ -11,7 +11,7 @@ INFO = {"legal_actions": ("up", "down")}
 
 
 def builder(**config: object) -> PromptBuilder:
-    return PromptBuilder(MODEL.tokenizer, PromptConfig(**config), MODEL.stop_ids, "Say it.")  # type: ignore[arg-type]
+    return PromptBuilder(MODEL.tokenizer, PromptConfig(**config), MODEL.stop_ids)  # type: ignore[arg-type]
 
 
 def text_of(ids: tuple[int, ...]) -> str:
@@ -20,7 +20,7 @@ def text_of(ids: tuple[int, ...]) -> str:
 
 def test_a_window_shows_rules_last_turns_and_the_observation() -> None:
     memory = Memory(turns=[PastTurn("old", "left"), PastTurn("newer", "right")])
-    text = text_of(builder(history=1).prompt(memory, "now", INFO, "Rules."))
+    text = text_of(builder(history=1).prompt(memory, "now", INFO, "Rules.", "Say it."))
     assert (
         text == "<|system|>Rules.\nSay it.<|end|>"
         "<|user|>Earlier:\nnewer\nYour action: right\n\nNow:\nnow<|end|><|assistant|>"
@@ -41,11 +41,11 @@ def test_legal_actions_are_shown_only_when_asked_for() -> None:
 def test_a_conversation_keeps_the_sampled_tokens(is_closed: bool) -> None:
     """The completion is one that no tokenizer would produce: bytes one by one. Re-tokenising it would merge them."""
     conversation = builder(mode="conversation")
-    first = conversation.prompt(Memory(), "first", INFO, "Rules.")
+    first = conversation.prompt(Memory(), "first", INFO, "Rules.", "Say it.")
     sampled = tuple(MODEL.tokenizer.get_vocab()[letter] for letter in "player")
     assert sampled != tuple(MODEL.tokenizer.encode("player"))
     completion = sampled + ((MODEL.tokenizer.eos_token_id,) if is_closed else ())
-    second = conversation.prompt(Memory(ids=first + completion), "second", INFO, "Rules.")
+    second = conversation.prompt(Memory(ids=first + completion), "second", INFO, "Rules.", "Say it.")
     assert second[: len(first + completion)] == first + completion
     start = "<|system|>Rules.\nSay it.<|end|><|user|>first<|end|><|assistant|>player<|end|>"
     assert text_of(second) == f"{start}<|user|>second<|end|><|assistant|>"

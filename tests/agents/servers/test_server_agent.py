@@ -206,3 +206,47 @@ def test_with_a_chaotic_server_every_episode_and_every_call_is_accounted_for() -
     ]
     assert sum(r["tokens_in"] for r in result.episodes) == sum(usage.tokens_in for usage in told) > 0
     json.dumps(result.episodes)
+
+
+def thinking_only(field: str = "reasoning_content") -> Reply:
+    """Return the answer of a server whose model spent all its tokens on reasoning."""
+    message = {"role": "assistant", "content": None, field: "Let me see. <action>left</action>"}
+    choice = {"index": 0, "message": message, "finish_reason": "length"}
+    return Reply(
+        raw=json.dumps({"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 256}}).encode()
+    )
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_an_answer_of_reasoning_alone_costs_one_request_and_says_what_to_raise(field: str) -> None:
+    with chat_server(lambda body: thinking_only(field)) as server:
+        agent = agent_of(server)
+        decisions = [agent.act([request(turn)])[0] for turn in range(3)]
+    assert len(server.requests) == 3, "one request for each turn"
+    assert [decision.action for decision in decisions] == [NO_ACTION] * 3, "reasoning is no action"
+    assert all(note.purpose == "reasoning" and "left" in note.text for d in decisions for note in d.notes)
+    usage = decisions[0].usage
+    assert usage is not None and (usage.calls, usage.lost, usage.tokens_out) == (1, 1, 256)
+    assert dict(usage.failures) == {"unfinished": 1}
+    assert agent.problems["unfinished"] == (
+        f"the model spent all 256 tokens on reasoning (field {field}): raise max_new_tokens (--max-new-tokens), or ask "
+        "for less reasoning."
+    )
+
+
+def test_a_filtered_answer_is_not_asked_for_again() -> None:
+    choice = {"message": {"content": ""}, "finish_reason": "content_filter"}
+    with chat_server(lambda body: Reply(raw=json.dumps({"choices": [choice]}).encode())) as server:
+        [decision] = agent_of(server).act([request()])
+    assert len(server.requests) == 1 and decision.action == NO_ACTION
+
+
+@pytest.mark.parametrize("style", ["plain", "react"])
+def test_reasoning_beside_an_answer_is_kept_apart(style: str) -> None:
+    message = {"content": "<action>up</action>", "reasoning": "Perhaps <action>down</action>?"}
+    with chat_server(lambda body: Reply(raw=json.dumps({"choices": [{"message": message}]}).encode())) as server:
+        agent = make_agent(f"openai:model@{server.url}", AgentSettings(style=style))
+        decisions = [agent.act([request(turn)])[0] for turn in range(2)]
+    assert [(decision.action, decision.completion) for decision in decisions] == [("up", "<action>up</action>")] * 2
+    assert [[note.text for note in decision.notes] for decision in decisions] == [[message["reasoning"]]] * 2
+    assert "Perhaps" not in json.dumps(server.requests)

@@ -12,7 +12,7 @@ from turngym.agents.episodes.evaluate import evaluate
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.sampling import Sampling
 from turngym.agents.servers.agent import ServerAgent
-from turngym.agents.servers.client import ChatServer
+from turngym.agents.servers.client import Answer, ChatServer
 from turngym.agents.servers.config import ServerConfig, read_address
 from turngym.agents.usage import Usage
 
@@ -47,7 +47,7 @@ class Interrupted(ServerAgent):
         config = ServerConfig(concurrency=2)
         super().__init__(ChatServer(read_address(reached.url)), "model", config, PromptConfig(), Sampling())
         self.reached = reached
-        self.kept: list[Future[tuple[str, Usage]]] = []
+        self.kept: list[Future[tuple[Answer, Usage]]] = []
 
     def decided(self, wait: bool) -> list[tuple[Request, Decision]]:
         while len(self.reached.requests) < 2:

@@ -70,9 +70,43 @@ def forgetful(body: Body) -> Reply:
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("eval") / "out"
     with chat_server(forgetful) as server:
-        words = ["eval", LAKE, "--agent", f"openai:model@{server.url}", "--prompt", "mode=conversation"]
+        words = ["eval", LAKE, "--agent", f"openai:model@{server.url}", "--prompt", "fit=none"]
         assert main([*words, "--episodes", "4", "--out", str(path)]) == 0
     return path
+
+
+def test_by_default_the_oldest_turns_are_left_out_and_the_output_and_the_results_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "out"
+    with chat_server(forgetful) as server:
+        assert main(["eval", LAKE, "--agent", f"openai:model@{server.url}", "--episodes", "4", "--out", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(
+        "prompts show the whole conversation; actions are written in the environment's own notation,"
+    )
+    assert {row["status"] for row in rows_of(path)} == {"ok"}
+    config = json.loads((path / "config.json").read_text("utf8"))
+    assert config["prompts"].startswith("the whole conversation;")
+    assert config["sampling"]["prompt"] == {"mode": "conversation"} and config["sampling"]["format"] == "auto"
+    usage = json.loads((path / "results.json").read_text("utf8"))["usage"]
+    refused = usage["failures"]["context"]
+    assert usage["shortened"] > 10 > refused and f"{usage['shortened']} prompts without some" in " ".join(
+        printed.split()
+    )
+    assert max(len(body["messages"]) for body in server.requests) <= 8, "what was refused once is not tried again"
+    with chat_server(forgetful) as server:
+        words = ["eval", LAKE, "--agent", f"openai:model@{server.url}", "--prompt", "history=2", "--format", "tag"]
+        assert main([*words, "--episodes", "4", "--out", str(tmp_path / "other")]) == 0
+    capsys.readouterr()
+    assert main(["compare", str(path), str(tmp_path / "other")]) == 0
+    told = capsys.readouterr().out
+    for name, pair in (
+        ("format", "'auto' and 'tag'"),
+        ("mode", "'conversation' and 'window'"),
+        ("history", "'0' and '2'"),
+    ):
+        assert f"The prompts differ in {name}: {pair}." in told
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:

@@ -60,7 +60,7 @@ def conversation(path: Path, ends: bool) -> tuple[PromptBuilder, list[tuple[int,
     words = tokenizer(path)
     end = words.get_vocab()[end_of_answer(path)]
     stops = frozenset({int(words.eos_token_id), end})
-    made = PromptBuilder(words, PromptConfig(mode="conversation", instructions=False), stops, "")
+    made = PromptBuilder(words, PromptConfig(mode="conversation", instructions=False), stops)
     prompts: list[tuple[int, ...]] = []
     memory = Memory()
     for turn, seen in enumerate(SEEN):

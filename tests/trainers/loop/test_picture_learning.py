@@ -51,7 +51,8 @@ def answers(model: LanguageModel, shown: list[int]) -> list[str]:
 
 def demonstration(agent: VisionAgent, request: Request, place: int) -> Trajectory:
     prompt = agent.next_prompt(request)
-    ids = (*agent.builder.answer(agent.format.write(PLACES[place])), int(agent.model.tokenizer.eos_token_id))
+    text = agent.format_of(request).write(PLACES[place])
+    ids = (*agent.builder.answer(text), int(agent.model.tokenizer.eos_token_id))
     turn = Turn("", "", PLACES[place], prompt_ids=prompt, completion_ids=ids, logprobs=(0.0,) * len(ids))
     return Trajectory(
         EpisodeSpec(request.episode, 0), "pictures", "", [replace(turn, pictures=agent.pictures_of(request))]

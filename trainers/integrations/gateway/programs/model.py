@@ -12,6 +12,7 @@ from turngym.trainers.integrations.gateway.limits import GatewayLimits, GatewayR
 from turngym.trainers.integrations.gateway.programs.agent import ProgramAgent, playing
 from turngym.trainers.integrations.gateway.service import Gateway
 from turngym.trainers.settings.agent_program import ProgramConfig
+from turngym.wrappers.actions.action_format import action_format
 
 
 def programs_of(agent: Agent, config: ProgramConfig) -> AbstractContextManager[ProgramAgent]:
@@ -41,4 +42,4 @@ def programs_of(agent: Agent, config: ProgramConfig) -> AbstractContextManager[P
         seed=agent.seed,
     )
     gateway.iteration = agent.iteration
-    return playing(gateway, config, lambda said: agent.format.parse(said) or said.strip())
+    return playing(gateway, config, lambda said: action_format(agent.format).parse(said) or said.strip())
