@@ -78,8 +78,8 @@ class GatewayEpisode:
     rewards_itself: bool = False
     """Whether its own key may reward and end it."""
     prompt_did_not_fit: str = ""
-    heads: dict[str, SampledCall] = field(default_factory=dict)
-    """Hash of a conversation up to and with an answer -> the answer."""
+    heads: dict[str, list[SampledCall]] = field(default_factory=dict)
+    """Hash of a conversation up to and with an answer -> the answers, which differ in blanks at most."""
     replies: dict[str, asyncio.Future[list[SampledCall]]] = field(default_factory=dict)
     """Hash of a request -> the answers to its latest occurrence."""
     stored: dict[str, Stored] = field(default_factory=dict)

@@ -35,12 +35,12 @@ class Linked(NamedTuple):
     prefill: str = ""
 
 
-def linked(request: CallRequest, heads: Mapping[str, SampledCall], renderer: Renderer) -> Linked:
+def linked(request: CallRequest, heads: Mapping[str, Sequence[SampledCall]], renderer: Renderer) -> Linked:
     """Return the prompt of a conversation, with the ids of the longest beginning that was sampled here.
 
     Args:
         request: The request.
-        heads: Hash of a conversation up to and with an answer -> the answer.
+        heads: Hash of a conversation up to and with an answer -> the answers that were sampled there.
         renderer: Renders what follows.
 
     Raises:
@@ -51,11 +51,11 @@ def linked(request: CallRequest, heads: Mapping[str, SampledCall], renderer: Ren
     if request.prefill:
         messages, keys, prefill = messages[:-1], keys[:-1], messages[-1].text
     about = (keys[-1], key, messages[-1].text if messages else "", prefill)
-    cut = heads.get(key) if request.prefill else None
+    cut = _sampled(heads.get(key, ()), prefill) if request.prefill else None
     if cut is not None and cut.stop == "length":  # the client lets an answer go on that was cut off
         return Linked(cut.ids, "extended", cut, len(cut.ids), *about)
     for end in range(len(messages), 0, -1):
-        parent = heads.get(keys[end])
+        parent = _sampled(heads.get(keys[end], ()), messages[end - 1].text)
         if parent is None:
             continue
         check_time()
@@ -67,6 +67,13 @@ def linked(request: CallRequest, heads: Mapping[str, SampledCall], renderer: Ren
     has_answers = any(message.role == "assistant" for message in messages)
     ids = renderer.whole(_with_json(request, messages), request.tools, prefill)
     return Linked(ids, "forked" if has_answers else "root", None, 0, *about)
+
+
+def _sampled(calls: Sequence[SampledCall], text: str) -> SampledCall | None:
+    """Return the newest answer of some, one with exactly this text if there is one; None if there are none."""
+    exact = [call for call in calls if text.endswith(call.message.text)]  # behind what the client began
+    exact.sort(key=lambda call: len(call.message.text))
+    return (exact or [*calls] or [None])[-1]
 
 
 def _with_json(request: CallRequest, messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:

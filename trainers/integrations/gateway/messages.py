@@ -99,10 +99,11 @@ class ChatMessage:
         """Return the hash of a conversation, given that of the messages before this one.
 
         Two messages have the same hash if role, text, reasoning and calls are equal, in whatever way they were written
-        down.
+        down. Blanks around what the assistant said do not count: clients strip them.
         """
+        said = (self.text.strip(), self.reasoning.strip()) if self.role == "assistant" else (self.text, self.reasoning)
         calls = [[call.id, call.name, call.arguments] for call in self.calls]
-        return digest([before, self.role, self.text, calls, self.call_id, self.reasoning])
+        return digest([before, self.role, said[0], calls, self.call_id, said[1]])
 
 
 def digest(content: Any) -> str:
@@ -184,5 +185,6 @@ class CallRequest:
         """Hash that identical requests share."""
         prompt = list(self.prompt) if isinstance(self.prompt, tuple) else self.prompt
         sampling = [self.choices, self.stop, self.seed, self.max_tokens, self.temperature, self.top_p]
-        how = [self.previous, prompt, self.prefill, self.reads_calls, *sampling]
+        begun = self.messages[-1].text if self.prefill else ""
+        how = [self.previous, prompt, begun, self.prefill, self.reads_calls, *sampling]
         return digest([self.dialect, self.keys[-1], *how])

@@ -271,7 +271,7 @@ class Gateway:
             found.parent.delivered = True  # the client has gone on from it
         said = ChatMessage("assistant", found.prefill + call.message.text, call.message.calls)
         if not call.prompt_text:
-            episode.heads[said.chained(found.before)] = call
+            episode.heads.setdefault(said.chained(found.before), []).append(call)
         episode.keep(call, stored and Stored(stored.previous, (*stored.messages, said)))
         if self.records is not None:
             self.records.write(episode, call)

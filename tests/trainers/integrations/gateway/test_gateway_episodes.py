@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from gateway_clients import LIMITS, Client, gateway_client, user
 
+from turngym.agents.models.completion import Completion
 from turngym.trainers.integrations.gateway import GatewayEpisode, GatewayRules, trajectory_of
 
 
@@ -36,6 +37,44 @@ def test_a_conversation_goes_on_behind_the_sampled_ids(client: Client, episode: 
         assert call.link == "extended" and call.parent == before.number
         assert call.prompt_ids[: len(before.ids)] == before.ids
     assert [len(call.logprobs) for call in episode.calls] == [len(call.completion_ids) for call in episode.calls]
+
+
+def scripted(client: Client, texts: list[str]) -> Any:
+    """Return a backend that answers with texts, one after another."""
+    model = client.gateway.renderer
+    answers = [(*model.tokenizer.encode(text, add_special_tokens=False), min(model.stop_ids)) for text in texts]
+
+    def generate(prompts: Any, *_: Any) -> list[Completion]:
+        return [Completion(ids, (-0.5,) * len(ids)) for ids in (answers.pop(0) for _ in prompts)]
+
+    return generate
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "messages", "responses"])
+def test_a_client_that_strips_blanks_from_an_answer_keeps_its_ids(
+    client: Client, episode: GatewayEpisode, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client.gateway.engine, "generate", scripted(client, [" up \n", "\tleft  "]))
+    field = "input" if path == "responses" else "messages"
+    messages: list[Any] = [user("a")]
+    for text in ("b", "c"):
+        client.ask(f"/episode/{episode.id}/v1/{path}", {field: messages, "max_tokens": 9}, key=episode.key)
+        messages += [{"role": "assistant", "content": episode.calls[-1].message.text.strip()}, user(text)]
+    first, second = episode.calls
+    assert first.message.text == " up \n" and second.link == "extended"
+    assert second.kept == len(first.ids) and second.prompt_ids[: len(first.ids)] == first.ids
+
+
+def test_an_answer_with_exactly_these_blanks_comes_before_one_with_others(
+    client: Client, episode: GatewayEpisode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client.gateway.engine, "generate", scripted(client, ["up ", "up", "left", "left", "down"]))
+    for _ in range(2):
+        client.chat(episode, [user("a")])
+    for said, parent in (("up ", 0), ("up", 1), ("  up", 1)):
+        client.chat(episode, [user("a"), {"role": "assistant", "content": said}, user("b")])
+        assert episode.calls[-1].parent == parent
+    assert client.gateway.rules.retries == "counter" and len(episode.calls) == 5
 
 
 def test_an_edited_history_forks_behind_what_is_left_of_it(client: Client, episode: GatewayEpisode) -> None:
