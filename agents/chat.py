@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from turngym.agents.core import Request
 from turngym.agents.prompt_text import PromptConfig, mode_text
 from turngym.agents.usage import Usage
+from turngym.envs.parsing.thinking import THINKING, Thinking
 from turngym.wrappers.actions.action_format import AUTO, ActionFormat, action_format
 
 Role = Literal["system", "user", "assistant"]
@@ -123,6 +124,11 @@ class ChatModel(ABC):
     def format_of(self, request: Request) -> ActionFormat:
         """Return how an action is written in the environment of a request."""
         return action_format(self.format, request.finds_action)
+
+    @property
+    def thinking(self) -> Thinking:
+        """How the model marks its thinking."""
+        return THINKING
 
     @property
     def prompt_limit(self) -> int:

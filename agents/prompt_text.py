@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
+from turngym.envs.parsing.thinking import THINKING, Thinking
 from turngym.errors import ConfigError
 
 Fit: TypeAlias = Literal["auto", "none", "drop_oldest", "drop_middle", "summary"]
 """Which earlier turns are left out of a prompt that is too long."""
-_THINKING = re.compile(r"<think>.*?(?:</think>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)", re.DOTALL)
-_CHANNEL = re.compile(
-    r"<\|channel\|>analysis<\|message\|>.*?(?:<\|end\|>(?:<\|start\|>assistant)?|\Z)|<\|channel\|>final<\|message\|>",
-    re.DOTALL,
-)
+DATE = "2025-01-01"
+"""The date that chat templates write unless another one is set: prompts do not depend on the day."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +37,14 @@ class PromptConfig:
             servers, else ``none``: in a conversation a shortened prompt begins a new sequence to train on.
         system: A system text instead of the rules and the answer format; ``{rules}`` and ``{format}`` in it are
             replaced by these.
-        thinking: What earlier answers show of the model's thinking (``<think>...</think>``, or the analysis channel):
+        thinking: What earlier answers show of the model's thinking (in the marks of the chat template,
+            such as ``<think>...</think>``):
             ``keep`` shows the answers as they were written, ``strip`` leaves the thinking out, ``auto`` keeps it in
             conversations, also where the chat template would leave it out, and shows only the actions in windows. A
             conversation that strips is encoded anew at every turn, and trained on as a sequence a turn.
         template: Variables of the chat template, such as ``enable_thinking``.
+        date: The date that the chat template writes where it writes one, as YYYY-MM-DD; ``today`` is the day on which
+            the settings are made, and a run keeps it.
         chat_template: A chat template in Jinja instead of the tokenizer's own; on the command line its file.
         pictures_only: Whether a model that sees gets the picture of an observation without its text.
     """
@@ -57,6 +58,7 @@ class PromptConfig:
     system: str = ""
     thinking: Literal["auto", "keep", "strip"] = "auto"
     template: Mapping[str, Any] = field(default_factory=dict)
+    date: str = DATE
     chat_template: str = ""
     pictures_only: bool = False
 
@@ -69,6 +71,12 @@ class PromptConfig:
             raise ConfigError(f"thinking of prompts must be 'auto', 'keep' or 'strip', got {self.thinking!r}.")
         if self.fit not in get_args(Fit):
             raise ConfigError(f"fit of prompts must be one of {', '.join(get_args(Fit))}; got {self.fit!r}.")
+        if self.date == "today":
+            object.__setattr__(self, "date", datetime.date.today().isoformat())
+        try:
+            datetime.date.fromisoformat(self.date)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"date of prompts must be today or YYYY-MM-DD, got {self.date!r}.") from error
         _check_template(self.template, self.chat_template)
 
     @property
@@ -85,32 +93,25 @@ def _check_template(variables: Mapping[str, Any], text: str) -> None:
     """
     if not isinstance(variables, Mapping):
         raise ConfigError(f"template of prompts must be variables such as enable_thinking=false, got {variables!r}.")
-    taken = variables.keys() & {"messages", "add_generation_prompt", "chat_template", "tokenize", "conversation"}
+    taken = variables.keys() & {
+        "messages",
+        "add_generation_prompt",
+        "chat_template",
+        "tokenize",
+        "conversation",
+        "strftime_now",
+    }
     if taken:
         raise ConfigError(f"template.{min(taken)} is set by turngym itself: leave it out.")
     if text and "{{" not in text:
         raise ConfigError(f"chat_template must be Jinja text with {{{{ ... }}}}, got {text[:60]!r}.")
 
 
-def without_thinking(completion: str) -> str:
-    """Return an answer without the thinking in it; thinking that never ends goes up to the end.
-
-    >>> without_thinking("<think>The box is above.</think> <action>up</action>")
-    '<action>up</action>'
-    >>> without_thinking("<|channel|>analysis<|message|>Above.<|end|><|start|>assistant<|channel|>final<|message|>up")
-    'up'
-    """
-    completion = _CHANNEL.sub("", completion)
-    if not (found := _THINKING.search(completion)):
-        return completion.partition("</think>")[2].lstrip() if "</think>" in completion else completion
-    return f"{completion[: found.start()]}{_THINKING.sub('', completion[found.start() :]).lstrip()}"
-
-
-def remembered_text(config: PromptConfig, action: str, completion: str) -> str:
+def remembered_text(config: PromptConfig, action: str, completion: str, thinking: Thinking = THINKING) -> str:
     """Return what later prompts show of an answer: the action in windows, the answer in conversations, or as chosen."""
     if config.mode == "window" and config.thinking != "keep":
         return action
-    return without_thinking(completion) if config.thinking == "strip" else completion
+    return thinking.without(completion) if config.thinking == "strip" else completion
 
 
 def system_text(config: PromptConfig, instructions: str, answer_instruction: str) -> str:

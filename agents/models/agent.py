@@ -18,6 +18,7 @@ from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, Pr
 from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import Turn
 from turngym.agents.usage import Usage
+from turngym.envs.parsing.thinking import Thinking
 from turngym.wrappers.actions.action_format import AUTO
 
 
@@ -80,7 +81,7 @@ class ModelAgent(Agent, ChatModel):
             completion: What was sampled.
         """
         text = self.text_of(completion.ids)
-        action = self.format_of(request).action_of(text)
+        action = self.format_of(request).action_of(text, self.thinking)
         self.remember(request, action, text, prompt, completion.ids)
         return Decision(
             action,
@@ -94,6 +95,11 @@ class ModelAgent(Agent, ChatModel):
             restricted=self.sampling.is_restricted,
             policy_version=completion.version,
         )
+
+    @property
+    def thinking(self) -> Thinking:
+        """How the model marks its thinking."""
+        return self.builder.thinking
 
     def is_cut_off(self, ids: tuple[int, ...]) -> bool:
         """Return whether a completion has no end token, so that its length limit ended it."""
@@ -187,7 +193,9 @@ class ModelAgent(Agent, ChatModel):
         seen = request.observation
         if self.prompt.mode == "conversation":
             seen = shown_text(self.prompt, seen, request.info)
-        memory.turns.append(PastTurn(seen, remembered_text(self.prompt, action, completion), action, answer))
+        memory.turns.append(
+            PastTurn(seen, remembered_text(self.prompt, action, completion, self.thinking), action, answer)
+        )
         memory.ids = prompt + answer
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
@@ -195,7 +203,7 @@ class ModelAgent(Agent, ChatModel):
         past = [
             PastTurn(
                 turn.observation,
-                remembered_text(self.prompt, turn.action, turn.completion),
+                remembered_text(self.prompt, turn.action, turn.completion, self.thinking),
                 turn.action,
                 turn.completion_ids,
             )

@@ -61,7 +61,7 @@ class Conductor:
                 ask = script.send(reply.text)
         except StopIteration as stop:
             completion = str(stop.value)
-        action = self.model.format_of(request).action_of(completion)
+        action = self.model.format_of(request).action_of(completion, self.model.thinking)
         memory.turns.append(ChatTurn(scene.shown, completion, action))
         ids = last.prompt_ids, last.completion_ids, last.logprobs
         return Decision(action, completion, *ids, usage, tuple(notes), cut_off=last.cut_off, restricted=last.restricted)

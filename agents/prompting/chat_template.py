@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import Any, TypeAlias
 
 from jinja2 import TemplateError
@@ -36,6 +38,7 @@ RENDER_ERRORS = (TemplateError, TypeError, ValueError, KeyError, IndexError, Ren
 """What templates raise for conversations they do not support."""
 _PROBE = "\u241fprobe\u241f"
 _THOUGHT = "\u241fthought\u241f"
+_NOW = re.compile(r"""strftime_now\(\s*(["'])([^"'\\]*)\1\s*\)""")
 _MARK = re.compile(r"</?[^<>\s]{1,60}>|\[/?[A-Z_]{1,40}\]|<[^<>\s]{1,60}>")
 
 
@@ -56,8 +59,14 @@ class ChatTemplate:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig) -> None:
         self.tokenizer = tokenizer
         self._options: dict[str, Any] = dict(config.template)
-        if config.chat_template:
-            self._options["chat_template"] = config.chat_template
+        self._given = config.chat_template or None
+        self._dated = lru_cache(maxsize=8)(partial(_dated, date=config.date))
+        if "strftime_now" in self.source:
+            warnings.warn(
+                f"the chat template writes a date into prompts: {config.date}. Set another one with date=YYYY-MM-DD.",
+                PromptWarning,
+                stacklevel=3,
+            )
         self._in_parts = False
         if not (error := self._unusable()):
             return
@@ -80,10 +89,16 @@ class ChatTemplate:
             return None
         return ConfigError("the chat template drops what the user says: pass another one with chat_template=FILE.")
 
-    @property
+    @cached_property
     def source(self) -> str:
-        """The template itself, in Jinja."""
-        return str(self._options.get("chat_template") or self.tokenizer.chat_template or "")
+        """The template itself, in Jinja; empty if there is none."""
+        try:
+            return self._source()
+        except ValueError:
+            return ""
+
+    def _source(self, tools: list[Any] | None = None) -> str:
+        return str(self.tokenizer.get_chat_template(self._given, tools))
 
     @cached_property
     def has_system(self) -> bool:
@@ -122,7 +137,7 @@ class ChatTemplate:
                     marks = ((opening, closing[0]), *marks)
                 break
         line = prompt.rstrip().rpartition("\n")[2]
-        return Thinking(marks, any(line.endswith(opening) for opening, _ in marks))
+        return Thinking(marks, next((opening for opening, _ in marks if line.endswith(opening)), ""))
 
     def render(self, messages: Sequence[Said], add_generation_prompt: bool) -> str:
         """Return a conversation as text."""
@@ -142,10 +157,12 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> str:
         """Return messages as the template writes them; raises one of ``RENDER_ERRORS`` if it does not."""
+        listed: list[Any] | None = [dict(tool) for tool in tools] or None
         with time_limit(RENDER_SECONDS, RenderTimeout):
             text = self.tokenizer.apply_chat_template(
                 [dict(message) for message in messages],
-                tools=[dict(tool) for tool in tools] or None,
+                tools=listed,
+                chat_template=self._dated(self._source(listed)),
                 tokenize=False,
                 add_generation_prompt=add_generation_prompt,
                 **self._options,
@@ -155,6 +172,16 @@ class ChatTemplate:
     def content(self, text: str) -> Any:
         """Return the content of a message in the form that the template expects."""
         return [{"type": "text", "text": text}] if self._in_parts else text
+
+
+def _dated(source: str, date: str) -> str:
+    """Return a template that writes a fixed date where it would write the current one.
+
+    >>> _dated("{{ strftime_now('%d %b %Y') }}", "2025-01-31")
+    '{{ "31 Jan 2025" }}'
+    """
+    day = datetime.datetime.fromisoformat(date)
+    return _NOW.sub(lambda found: json.dumps(day.strftime(found[2])), source)
 
 
 def shared(first: str, second: str) -> int:

@@ -20,6 +20,7 @@ from turngym.agents.prompting.chat_template import ChatTemplate, Said
 from turngym.agents.prompting.continuation import Continuation
 from turngym.agents.prompting.fitting import Gap, PastTurn, gap_for, most_that_fit, note_of, with_note
 from turngym.agents.prompting.text_encoder import TextEncoder, Trust
+from turngym.envs.parsing.thinking import Thinking
 from turngym.errors import PromptTooLong
 
 __all__ = ["Memory", "PastTurn", "PromptBuilder", "PromptConfig"]
@@ -71,6 +72,11 @@ class PromptBuilder:
         if config.mode == "conversation" and config.thinking != "strip":
             self._continuation = Continuation(self.template, self.encoder, stop_ids)
 
+    @property
+    def thinking(self) -> Thinking:
+        """How the model marks its thinking."""
+        return self.template.thinking
+
     def prompt(
         self,
         memory: Memory,
@@ -117,8 +123,11 @@ class PromptBuilder:
         return self._ids_of(tuple(messages))
 
     def answer(self, text: str) -> tuple[int, ...]:
-        """Return the tokens of an answer that was not sampled, without its end token."""
-        return self.encoder.encode_one(text, "marks")
+        """Return the tokens of an answer that was not sampled, without its end token.
+
+        Where the template begins thinking, the answer closes it first.
+        """
+        return self.encoder.encode_one(self.thinking.closed(text), "marks")
 
     def _build(self, memory: Memory, start: tuple[Said, ...], shown: str) -> tuple[int, ...]:
         if self.config.mode == "window":

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from turngym.envs.parsing.json_text import first_object
-from turngym.envs.parsing.scanning import Element, first_element
+from turngym.envs.parsing.scanning import Element
+from turngym.envs.parsing.thinking import THINKING
 
 FORMS = ("tags", "json")
 _CONTROL = re.compile(
@@ -55,11 +56,11 @@ class Calls:
         self.fields, self._wanted = dict(fields), dict(wanted)
 
     def first(self, text: str) -> Element | None:
-        """Return the first call in tags, None if there is none."""
-        return first_element(text, self.fields)
+        """Return the first call in tags outside of the agent's thinking, None if there is none."""
+        return THINKING.first_element(text, self.fields)
 
     def read(self, text: str, form: str) -> Call:
-        """Return the first call in a text, its content as it was written."""
+        """Return the first call in a text outside of the agent's thinking, its content as it was written."""
         return self._read_tags(text) if form == "tags" else self._read_json(text)
 
     def _read_tags(self, text: str) -> Call:
@@ -68,7 +69,8 @@ class Calls:
 
     def _read_json(self, text: str) -> Call:
         wanted = self._wanted["json"]
-        call = first_object(text)
+        thought = next(THINKING.spans(text), (len(text), 0))[0]
+        call = first_object(text[:thought]) or first_object(THINKING.without(text))
         if call is None:
             return Call("", problem=f"there is no JSON object: {wanted}")
         field = self.fields.get(str(call.get("tool")))

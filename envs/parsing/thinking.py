@@ -7,9 +7,11 @@ Marks come from the chat templates of the known families; a template with others
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+
+from turngym.envs.parsing.scanning import Element, first_element
 
 MARKS: tuple[tuple[str, str], ...] = (
     ("<think>", "</think>"),
@@ -24,6 +26,8 @@ MARKS: tuple[tuple[str, str], ...] = (
 )
 """Marks around thinking: Qwen, DeepSeek, GLM and others; Magistral; Seed; Kimi-VL; EXAONE; Gemma; Command; Apertus;
 gpt-oss."""
+MOST_THOUGHTS = 64
+"""Thoughts of an answer behind which no element is looked for."""
 _ALSO_ENDS_OTHERS = "<|end|>"
 _HEADERS = re.compile(
     r"(?:<\|end\|>)?<\|start\|>assistant(?:<\|channel\|>(?:final|commentary)<\|message\|>)?|"
@@ -37,7 +41,7 @@ class Thinking:
 
     Args:
         marks: Pairs of marks that open and close it.
-        begun: Whether a prompt ends with an opening mark, so that an answer starts inside of the thinking.
+        begun: The opening mark that prompts end with, so that an answer starts inside of the thinking; mostly empty.
 
     >>> Thinking().without("<think>The box is above.</think> <action>up</action>")
     '<action>up</action>'
@@ -48,25 +52,39 @@ class Thinking:
     """
 
     marks: tuple[tuple[str, str], ...] = MARKS
-    begun: bool = False
+    begun: str = ""
 
     @cached_property
     def _opens(self) -> re.Pattern[str]:
         return re.compile("|".join(re.escape(mark) for mark, _ in self.marks))
 
     @cached_property
-    def _closes(self) -> re.Pattern[str]:
-        return re.compile("|".join(re.escape(mark) for _, mark in self.marks if mark != _ALSO_ENDS_OTHERS))
+    def _first_closing(self) -> re.Pattern[str]:
+        """What ends thinking whose beginning the answer does not hold."""
+        closing = [mark for _, mark in self.marks if mark != _ALSO_ENDS_OTHERS]
+        return re.compile("|".join(map(re.escape, [self._close_of[self.begun]] if self.begun else closing)))
 
     @cached_property
     def _close_of(self) -> dict[str, str]:
         return dict(self.marks)
 
+    def first_element(self, text: str, names: Collection[str]) -> Element | None:
+        """Return the first element outside of thinking; marks inside of an element belong to its content."""
+        place = 0
+        for number, (start, end) in enumerate(self.spans(text)):
+            if (found := first_element(text[place:], names)) is None or number == MOST_THOUGHTS:
+                return None
+            if found.start < start - place:
+                return found._replace(start=found.start + place)
+            place = end
+        found = first_element(text[place:], names)
+        return None if found is None else found._replace(start=found.start + place)
+
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield where thinking starts and ends, marks included; thinking that never ends goes up to the end."""
-        opening, closing = self._opens.search(text), self._closes.search(text)
+        opening, closing = self._opens.search(text), self._first_closing.search(text)
         place = 0
-        is_inside = self.begun and (opening is None or bool(text[: opening.start()].strip()))
+        is_inside = bool(self.begun) and (opening is None or bool(text[: opening.start()].strip()))
         if closing is not None and (is_inside or opening is None or closing.start() < opening.start()):
             yield 0, (place := closing.end())
         elif is_inside:
@@ -77,6 +95,14 @@ class Thinking:
             stop = text.find(close, opening.end())
             place = len(text) if stop < 0 else stop + len(close)
             yield opening.start(), place
+
+    def closed(self, text: str) -> str:
+        r"""Return an answer that was not sampled, behind the end of thinking that prompts begin.
+
+        >>> Thinking(begun="<think>").closed("up"), Thinking().closed("up")
+        ('</think>\n\nup', 'up')
+        """
+        return f"{self._close_of[self.begun]}\n\n{text}" if self.begun else text
 
     def without(self, text: str) -> str:
         """Return an answer without the thinking in it."""
@@ -94,3 +120,7 @@ class Thinking:
             parts += [text[end:start], " " * (stop - start)]
             end = stop
         return "".join([*parts, text[end:]])
+
+
+THINKING = Thinking()
+"""The marks of all known families."""

@@ -5,7 +5,7 @@ Formats, wrappers and environments are those that are registered: a new one is c
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, get_args
+from typing import Any
 
 import gymnasium
 import pytest
@@ -18,9 +18,11 @@ from turngym.envs.multiagent.game import Game
 from turngym.envs.parsing.calls import harmless
 from turngym.envs.parsing.json_text import first_object
 from turngym.envs.parsing.scanning import first_element, inside_braces, last_element, unfenced
+from turngym.envs.parsing.thinking import MARKS, THINKING
 from turngym.envs.registration import specs
 from turngym.errors import MissingExtra
-from turngym.trainers.integrations.gateway.tools import ToolFormat, read_answer
+from turngym.trainers.integrations.gateway.call_formats import FORMATS as CALL_FORMATS
+from turngym.trainers.integrations.gateway.tools import read_answer
 from turngym.wrappers.actions.action_format import FORMATS
 from turngym.wrappers.rewards.recipes import canonical_action
 
@@ -77,12 +79,23 @@ def test_shared_parsers(name: str) -> None:
         assert growth(SHARED[name], "\n", prefix) <= MOST, prefix
 
 
-@pytest.mark.parametrize("format", get_args(ToolFormat))
-def test_tool_calls_behind_a_gateway(format: ToolFormat) -> None:
-    marks = ("<tool_call>", "<tool_call></tool_call>", "<parameter=", "<function=a>", "[TOOL_CALLS]", "[ARGS]")
-    for piece in ('{"name":"ls"};', '{"name":"ls"}\n', ";", *marks, *PIECES):
-        for prefix in ("", "<tool_call>", "<tool_call><function=ls>"):
-            assert growth(lambda text: read_answer(text, format, ["ls"], ""), piece, prefix) <= MOST, (piece, prefix)
+TOOLS = [{"type": "function", "function": {"name": "ls", "parameters": {"properties": {"a": {"type": "string"}}}}}]
+CALL_PIECES = ('{"name":"ls"};', "<parameter=", ":{", '<|"|>', '"', "[", " ")
+
+
+@pytest.mark.parametrize("format", CALL_FORMATS)
+def test_tool_calls_behind_a_gateway(format: str) -> None:
+    made = CALL_FORMATS[format]
+    for prefix, pieces in (("", made.marks), (f"{made.marks[0]}ls", CALL_PIECES)):
+        for piece in pieces:
+            assert growth(lambda text: read_answer(text, made, TOOLS, ""), piece, prefix) <= MOST, (piece, prefix)
+
+
+def test_thinking() -> None:
+    opening, closing = MARKS[0]
+    for piece in (opening, closing, f"{opening}{closing}", f"{opening}<a></a>{closing}", "<|"):
+        for call in (THINKING.without, THINKING.masked, lambda text: THINKING.first_element(text, ("a", "b"))):
+            assert growth(call, piece) <= MOST, piece
 
 
 def test_calls_of_tools() -> None:

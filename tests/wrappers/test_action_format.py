@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import turngym  # noqa: F401  (registers the environments)
+from turngym.envs.parsing.thinking import MARKS, Thinking
 from turngym.errors import UnknownName
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.actions.action_format import FORMATS, action_format, parse_boxed, parse_json, parse_tag
@@ -43,11 +44,45 @@ def test_the_last_action_counts() -> None:
     assert parse_json('{"action": "up"}\n{"action": "down"}\nthat is it') == "down"
 
 
-@pytest.mark.parametrize("text", ["", "up", "<action>up", "up</action>", r"\boxed{up", '{"action": 3}', "[1]"])
+@pytest.mark.parametrize("text", ["", "up", "<action>up", "up</action>", r"\boxed{up", '{"action": true}', "[1]"])
 def test_unfinished_marks_hold_no_action(text: str) -> None:
     assert parse_tag(text) is None
     assert parse_boxed(text) is None
     assert parse_json(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ('{"action": 3}', "3"),
+        ('{"action": -0.5}', "-0.5"),
+        ('I go up:\n```json\n{\n  "why": "a {wall}",\n  "action": "up"\n}\n```', "up"),
+        ('{\n"plan": [\n{"action": "down"}\n],\n"action": "up"\n}', "up"),
+        ('{\n"action": "up"\n}\n{\n"action": "down"', "up"),
+        ('  {"action": "up"}\r\n', "up"),
+        ('{"action": "a\u2028b"}', "a\u2028b"),
+        ('{"action": "up"} or {"action": "down"}', None),
+        ('{"action": ["up"]}', None),
+        ('{"action": null}', None),
+    ],
+)
+def test_actions_in_json(text: str, action: str | None) -> None:
+    assert parse_json(text) == action
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize(("begin", "end"), MARKS)
+def test_an_action_inside_of_thinking_is_none(name: str, begin: str, end: str) -> None:
+    format = FORMATS[name]
+    up, down = format.write("up"), format.write("down")
+    assert format.read(f"{begin}\n{up}\n") is None
+    assert format.read(f"{begin}\n{up}\n{end}\n") is None
+    assert format.read(f"{begin}\n{up}\n{end}\n{down}") == "down"
+    assert format.instruction in format.action_of(f"{begin}\n{up}")
+    begun = Thinking(begun=begin)
+    assert format.read(f"{up}\n", begun) is None
+    assert format.read(f"{up}\n{end}\n{down}", begun) == "down"
+    assert format.read(begun.closed(up), begun) == "up"
 
 
 def test_an_unknown_format_gets_the_nearest_name() -> None:

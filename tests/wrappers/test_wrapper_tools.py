@@ -80,6 +80,20 @@ def test_malformed_calls_are_told_and_cost(action: str, told: str) -> None:
     assert reward == pytest.approx(-0.3) and not info["action_is_valid"] and env.num_calls == 1
 
 
+def test_a_call_inside_of_thinking_is_no_call() -> None:
+    env = made()
+    env.step(f"<think>{call('add', a=2, b=3)}</think> 50")
+    env.step(f"<think>{call('add', a=2, b=3)}")
+    assert env.num_calls == 0
+    assert env.step(f"<think>{call('say')}</think>{call('add', a=2, b=3)}")[0] == "<tool_response>\n5\n</tool_response>"
+
+
+def test_a_call_that_is_not_closed_is_answered() -> None:
+    env = made(error_cost=0.5)
+    observation, reward, *_ = env.step(call("add", a=2, b=3).removesuffix("</tool_call>"))
+    assert "not closed" in observation and reward == -0.5 and env.num_calls == 1
+
+
 def test_what_a_tool_raises_is_an_observation() -> None:
     observation, reward, _, _, info = made(error_cost=0.5).step(call("fail", reason="no way"))
     assert "Error: ValueError: no way" in observation and reward == -0.5 and info["action_is_valid"]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from types import MappingProxyType
 
-from turngym.envs.parsing.json_text import MOST_TRIES
+from turngym.envs.parsing.json_text import MOST_READINGS, MOST_TRIES
 from turngym.envs.parsing.scanning import inside_braces, last_element
+from turngym.envs.parsing.thinking import THINKING, Thinking
 from turngym.errors import UnknownName, nearest
+
+_DECODER = json.JSONDecoder()
+_OBJECT = re.compile(r"^[^\S\n]*({)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class ActionFormat:
     Args:
         name: Name of the format.
         instruction: Instruction for the model.
-        parse: Converts a completion to the action text; None where there is no action.
+        parse: Converts a completion without thinking to the action text; None where there is no action.
         write: Converts an action text to the shortest completion that contains it.
     """
 
@@ -34,9 +38,13 @@ class ActionFormat:
         """What the rules are followed by; empty where they say it all."""
         return f"Answer format: {self.instruction}" if self.instruction else ""
 
-    def action_of(self, completion: str) -> str:
+    def read(self, completion: str, thinking: Thinking = THINKING) -> str | None:
+        """Return the action in a completion, outside of the model's thinking; None where there is none."""
+        return self.parse(thinking.without(completion))
+
+    def action_of(self, completion: str, thinking: Thinking = THINKING) -> str:
         """Return the action text, or else an error text that no environment accepts as an action."""
-        action = self.parse(completion)
+        action = self.read(completion, thinking)
         if action is not None:
             return action
         return f"(no action found: {self.instruction})" if self.instruction else "(no action found)"
@@ -64,20 +72,31 @@ def parse_boxed(completion: str) -> str | None:
 
 
 def parse_json(completion: str) -> str | None:
-    r"""Return the ``action`` of the last JSON object on a line of its own, of the last lines that begin as one.
+    r"""Return the ``action``, a text or a number, of the last JSON object that starts a line and ends one.
 
-    >>> parse_json('I go up.\n{"action": "up"}')
-    'up'
+    >>> parse_json('I go up.\n{\n  "why": {"a": 1},\n  "action": "up"\n}'), parse_json('{"action": 3}')
+    ('up', '3')
     """
-    lines = completion.split("\n")  # splitlines() also cuts at U+2028, which JSON texts may hold
-    for line in islice((line for line in reversed(lines) if line.lstrip()[:1] == "{"), MOST_TRIES):
-        try:
-            content = json.loads(line)
-        except (ValueError, RecursionError):
+    action: str | None = None
+    end, left = 0, MOST_READINGS * len(completion)
+    for start in [found.start(1) for found in _OBJECT.finditer(completion)][-MOST_TRIES:]:
+        if start < end or left < 0:  # inside of the one before
             continue
-        if isinstance(content, dict) and isinstance(content.get("action"), str):
-            return str(content["action"]).strip()
-    return None
+        try:
+            content, end = _DECODER.raw_decode(completion, start)
+        except (ValueError, RecursionError) as error:
+            left -= getattr(error, "pos", len(completion)) - start
+            continue
+        value = content.get("action")
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if (is_number or isinstance(value, str)) and not _rest_of_line(completion, end).strip():
+            action = str(value).strip()
+    return action
+
+
+def _rest_of_line(text: str, place: int) -> str:
+    end = text.find("\n", place)
+    return text[place : end if end >= 0 else len(text)]
 
 
 def parse_plain(completion: str) -> str | None:

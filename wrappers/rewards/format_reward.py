@@ -47,5 +47,5 @@ class FormatReward(TextWrapper):
         self.penalty = penalty
 
     def on_step(self, step: StepResult) -> tuple[float, bool]:
-        is_well_formed = self.format.parse(step.action) is not None
+        is_well_formed = self.format.read(step.action) is not None
         return step.reward + (self.bonus if is_well_formed else -self.penalty), False

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import gymnasium
 
 from turngym.envs.parsing.calls import cut, harmless
-from turngym.envs.parsing.scanning import first_element
+from turngym.envs.parsing.thinking import THINKING
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.actions.action_format import TAG, action_format, parse_tag
@@ -149,11 +149,18 @@ class Tools(TextWrapper):
             info["action_is_valid"] = self.state["is_valid"]
 
     def _call_in(self, action: Any) -> str | None:
-        """Return the text of the call in an action, None where the action is for the environment."""
+        """Return the text of the call in an action, None where the action is for the environment.
+
+        A call inside of the model's thinking is none; one that is not closed is returned with its mark, as malformed.
+        """
         if not self._is_running or not isinstance(action, str) or self.num_calls >= self._most:
             return None
-        found = first_element(action, ("tool_call",))
-        return None if found is None else found.content
+        found = THINKING.first_element(action, ("tool_call",))
+        if found is not None:
+            return found.content
+        spoken = THINKING.without(action)
+        start = spoken.find("<tool_call>")
+        return None if start < 0 else spoken[start:]
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one turn: a call of a tool, or a turn of the environment."""
@@ -195,7 +202,7 @@ class Tools(TextWrapper):
         except (ValueError, RecursionError):
             call = None
         if not isinstance(call, dict) or not isinstance(call.get("name"), str):
-            return None, {}, f"The call is no JSON object of its form: {wanted}."
+            return None, {}, f"The call is not closed, or no JSON object of its form: {wanted}."
         arguments = call.get("arguments", {})
         if call.keys() - {"name", "arguments", "id"} or not isinstance(arguments, dict):
             return None, {}, f"The call needs exactly name and arguments, an object: {wanted}."

@@ -37,7 +37,8 @@ def prompt_settings(pairs: Iterable[str]) -> dict[str, Any]:
     if "chat_template" in found:
         found["chat_template"] = template_text(str(found["chat_template"]))
     if found:
-        PromptConfig(**found)
+        made = PromptConfig(**found)
+        found.update({"date": made.date} if "date" in found else {})  # not today, but the day
     return found
 
 

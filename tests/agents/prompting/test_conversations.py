@@ -14,9 +14,9 @@ from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.settings import model_settings
 from turngym.agents.players import make_agent
-from turngym.agents.prompt_text import without_thinking
 from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
 from turngym.agents.trajectory import EpisodeSpec
+from turngym.envs.parsing.thinking import THINKING
 from turngym.errors import ConfigError
 from turngym.trainers.core.rows import build_rows
 
@@ -162,7 +162,13 @@ def test_an_evaluation_makes_the_choice_of_the_run(thinking: str, tmp_path: Path
         ("<|channel|>analysis<|message|>Above.<|end|><|start|>assistant<|channel|>final<|message|>up", "up"),
         ("<|channel|>analysis<|message|>Above, or", ""),
         ("<|channel|>final<|message|>up", "up"),
+        ("<|channel>thought\nAbove.\n<channel|>up", "up"),
+        ("<seed:think>Above.</seed:think>up", "up"),
+        ("\u25c1think\u25b7Above.\u25c1/think\u25b7up", "up"),
+        ("<think>Above.</think>\n\nup", "up"),
+        ("Above.</think>up", "up"),
+        ("[THINK]Above, or", ""),
     ],
 )
 def test_thinking_in_a_channel_is_stripped(completion: str, rest: str) -> None:
-    assert without_thinking(completion) == rest
+    assert THINKING.without(completion) == rest

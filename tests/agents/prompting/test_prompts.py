@@ -1,10 +1,14 @@
 """Prompts: windows, conversations that keep every sampled token, templates that rewrite the past."""
 
+import datetime
+
 import pytest
 from small import TEXTS, small_model
 
 from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
-from turngym.errors import ConfigError
+from turngym.benchmarks.cli.options.prompts import prompt_settings
+from turngym.errors import ConfigError, PromptWarning
+from turngym.wrappers.actions.action_format import action_format
 
 MODEL = small_model()
 INFO = {"legal_actions": ("up", "down")}
@@ -61,3 +65,64 @@ def test_unknown_mode_and_negative_history_are_refused() -> None:
 def test_the_tokenizer_gives_back_every_text() -> None:
     for text in [*TEXTS, "漢字 🙂\n\t\\", "<|end|>", ""]:
         assert MODEL.tokenizer.decode(MODEL.tokenizer.encode(text)) == text
+
+
+DATED = (
+    "{{ strftime_now('%d %b %Y') }}"
+    "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content + '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+)
+
+
+def dated(**config: str) -> PromptBuilder:
+    model = small_model()
+    with pytest.warns(PromptWarning, match="writes a date into prompts: .*date=YYYY-MM-DD"):
+        return PromptBuilder(model.tokenizer, PromptConfig(chat_template=DATED, **config), model.stop_ids, "")
+
+
+def test_prompts_do_not_depend_on_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Later(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+            return cls(2031, 5, 6)
+
+    before = dated().prompt(Memory(), "a wall", {}, "")
+    monkeypatch.setattr("transformers.utils.chat_template_utils.datetime", Later)
+    after = dated()
+    assert after.prompt(Memory(), "a wall", {}, "") == before
+    assert after.encoder.tokenizer.decode(list(before)).startswith("01 Jan 2025")
+    other = dated(date="2026-07-08")
+    assert other.encoder.tokenizer.decode(list(other.prompt(Memory(), "a wall", {}, ""))).startswith("08 Jul 2026")
+
+
+def test_today_is_kept_as_the_day_that_it_was() -> None:
+    today = datetime.date.today().isoformat()
+    assert PromptConfig(date="today").date >= today
+    assert prompt_settings(["date=today"])["date"] >= today
+    with pytest.raises(ConfigError, match="date of prompts must be today or YYYY-MM-DD, got 'soon'"):
+        PromptConfig(date="soon")
+
+
+def test_a_model_whose_template_begins_thinking_has_no_action_before_it_ends() -> None:
+    model = small_model()
+    template = DATED.replace("{{ strftime_now('%d %b %Y') }}", "").replace(
+        "'<|assistant|>'", "'<|assistant|><think>\\n'"
+    )
+    made = PromptBuilder(model.tokenizer, PromptConfig(chat_template=template), model.stop_ids, "")
+    tag = action_format("tag")
+    assert tag.read("<action>up</action>", made.thinking) is None
+    assert tag.read("hm</think><action>up</action>", made.thinking) == "up"
+    shown = str(model.tokenizer.decode(list(made.answer("<action>up</action>"))))
+    assert tag.read(shown, made.thinking) == "up"
+
+
+def test_marks_of_thinking_that_only_the_template_knows() -> None:
+    model = small_model()
+    template = (
+        "{% for m in messages %}{{ '<|' + m.role + '|>' }}{% if m.reasoning_content %}"
+        "{{ '<muse>' + m.reasoning_content + '</muse>' }}{% endif %}{{ m.content + '<|end|>' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+    )
+    made = PromptBuilder(model.tokenizer, PromptConfig(chat_template=template), model.stop_ids, "")
+    assert made.thinking.marks[0] == ("<muse>", "</muse>")
+    assert action_format("tag").read("<muse><action>up</action>", made.thinking) is None

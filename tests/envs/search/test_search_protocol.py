@@ -100,3 +100,14 @@ def test_passages_are_numbered_and_cut() -> None:
     hits = [Hit(Document("1", "T", "one two three four"), 1.0), Hit(Document("2", "U", "five"), 0.5)]
     assert show(hits, 3) == "<information>\nDoc 1(Title: T) one two three\nDoc 2(Title: U) five\n</information>"
     assert "Nothing was found" in show([], 3)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_call_inside_of_thinking_is_no_call(form: str) -> None:
+    inside, said = write("search", "a", form), write("answer", "b <think>", form)
+    assert (
+        read(f"<think>{inside}</think>{write('search', 'c', form)}", form)[:2]
+        == read(write("search", "c", form), form)[:2]
+    )
+    assert read(f"<think>{inside}", form)[0] != "search"
+    assert form == "json" or read(said, form) == read(f"<think>no</think>{said}", form)

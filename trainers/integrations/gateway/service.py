@@ -241,7 +241,7 @@ class Gateway:
         answer = Answer(text)
         if request.tools and request.reads_calls:
             template = self.renderer.template
-            thinking = replace(template.plain.thinking, begun=False) if found.prefill else template.plain.thinking
+            thinking = replace(template.plain.thinking, begun="") if found.prefill else template.plain.thinking
             answer = read_answer(text, template.format, request.tools, f"{id}/{choice}", thinking)
         return SampledCall(
             id=id,

@@ -60,7 +60,7 @@ def test_the_start_warns_of_a_template_whose_calls_cannot_be_read(change: tuple[
 
 
 def read(text: str, format: str, begun: bool = False) -> Answer:
-    return read_answer(text, FORMATS[format], TOOLS, "key", Thinking(begun=begun))
+    return read_answer(text, FORMATS[format], TOOLS, "key", Thinking(begun="<think>" if begun else ""))
 
 
 def written_xml(**values: str) -> str:
@@ -165,7 +165,7 @@ def test_a_call_inside_of_thinking_is_not_one(text: str, begun: bool, count: int
 
 def test_thinking_that_a_template_begins_is_known() -> None:
     template = WRITTEN["hermes"].replace("{{ '<|assistant|>' }}", "{{ '<|assistant|><think>\n' }}")
-    assert ToolTemplate(words_of(template), PromptConfig()).plain.thinking.begun
+    assert ToolTemplate(words_of(template), PromptConfig()).plain.thinking.begun == "<think>"
     assert not ToolTemplate(words_of(WRITTEN["hermes"]), PromptConfig()).plain.thinking.begun
 
 

@@ -42,4 +42,5 @@ def programs_of(agent: Agent, config: ProgramConfig) -> AbstractContextManager[P
         seed=agent.seed,
     )
     gateway.iteration = agent.iteration
-    return playing(gateway, config, lambda said: action_format(agent.format).parse(said) or said.strip())
+    written = action_format(agent.format)
+    return playing(gateway, config, lambda said: written.read(said, agent.thinking) or said.strip())
