@@ -77,7 +77,7 @@ DATED = (
 def dated(**config: str) -> PromptBuilder:
     model = small_model()
     with pytest.warns(PromptWarning, match="writes a date into prompts: .*date=YYYY-MM-DD"):
-        return PromptBuilder(model.tokenizer, PromptConfig(chat_template=DATED, **config), model.stop_ids, "")
+        return PromptBuilder(model.tokenizer, PromptConfig(chat_template=DATED, **config), model.stop_ids)
 
 
 def test_prompts_do_not_depend_on_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_a_model_whose_template_begins_thinking_has_no_action_before_it_ends() -
     template = DATED.replace("{{ strftime_now('%d %b %Y') }}", "").replace(
         "'<|assistant|>'", "'<|assistant|><think>\\n'"
     )
-    made = PromptBuilder(model.tokenizer, PromptConfig(chat_template=template), model.stop_ids, "")
+    made = PromptBuilder(model.tokenizer, PromptConfig(chat_template=template), model.stop_ids)
     tag = action_format("tag")
     assert tag.read("<action>up</action>", made.thinking) is None
     assert tag.read("hm</think><action>up</action>", made.thinking) == "up"
@@ -123,6 +123,6 @@ def test_marks_of_thinking_that_only_the_template_knows() -> None:
         "{{ '<muse>' + m.reasoning_content + '</muse>' }}{% endif %}{{ m.content + '<|end|>' }}{% endfor %}"
         "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
     )
-    made = PromptBuilder(model.tokenizer, PromptConfig(chat_template=template), model.stop_ids, "")
+    made = PromptBuilder(model.tokenizer, PromptConfig(chat_template=template), model.stop_ids)
     assert made.thinking.marks[0] == ("<muse>", "</muse>")
     assert action_format("tag").read("<muse><action>up</action>", made.thinking) is None
