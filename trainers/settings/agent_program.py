@@ -35,9 +35,10 @@ class ProgramConfig:
         seconds: Time of one episode; the program is ended then.
         memory_mib: Address space of the program.
         tasks: A file of tasks instead of an environment: JSON Lines of ``{"id", "instruction", "answer", "files"}``.
-        judge: How answers to these tasks are rewarded: ``exact``, ``normalised``, ``contains``, ``numeric``, ``math``,
-            a function ``module:function`` or ``path/to/file.py:function``, called with the task and the answer, a
-            verifier such as ``verifier:model:openai:MODEL@URL``, or ``program``, which rewards itself over HTTP.
+        judge: How answers to these tasks are rewarded: ``exact``, ``normalised``, ``wide``, ``contains``, ``numeric``,
+            ``math``, a function ``module:function`` or ``path/to/file.py:function``, called with the task and the
+            answer, a verifier such as ``verifier:model:openai:MODEL@URL``, or ``program``, which rewards itself over
+            HTTP.
         sandbox: Where programs run: ``none``, on this machine with your rights; ``bubblewrap``, where they see the
             system, their own files and the gateway, and nothing else. Without Bubblewrap that is refused.
         mounts: Further files and folders that sandboxed programs see, read-only.

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 Point: TypeAlias = tuple[float, float]
 Place: TypeAlias = int | Point
 Kind: TypeAlias = Literal[
-    "click", "dblclick", "fill", "type", "select", "press", "hover", "drag", "scroll", "focus", "back", "wait"
+    "click", "dblclick", "fill", "type", "select", "press", "hover", "drag", "scroll", "focus", "back", "wait", "accept"
 ]
 DIRECTIONS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 LONGEST_TEXT = 2000
@@ -38,6 +38,7 @@ _PRESS = re.compile(r"press\s+(\S+)", re.IGNORECASE)
 _DRAG = re.compile(rf"drag\s++({_PLACE})\s+to\s++({_PLACE})", re.IGNORECASE)
 _SCROLL = re.compile(r"scroll\s++(?:\[?\s*+(\d+)(?:\s*\])?\s+)?(up|down|left|right)", re.IGNORECASE)
 _BARE = re.compile(r"(back|wait)", re.IGNORECASE)
+_ACCEPT = re.compile(r"accept(?:\s(.*))?", re.IGNORECASE | re.DOTALL)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
@@ -49,7 +50,7 @@ class Action:
         kind: What to do.
         place: Where: the number of an element or a point; 0 for the page as a whole.
         end: Where a drag ends.
-        text: What to fill in, select, type or press, or the direction of a scroll.
+        text: What to fill in, select, type or press, the direction of a scroll, or the answer to a dialog.
     """
 
     kind: Kind
@@ -89,6 +90,8 @@ def read(text: str) -> Action | None:
         return Action("press", text=found[1])
     if found := _TYPE.fullmatch(text):
         return Action("type", text=_unquoted(found[1]))
+    if found := _ACCEPT.fullmatch(text):
+        return Action("accept", text=_unquoted(found[1] or ""))
     if found := _BARE.fullmatch(text):
         return Action(found[1].lower())  # type: ignore[arg-type]  # the pattern lets nothing else through
     return None

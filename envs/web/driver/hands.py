@@ -47,6 +47,8 @@ async def act(tab: Tab, action: Action, nodes: Sequence[Node]) -> str:
         across, down = DIRECTIONS[action.text]
         await tab.tool("scroll", action.place, across * _SCROLLED, down * _SCROLLED)
         await tab.tool("frame")  # the page is told of a scroll with the next frame
+    elif action.kind == "accept":
+        tab.answer = action.text
     elif action.kind == "back":
         return "" if await tab.back() else "there is no page to go back to"
     return ""

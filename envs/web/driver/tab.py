@@ -22,6 +22,7 @@ SCRIPT = (Path(__file__).parent / "data" / "page.js").read_text("utf8")
 CLOSE_SECONDS = 3.0
 _PATIENCE = 0.05
 _MOST_FRAMES = 100
+_LONGEST_QUESTION = 200
 _KEYS = {"ctrl": "Control", "control": "Control", "alt": "Alt", "shift": "Shift", "meta": "Meta"}
 
 
@@ -36,7 +37,8 @@ class BrowserGone(BrowserFault):
 class Tab:
     """A page, alone in its context: no cookie, storage or window is shared with another tab.
 
-    What a page may try is stopped and counted in :attr:`events`: ``dialog`` (dismissed), ``popup`` and ``download``
+    What a page may try is stopped and counted in :attr:`events`: ``dialog`` (dismissed, or
+    ``accepted`` where :attr:`answer` is set), ``popup`` and ``download``
     (closed, cancelled). A page that crashes, hangs or leaves :attr:`allowed` raises :class:`BrowserFault` from the
     method that meets it, and the tab can no longer be used.
 
@@ -69,6 +71,10 @@ class Tab:
         self.fault = ""
         """Why the tab can no longer be used; empty while it can."""
         self.resets = 0
+        self.answer: str | None = None
+        """What dialogs are accepted with; None to dismiss them."""
+        self.asked = ""
+        """What the latest dialog said."""
         self._session = session
         self._timeout = timeout_seconds
         self._total = total
@@ -97,9 +103,10 @@ class Tab:
         self._gone.set()
 
     async def _on_dialog(self, dialog: Dialog) -> None:
-        self.count("dialog")
+        self.count("dialog" if self.answer is None else "accepted")
+        self.asked = " ".join(dialog.message.split())[:_LONGEST_QUESTION]
         with contextlib.suppress(Exception):  # it may be gone with its page
-            await dialog.dismiss()
+            await (dialog.dismiss() if self.answer is None else dialog.accept(self.answer))
 
     async def _on_download(self, download: Download) -> None:
         self.count("download")

@@ -63,7 +63,7 @@ class Tree:
             shown: What ``observe`` has just told of it.
         """
         heard = {node.id: bool(node.facts.get("heard")) for node in shown if node.id}
-        nodes = (await tab.send("Accessibility.getFullAXTree"))["nodes"]
+        nodes = await _read_nodes(tab)
         keys = {node["backendDOMNodeId"] for node in nodes if "backendDOMNodeId" in node}
         if keys - self._numbers.keys() or heard.keys() - {*self._numbers.values()}:
             document, order = await asyncio.gather(
@@ -73,24 +73,63 @@ class Tree:
         return read_tree(nodes, self._numbers, {number for number, is_heard in heard.items() if is_heard})
 
 
-def numbers_of(document: Mapping[str, Any], order: Sequence[int]) -> dict[int, int]:
+async def _read_nodes(tab: Tab) -> list[dict[str, Any]]:
+    """Return the nodes of the page, those of its frames below the elements that show them."""
+    nodes: list[dict[str, Any]] = (await tab.send("Accessibility.getFullAXTree"))["nodes"]
+    if not any(_text(node, "role") == "Iframe" for node in nodes):
+        return nodes
+    frames = [(await tab.send("Page.getFrameTree"))["frameTree"]]
+    for frame in frames:
+        frames += frame.get("childFrames", ())
+    for name in (frame["frame"]["id"] for frame in frames[1:]):
+        owner = (await tab.send("DOM.getFrameOwner", frameId=name))["backendNodeId"]
+        inner = (await tab.send("Accessibility.getFullAXTree", frameId=name))["nodes"]
+        above = next((node for node in nodes if node.get("backendDOMNodeId") == owner), None)
+        if above is not None and inner:
+            above["childIds"] = [f"{name} {inner[0]['nodeId']}"]
+            nodes += [_renamed(node, name) for node in inner]
+    return nodes
+
+
+def _renamed(node: dict[str, Any], frame: str) -> dict[str, Any]:
+    """Return a node of a frame under ids that no other frame has."""
+    below = [f"{frame} {child}" for child in node.get("childIds", ())]
+    return {**node, "nodeId": f"{frame} {node['nodeId']}", "childIds": below}
+
+
+def numbers_of(snapshot: Mapping[str, Any], order: Sequence[Sequence[int] | None]) -> dict[int, int]:
     """Return Chromium's own number of each element -> ours.
 
     Args:
-        document: What ``DOMSnapshot.captureSnapshot`` answers.
-        order: Our numbers of the page's elements in the order of the document, 0 for those without.
+        snapshot: What ``DOMSnapshot.captureSnapshot`` answers.
+        order: Our numbers of the page's elements in the order of the document, 0 for those without; then those of its
+            frames, None for one that cannot be read.
     """
-    nodes = document["documents"][0]["nodes"]
+    found: dict[int, int] = {}
+    places: list[int] = [0]
+    for place, numbers in enumerate(order):
+        if numbers is None or places[place] < 0:
+            continue
+        nodes = snapshot["documents"][places[place]]["nodes"]
+        elements = _elements(nodes)
+        found |= dict(zip((nodes["backendNodeId"][each] for each in elements), numbers, strict=True))
+        inner = nodes.get("contentDocumentIndex", {"index": (), "value": ()})
+        pages = dict(zip(inner["index"], inner["value"], strict=True))
+        places += [pages.get(each, -1) for each in elements if _name(snapshot, nodes, each) in ("IFRAME", "FRAME")]
+    return found
+
+
+def _name(snapshot: Mapping[str, Any], nodes: Mapping[str, Any], place: int) -> str:
+    return str(snapshot["strings"][nodes["nodeName"][place]]) if "nodeName" in nodes else ""
+
+
+def _elements(nodes: Mapping[str, Any]) -> list[int]:
+    """Return the places of the elements of a document."""
     inner = set(nodes["pseudoType"]["index"])
     for place, (kind, parent) in enumerate(zip(nodes["nodeType"], nodes["parentIndex"], strict=True)):
         if kind == _FRAGMENT or parent in inner:  # what is inside of a field or a template is no element of the page
             inner.add(place)
-    keys = [
-        key
-        for place, (kind, key) in enumerate(zip(nodes["nodeType"], nodes["backendNodeId"], strict=True))
-        if kind == _ELEMENT and place not in inner
-    ]
-    return dict(zip(keys, order, strict=True))
+    return [place for place, kind in enumerate(nodes["nodeType"]) if kind == _ELEMENT and place not in inner]
 
 
 def read_tree(

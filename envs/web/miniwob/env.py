@@ -45,9 +45,10 @@ class MiniWoB(PictureEnv):
     """One task of MiniWoB++, or several, of which every reset samples one.
 
     An episode ends when its page says so, with a reward from -1 to 1; success is a reward of at least
-    :data:`SUCCESS`, before any decay. Splits share no seed, but two
-    seeds may give the same page where a task has few. The environment offers its calls as coroutines too, so the vector
-    backend ``asyncio`` overlaps the slots; all environments of a process share its browsers.
+    :data:`SUCCESS`, before any decay. Splits share no seed, but two seeds may give the same page where a task has few.
+    Dialogs are dismissed and quoted; the action ``accept``, or ``accept TEXT``, accepts those that the next action
+    opens. The environment offers its calls as coroutines too, so the vector backend ``asyncio`` overlaps the slots; all
+    environments of a process share its browsers.
 
     Args:
         task: Name of a task, a sequence of names, or ``"all"``.

@@ -58,7 +58,12 @@ LOOK = _LOOK % json.dumps(HIDDEN)
 _SETTLE_MS = 20
 
 
-_TOLD = {"dialog": "dialog was dismissed", "popup": "window was closed", "download": "download was cancelled"}
+_TOLD = {
+    "dialog": "dialog was dismissed",
+    "accepted": "dialog was accepted",
+    "popup": "window was closed",
+    "download": "download was cancelled",
+}
 
 
 class MiniWoBPage(TabKeeper):
@@ -128,6 +133,7 @@ class MiniWoBPage(TabKeeper):
     async def _start(self) -> Screen:
         tab = await self.open_tab([f"{pages_folder().as_uri()}/"], is_reset=True)
         tab.resets += 1
+        tab.answer = None
         if self._tree:
             self._tree.forget()
         await tab.mouse("mouseMoved", self.viewport[0] - 1, self.viewport[1] - 1)
@@ -169,11 +175,15 @@ class MiniWoBPage(TabKeeper):
         parsed = read(action)
         problem = "it is no action" if parsed is None else await act(tab, parsed, self._nodes)
         screen = await self._look(tab, problem)
+        if parsed is not None and parsed.kind != "accept":
+            tab.answer = None
         new = tab.events - tried
         if new:
             self.events.update(new)
             told = ", a ".join(_TOLD[kind] for kind in sorted(new) if kind in _TOLD)
-            return replace(screen, notice=f"A {told}.")
+            said = f" It said {tab.asked!r}." if {"dialog", "accepted"} & new.keys() else ""
+            way = " To accept such dialogs, write accept, or accept TEXT, before the action." if "dialog" in new else ""
+            return replace(screen, notice=f"A {told}.{said}{way}")
         return screen
 
     async def _look(self, tab: Tab, problem: str) -> Screen:

@@ -1,7 +1,7 @@
 """Fields with a format of their own, dialogs, frames, shadow roots and closed details, in a page of ours."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from turngym.envs.web.driver.hands import act
 from turngym.envs.web.driver.page import Node, read_nodes
 from turngym.envs.web.driver.tab import Tab
 from turngym.envs.web.driver.thread import BrowserThread
+from turngym.envs.web.driver.tree import Branch, Tree
 
 REWRITTEN = [
     ("date", "12/21/2017", "2017-12-21"),
@@ -85,10 +86,20 @@ class Shown:
 
     def do(self, verb: str, name: str, rest: str = "") -> str:
         nodes = self.nodes()
-        (node,) = [each for each in nodes if name in each.names]
+        (node,) = [each for each in nodes if name in each.names or name in (each.text, each.label)]
         action = read(f"{verb} {node.id} {rest}".strip())
         assert action is not None
         return self._thread.run(act(self.tab, action, nodes))
+
+    def branches(self, nodes: Sequence[Node]) -> tuple[Branch, ...]:
+        return self._thread.run(Tree(()).read(self.tab, nodes))
+
+    def act(self, text: str) -> None:
+        action = read(text)
+        assert action is not None and self._thread.run(act(self.tab, action, ())) == ""
+
+    def wait(self, milliseconds: int) -> None:
+        self._thread.run(self.tab.tool("advance", milliseconds))
 
     def held(self, name: str) -> str:
         told: str = self._thread.run(self.tab.ask(f"document.getElementById('{name}').value"))
@@ -128,3 +139,59 @@ def test_fields_take_what_the_agent_writes_or_say_why_not(shown: Shown) -> None:
     ):
         before = shown.held(name)
         assert told in shown.do("fill", name, text) and shown.held(name) == before
+
+
+NESTED = """<!doctype html><title>t</title><body style="margin:0"><p id=said>quiet</p>
+<button onclick="say(confirm('Delete all?'))">Delete</button><button onclick="say(prompt('Name?'))">Rename</button>
+<details><summary>More</summary><button onclick="say('secret')">Secret</button></details>
+<div id=open-host><i>slotted</i></div><div id=closed-host></div>
+<iframe style="margin:30px;border:5px solid" title=inner srcdoc="<body style='margin:0'><p>within</p>
+<button onclick='setTimeout(() => parent.say(document.querySelector(&quot;input&quot;).value), 10)'>Inner</button>
+<input id=entry>
+<div style='height:300px'></div><button onclick='parent.say(&quot;low&quot;)'>Low</button>"></iframe>
+<script>
+window.say = text => { document.getElementById("said").textContent = "said " + text; };
+for (const mode of ["open", "closed"]) {
+  const root = document.getElementById(mode + "-host").attachShadow({ mode });
+  root.innerHTML = "<b>in " + mode + "</b><slot></slot><button>Shadow " + mode + "</button>";
+  root.querySelector("button").addEventListener("click", () => say(mode));
+}
+</script>"""
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("shown", [NESTED], indirect=True, ids=["nested"])
+def test_frames_and_shadow_roots_are_shown_and_used_and_closed_details_are_not(shown: Shown) -> None:
+    texts = {node.text for node in shown.nodes()}
+    assert {"within", "Inner", "in open", "in closed", "slotted", "Shadow open", "Shadow closed", "More"} <= texts
+    assert "Secret" not in texts
+    for name, said in (("Shadow open", "said open"), ("Shadow closed", "said closed"), ("Low", "said low")):
+        assert shown.do("click", name) == "" and said in {node.text for node in shown.nodes()}
+    assert shown.do("fill", "entry", "two words") == ""
+    assert [node.value for node in shown.nodes() if node.facts.get("focused")] == ["two words"]
+    assert shown.do("click", "Inner") == ""
+    shown.wait(20)
+    assert "said two words" in {node.text for node in shown.nodes()}
+    assert shown.do("click", "More") == "" and "Secret" in {node.text for node in shown.nodes()}
+    assert shown.do("click", "Secret") == "" and "said secret" in {node.text for node in shown.nodes()}
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("shown", [NESTED], indirect=True, ids=["nested"])
+def test_the_tree_has_frames_and_shadow_roots_under_the_same_numbers(shown: Shown) -> None:
+    nodes = shown.nodes()
+    wanted = {node.text: node.id for node in nodes if node.tag == "button"}
+    named = {branch.name: branch.id for branch in shown.branches(nodes) if branch.role == "button"}
+    assert named == wanted and {"Inner", "Low", "Shadow open", "Shadow closed"} <= named.keys()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("shown", [NESTED], indirect=True, ids=["nested"])
+def test_dialogs_are_accepted_where_the_agent_says_so_and_dismissed_otherwise(shown: Shown) -> None:
+    assert shown.do("click", "Delete") == "" and shown.tab.asked == "Delete all?"
+    assert "said false" in {node.text for node in shown.nodes()}
+    shown.act("accept")
+    assert shown.do("click", "Delete") == "" and "said true" in {node.text for node in shown.nodes()}
+    shown.act("accept Ann")
+    assert shown.do("click", "Rename") == "" and "said Ann" in {node.text for node in shown.nodes()}
+    assert dict(shown.tab.events) == {"dialog": 1, "accepted": 2}

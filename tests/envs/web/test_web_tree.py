@@ -87,6 +87,6 @@ def test_elements_are_matched_in_the_order_of_the_document() -> None:
     snapshot = document(
         (9, -1, 1), (1, 0, 2), (3, 1, 3), (1, 1, 4), (11, 3, 5), (1, 4, 6), (1, 1, 7), (1, 1, 8), pseudo=(6,)
     )
-    assert numbers_of(snapshot, [0, 12, -1]) == {2: 0, 4: 12, 8: -1}
+    assert numbers_of(snapshot, [[0, 12, -1]]) == {2: 0, 4: 12, 8: -1}
     with pytest.raises(ValueError, match="zip"):
-        numbers_of(snapshot, [0, 12])
+        numbers_of(snapshot, [[0, 12]])

@@ -43,6 +43,8 @@
       } catch (error) { console.warn(String(error)); }
     }
     now = end;
+    for (let place = 0; place < window.length; place++)
+      try { window[place].__turngym.advance(span); } catch { /* a frame of another site, or one that has not loaded */ }
   };
 
   // Random numbers that do not differ from load to load, until the task seeds its own.
@@ -101,7 +103,79 @@
     if (HEARD.has(kind) && this instanceof Element) listening.set(this, true);
     return add.call(this, kind, ...rest);
   };
-  const hears = element => listening.has(element) || element.onclick || element.onmousedown || element.ondblclick;
+  const hears = element => {
+    if (element.ownerDocument !== document) return element.ownerDocument.defaultView.__turngym.hears(element);
+    return listening.has(element) || element.onclick || element.onmousedown || element.ondblclick;
+  };
+
+  // Pages within the page: shadow roots, also closed ones, and frames of the same origin.
+  const roots = new WeakMap(), attach = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (...given) {
+    const root = attach.apply(this, given);
+    roots.set(this, root);
+    return root;
+  };
+  const rootOf = element => {
+    const view = element.ownerDocument.defaultView;
+    return element.shadowRoot || (view === window ? roots.get(element) : view && view.__turngym && view.__turngym.rootOf(element));
+  };
+  const isFrame = element => element.tagName === "IFRAME" || element.tagName === "FRAME";
+  const pageOf = element => {
+    const page = isFrame(element) ? element.contentDocument : null;
+    return page && page.body && page.defaultView && page.defaultView.__turngym ? page : null;
+  };
+  const flat = element => {
+    const given = element.tagName === "SLOT" ? element.assignedNodes() : [];
+    return given.length ? given : (rootOf(element) || element).childNodes;
+  };
+  const childrenOf = element => {
+    if (element.tagName === "DETAILS" && !element.open) return [...element.children].filter(each => each.tagName === "SUMMARY").slice(0, 1);
+    const page = pageOf(element);
+    return page ? [page.body] : flat(element);
+  };
+  const above = node => node.parentNode || node.host || (node.defaultView && node.defaultView.frameElement);
+  const holds = (element, node) => {
+    for (; node; node = above(node)) if (node === element) return true;
+    return false;
+  };
+  // What is at a point, and what has the focus, as deep as it goes.
+  const at = (x, y) => {
+    let found = document.elementFromPoint(x, y);
+    for (let deeper = found; deeper; ) {
+      found = deeper;
+      const root = rootOf(found), page = pageOf(found);
+      if (page) {
+        const box = found.getBoundingClientRect();
+        x -= box.x + found.clientLeft; y -= box.y + found.clientTop;
+      }
+      deeper = root ? root.elementFromPoint(x, y) : page ? page.elementFromPoint(x, y) : null;
+      if (deeper === found) break;
+    }
+    return found;
+  };
+  const active = () => {
+    let found = document.activeElement;
+    for (let deeper = found; deeper; ) {
+      found = deeper;
+      const root = rootOf(found), page = pageOf(found);
+      deeper = root ? root.activeElement : page ? page.activeElement : null;
+    }
+    return found;
+  };
+  // How far the page that an element is in lies from the corner of the whole.
+  const shift = element => {
+    let x = 0, y = 0;
+    for (let view = element.ownerDocument.defaultView; view && view !== window; view = view.parent) {
+      const box = view.frameElement.getBoundingClientRect();
+      x += box.x + view.frameElement.clientLeft; y += box.y + view.frameElement.clientTop;
+    }
+    return [x, y];
+  };
+  const boxOf = (element, box = element.getBoundingClientRect()) => {
+    if (element.ownerDocument === document) return box;
+    const [x, y] = shift(element);
+    return new DOMRect(box.x + x, box.y + y, box.width, box.height);
+  };
 
   // The browser tells a page some time later that what lies under the resting mouse has changed. To make that no matter
   // of chance, whoever looks asks first whether it is due, and moves the mouse on the spot if so.
@@ -126,18 +200,18 @@
     if (SKIPPED.has(element.tagName) || hidden.has(element.id)) return;
     const style = getComputedStyle(element);
     if (style.display === "none" || Number(style.opacity) === 0) return;
-    const rect = element.getBoundingClientRect(), tag = element.tagName.toLowerCase();
+    const rect = boxOf(element), tag = element.tagName.toLowerCase();
     const isShape = SHAPES.has(element.tagName), shown = style.visibility === "visible";
     let node = null;
     const own = [];
-    for (const child of element.childNodes)
+    for (const child of childrenOf(element))
       if (child.nodeType === 3 && tag !== "textarea") { const text = clean(child.data); if (text) own.push(text); }
     const isEditable = element.isContentEditable && !(element.parentElement && element.parentElement.isContentEditable);
     const role = element.getAttribute("role") || "";
     const heard = !!hears(element);
     const paint = !isShape && !CONTROLS.has(element.tagName) && style.backgroundColor !== "rgba(0, 0, 0, 0)" && !element.firstElementChild && !own.length;
     const visible = shown && rect.width > 0 && rect.height > 0;
-    if (element !== document.body && (visible || (shown && isShape && (rect.width > 0 || rect.height > 0))) &&
+    if (element !== element.ownerDocument.body && (visible || (shown && isShape && (rect.width > 0 || rect.height > 0))) &&
         (isShape || CONTROLS.has(element.tagName) || heard || own.length || isEditable || role || paint ||
          element.tabIndex >= 0 || element.draggable || style.overflowY === "scroll" || style.overflowY === "auto")) {
       node = { id: numberOf(element), tag, at: [round(rect.x), round(rect.y), round(rect.width), round(rect.height)] };
@@ -146,7 +220,7 @@
       if (heard) node.heard = true;
       if (isEditable) { node.editable = true; node.value = element.innerText.replace(/\n$/, ""); }
       if (element.disabled) node.disabled = true;
-      if (document.activeElement === element && element !== document.body) node.focused = true;
+      if (active() === element) node.focused = true;
       if (element.id) node.name = element.id;
       const kind = typeof element.className === "string" ? element.className : element.className.baseVal;
       if (kind) node.class = kind;
@@ -182,8 +256,11 @@
       if (own.length || isShape || heard) node.ink = style.color;
       out.push(node);
     }
+    if (isFrame(element) && visible && !pageOf(element))
+      out.push({ id: numberOf(element), tag, at: [round(rect.x), round(rect.y), round(rect.width), round(rect.height)], text: "(a frame that cannot be read)" });
     let first = true;
-    for (const child of element.childNodes) {
+    if (style.contentVisibility === "hidden") return;
+    for (const child of childrenOf(element)) {
       if (child.nodeType === 1) walk(child, hidden, out);
       else if (child.nodeType === 3 && visible && tag !== "textarea") {
         const text = clean(child.data);
@@ -198,10 +275,19 @@
     if (document.body) walk(document.body, new Set(hidden), out);
     return { nodes: out, url: location.href, scroll: [scrollX, scrollY] };
   };
-  // The numbers of all elements in the order of the document: 0 for those without, -1 for those that are not shown.
+  // The numbers of all elements in the order of the document, its frames' in lists of their own after it, null for one
+  // that cannot be read: 0 for those without, -1 for those that are not shown.
   const order = hidden => {
-    const names = new Set(hidden);
-    return [...document.querySelectorAll("*")].map(each => names.has(each.id) ? -1 : numbers.get(each) || 0);
+    const names = new Set(hidden), pages = [document];
+    const visit = (element, list) => {
+      list.push(names.has(element.id) ? -1 : numbers.get(element) || 0);
+      if (isFrame(element)) pages.push(pageOf(element));
+      for (const child of flat(element)) if (child.nodeType === 1) visit(child, list);
+      return list;
+    };
+    const lists = [];
+    for (const page of pages) lists.push(page && visit(page.documentElement, []));
+    return lists;
   };
   const pictures = () => Promise.all([...document.images].filter(each => !each.complete).map(
     each => new Promise(done => { each.addEventListener("load", done); each.addEventListener("error", done); })));
@@ -220,11 +306,11 @@
   const place = (number, isMoved) => {
     const element = elements.get(number);
     if (!element || !element.isConnected) return null;
-    const rect = element.getBoundingClientRect();
+    const rect = boxOf(element);
     const inside = box => box.bottom > 0 && box.right > 0 && box.top < innerHeight && box.left < innerWidth;
     const reaches = box => {
-      const x = box.x + box.width / 2, y = box.y + box.height / 2, top = document.elementFromPoint(x, y);
-      return top && (top === element || element.contains(top));
+      const x = box.x + box.width / 2, y = box.y + box.height / 2, top = at(x, y);
+      return top && holds(element, top);
     };
     if (!isMoved && (!inside(rect) || !reaches(rect))) {
       element.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
@@ -232,11 +318,11 @@
     }
     let x = rect.x + rect.width / 2, y = rect.y + rect.height / 2;
     const hits = (atX, atY) => {
-      const hit = document.elementFromPoint(atX, atY);
-      return hit && (hit === element || element.contains(hit));
+      const hit = at(atX, atY);
+      return hit && holds(element, hit);
     };
     if (!hits(x, y)) { // covered in the middle, or text that runs over lines: the first free point
-      search: for (const box of element.getClientRects())
+      search: for (const box of [...element.getClientRects()].map(each => boxOf(element, each)))
         for (const down of [0.5, 0.15, 0.85, 0.3, 0.7])
           for (const across of [0.5, 0.1, 0.9, 0.3, 0.7])
             if (hits(box.x + box.width * across, box.y + box.height * down)) {
@@ -262,15 +348,15 @@
     const element = elements.get(number);
     if (!element || !element.isConnected) return false;
     element.focus();
-    return document.activeElement === element || element.contains(document.activeElement);
+    return holds(element, active());
   };
   const clear = number => {
     const element = elements.get(number);
     if (!focus(number) || element.readOnly) return false;
     if (element.select) element.select();
     else if (element.isContentEditable) {
-      const range = document.createRange(); range.selectNodeContents(element);
-      const chosen = getSelection(); chosen.removeAllRanges(); chosen.addRange(range);
+      const page = element.ownerDocument, range = page.createRange(); range.selectNodeContents(element);
+      const chosen = page.getSelection(); chosen.removeAllRanges(); chosen.addRange(range);
     } else return false;
     return true;
   };
@@ -344,6 +430,6 @@
     forgetAll();
     return true;
   };
-  const tools = { keep, rewind, isStale, mouse: () => mouse, advance, observe, order, place, select, focus, clear, put, scroll, frame, mark, isPainted: () => painted, pictures, preload, forgetAll, time: () => now };
+  const tools = { hears, rootOf, keep, rewind, isStale, mouse: () => mouse, advance, observe, order, place, select, focus, clear, put, scroll, frame, mark, isPainted: () => painted, pictures, preload, forgetAll, time: () => now };
   Object.defineProperty(window, "__turngym", { value: Object.freeze(tools) });
 })();
