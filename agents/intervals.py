@@ -13,6 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from turngym.arithmetic import float_sum
 from turngym.seeding import stream
 
 RESAMPLES = 1000
@@ -102,7 +103,7 @@ def share(values: Sequence[float], blocks: Sequence[int | str]) -> Estimate:
     count = len(set(blocks))
     is_plain = set(values) <= {0.0, 1.0}
     if is_plain and (count == len(values) or len(set(values)) == 1):
-        mean = sum(values) / len(values)
+        mean = float_sum(values) / len(values)
         low, high = wilson(round(mean * count), count)
         low, high = (0.0 if mean == 0 else low), (1.0 if mean == 1 else high)  # exactly, whatever was rounded
         return Estimate(mean, math.sqrt(mean * (1 - mean) / count), low, high, len(values), count, "Wilson")

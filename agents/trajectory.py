@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from turngym.agents.chat import Note
 from turngym.agents.usage import Usage
+from turngym.arithmetic import float_sum
 from turngym.columns import Value
 
 TruncationReason: TypeAlias = Literal["", "environment", "context", "fault"]
@@ -160,4 +161,4 @@ class Trajectory:
     @property
     def reward_sum(self) -> float:
         """The undiscounted return of the episode, from its reset on."""
-        return sum(turn.reward for turn in (*self.earlier_turns, *self.turns))
+        return float_sum(turn.reward for turn in (*self.earlier_turns, *self.turns))

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from turngym.arithmetic import float_sum
+
 if TYPE_CHECKING:
     from turngym.agents.trajectory import Trajectory
 
@@ -54,7 +56,7 @@ class Usage:
             self.lost + other.lost,
             self.unmetered + other.unmetered,
             self.latency + other.latency,
-            sum(costs) if costs else None,
+            float_sum(costs) if costs else None,
             dict(Counter(self.failures) + Counter(other.failures)),
             self.shortened + other.shortened,
         )

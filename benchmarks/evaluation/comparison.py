@@ -15,6 +15,7 @@ from typing import Any
 from turngym.agents.intervals import Estimate, paired_difference, wilson
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting.styles import PLAIN
+from turngym.arithmetic import float_sum
 from turngym.benchmarks.evaluation.submission import Submission, load_submission
 from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean
 from turngym.errors import ConfigError
@@ -172,8 +173,8 @@ def _difference(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str
         metrics[metric] = _unanimous(metrics[metric])
     return Difference(
         metrics,
-        {name: sum(a) / len(a) for name, (a, _) in found.items()},
-        {name: sum(b) / len(b) for name, (_, b) in found.items()},
+        {name: float_sum(a) / len(a) for name, (a, _) in found.items()},
+        {name: float_sum(b) / len(b) for name, (_, b) in found.items()},
         sum(change > 0 for change in changes),
         sum(change < 0 for change in changes),
         sum(change == 0 for change in changes),
@@ -196,12 +197,12 @@ def _by_task(rows: Sequence[Mapping[str, Any]], field: str) -> dict[int, float]:
     values: dict[int, list[float]] = {}
     for row in rows:
         values.setdefault(row["seed"], []).append(float(row[field]))
-    return {seed: sum(found) / len(found) for seed, found in values.items()}
+    return {seed: float_sum(found) / len(found) for seed, found in values.items()}
 
 
 def _overall(parts: Sequence[Difference]) -> Difference:
     def mean(values: Sequence[float]) -> float:
-        return sum(values) / len(values)
+        return float_sum(values) / len(values)
 
     return Difference(
         {name: equal_weight_mean([part.metrics[name] for part in parts]) for name in METRICS},

@@ -153,12 +153,13 @@ def configuration(
         "retries_after_fault": 1,
         "execution": dict(execution),
         "hardware": {"machine": platform.machine(), "system": platform.system(), "processors": os.cpu_count()},
-        "packages": {"python": platform.python_version(), **_versions()},
+        "packages": versions(),
     }
 
 
-def _versions() -> dict[str, str]:
-    found = {}
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that results may depend on."""
+    found = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
             found[name] = version(name)

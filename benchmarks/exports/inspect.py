@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from turngym.arithmetic import float_sum
 from turngym.benchmarks.evaluation.submission import Submission
 from turngym.benchmarks.exports import EXPORTS, digest, episodes, numbers, plain, shown
 from turngym.errors import ConfigError
@@ -144,7 +145,7 @@ def _score(name: str, table: Mapping[str, Mapping[str, Any]], mean: Mapping[str,
         add("all", mean["value"], mean["stderr"], mean)
     else:
         known = [error for error in errors if isinstance(error, int | float)]
-        stderr = math.sqrt(sum(error**2 for error in known)) / len(errors) if len(known) == len(errors) else None
+        stderr = math.sqrt(float_sum(error**2 for error in known)) / len(errors) if len(known) == len(errors) else None
         add("all", sum(number["value"] for number in table.values()) / len(table), stderr, {})
     return {"name": name, "scorer": "turngym", "metrics": metrics}
 

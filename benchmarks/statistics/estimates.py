@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from turngym.agents.intervals import Estimate
+from turngym.arithmetic import float_sum
 
 _Z = 1.959963984540054
 
@@ -27,8 +28,8 @@ def equal_weight_mean(estimates: Sequence[Estimate]) -> Estimate:
         raise ValueError("a mean needs at least one estimate, got none.")
     if len(estimates) == 1:
         return estimates[0]
-    value = sum(estimate.value for estimate in estimates) / len(estimates)
-    stderr = math.sqrt(sum(estimate.stderr**2 for estimate in estimates)) / len(estimates)
+    value = float_sum(estimate.value for estimate in estimates) / len(estimates)
+    stderr = math.sqrt(float_sum(estimate.stderr**2 for estimate in estimates)) / len(estimates)
     count, blocks = sum(e.count for e in estimates), sum(e.blocks for e in estimates)
     return Estimate(value, stderr, value - _Z * stderr, value + _Z * stderr, count, blocks, "equal-weight mean")
 

@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Any
 
 from turngym.agents.intervals import Estimate, cluster_bootstrap, paired_difference, share
+from turngym.arithmetic import float_sum
 from turngym.benchmarks.statistics.bradley_terry import Comparison, Entrant
 from turngym.benchmarks.statistics.estimates import as_json
 from turngym.benchmarks.statistics.ratings import Ratings, in_elo, rate
@@ -215,7 +216,7 @@ def differences(players: Sequence[str], records: Sequence[Record]) -> list[dict[
     for first, second in combinations(players, 2):
         both = [block for block in shares[first] if block in shares[second]]
         if both:
-            means = [[sum(shares[p][b]) / len(shares[p][b]) for b in both] for p in (first, second)]
+            means = [[float_sum(shares[p][b]) / len(shares[p][b]) for b in both] for p in (first, second)]
             estimate = paired_difference(means[0], means[1])
             found.append({"first": first, "second": second, "win": as_json(estimate)})
     return found

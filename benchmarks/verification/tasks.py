@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 
 from turngym.agents.prompting.styles import prompt_hash
+from turngym.benchmarks.evaluation.records import versions
 from turngym.benchmarks.evaluation.remade import CANNOT_BE_MADE, impossible, made, refused
 from turngym.benchmarks.evaluation.rulesets import ruleset_hash
 from turngym.benchmarks.evaluation.submission import BASELINES, TRANSCRIPTS, Submission, in_order, key_of, moment
@@ -20,6 +21,8 @@ from turngym.errors import nearest
 
 _MOST_ERRORS = 0.01
 _CLOCKS_DIFFER = timedelta(days=1)
+_OF_RULES = frozenset({"python", "turngym", "gymnasium", "numpy"})
+_LONGEST_VERSION = 30
 _DEFAULT_EPISODES = 100  # of `turngym eval` on a single environment
 
 
@@ -159,13 +162,22 @@ def ruleset_findings(submission: Submission) -> Iterator[Finding]:
                 yield Finding("ruleset", place, f"the environment cannot be made: {error}")
                 continue
             if found != each["ruleset_hash"]:
-                packages = submission.config["packages"].get("turngym", "unknown")
-                message = f"the hash is {each['ruleset_hash'][:16]}, but {found[:16]} here (played with {packages})"
-                yield Finding("ruleset", place, message)
+                message = f"the hash is {each['ruleset_hash'][:16]}, but {found[:16]} here"
+                yield Finding("ruleset", place, f"{message}: {_cause(submission.config['packages'])}")
     for row in submission.episodes:
         if row["label"] in told and row["ruleset_hash"] != told[row["label"]]:
             message = f"the hash is {row['ruleset_hash'][:16]}, but {told[row['label']][:16]} in config.json"
             yield Finding("ruleset", place_of(row), message)
+
+
+def _cause(packages: Mapping[str, Any]) -> str:
+    """Return which versions differ from those here: rules may depend on them."""
+    here = {name: version for name, version in versions().items() if name in _OF_RULES}
+    there = {name: str(packages.get(name, "unknown"))[:_LONGEST_VERSION] for name in here}
+    differing = [f"{name} {there[name]!r}, here {here[name]}" for name in here if there[name] != here[name]]
+    if not differing:
+        return "other rules or options, as the versions of Python and packages are the same"
+    return f"it was played with other versions ({'; '.join(differing)}): verify it with those"
 
 
 def prompt_findings(submission: Submission) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from turngym.arithmetic import float_sum
 from turngym.envs.household.rules import House
 from turngym.envs.household.world import LOOK, MARK_OF, TWO, Goal
 
@@ -51,7 +52,7 @@ def progress(house: House) -> float:
     first and the second thing lie there; that the thing is held, and that it is held where a lamp of the kind is on.
     """
     shares = [_share(house, goal) for goal in house.world.goals]
-    return sum(shares) / len(shares)
+    return float_sum(shares) / len(shares)
 
 
 def _share(house: House, goal: Goal) -> float:

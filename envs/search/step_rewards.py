@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from turngym.arithmetic import float_sum
 from turngym.envs.search.answers import normalise
 
 _TOKEN = re.compile(r"\b\w\w+\b")
@@ -28,11 +29,11 @@ def similarity(texts: Sequence[str], query: str) -> list[float]:
     idf = {word: math.log((1 + len(counts)) / (1 + times)) + 1 for word, times in having.items()}
     vectors = [_unit({word: times * idf[word] for word, times in count.items()}) for count in counts]
     first = vectors[0]
-    return [sum(weight * first.get(word, 0.0) for word, weight in vector.items()) for vector in vectors[1:]]
+    return [float_sum(weight * first.get(word, 0.0) for word, weight in vector.items()) for vector in vectors[1:]]
 
 
 def _unit(vector: dict[str, float]) -> dict[str, float]:
-    length = math.sqrt(sum(weight * weight for weight in vector.values()))
+    length = math.sqrt(float_sum(weight * weight for weight in vector.values()))
     return {word: weight / length for word, weight in vector.items()} if length else {}
 
 
@@ -68,7 +69,7 @@ class SearchProgress:
 
     def add_scores(self, best: Sequence[float]) -> float:
         """Return the gain of a search whose best similarity to each gold passage is given."""
-        gain = sum(max(new - old, 0.0) for new, old in zip(best, self._best, strict=True))
+        gain = float_sum(max(new - old, 0.0) for new, old in zip(best, self._best, strict=True))
         self._best = [max(new, old) for new, old in zip(best, self._best, strict=True)]
         return gain / len(self._gold) if self._gold else 0.0
 

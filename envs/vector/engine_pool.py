@@ -17,6 +17,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
+from turngym.arithmetic import float_sum
 from turngym.errors import ConfigError, TurngymError
 
 _RETRY_SECONDS = 1.0
@@ -188,7 +189,7 @@ class EnginePool(Generic[EngineT]):
 
     def memory_mib(self) -> float:
         """Return the memory of all engines."""
-        return sum(engine.memory_mib() for engine in self.engines)
+        return float_sum(engine.memory_mib() for engine in self.engines)
 
     def close(self) -> None:
         """End all engines, those in use too; there are no leases after that."""

@@ -11,6 +11,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from turngym.arithmetic import float_sum
+
 K1 = 0.9
 B = 0.4
 MOST_RESULTS = 50
@@ -39,7 +41,7 @@ class Index:
 
     def __init__(self, documents: Sequence[str]) -> None:
         counts = [Counter(words(document)) for document in documents]
-        lengths = np.array([sum(count.values()) for count in counts], dtype=np.float64)
+        lengths = np.array([float_sum(count.values()) for count in counts], dtype=np.float64)
         norm = K1 * (1 - B + B * lengths / max(1.0, float(lengths.mean()) if len(lengths) else 1.0))
         found: dict[str, tuple[list[int], list[float]]] = {}
         for number, count in enumerate(counts):

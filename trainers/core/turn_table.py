@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from turngym.agents.trajectory import Trajectory
+from turngym.arithmetic import float_sum
 from turngym.columns import reward_parts
 from turngym.errors import ConfigError, DivergenceError
 from turngym.lazy import Tensor, torch
@@ -243,7 +244,7 @@ def table_of(kept: Sequence[Trajectory], flat: Sequence[FlatTurn]) -> TurnTable:
         anchor_text=tuple(turn.anchor for turn in turns),
         staleness=torch.tensor([turn.staleness for turn in turns], dtype=torch.long),
         earlier_reward=torch.tensor(
-            [sum(turn.reward for turn in each.earlier_turns) for each in kept], dtype=torch.float64
+            [float_sum(turn.reward for turn in each.earlier_turns) for each in kept], dtype=torch.float64
         ),
         episode_number=torch.tensor([each.spec.episode for each in kept], dtype=torch.long),
         columns=table_columns([each.columns for each in kept], [turn.columns for turn in turns], num_tokens.tolist()),

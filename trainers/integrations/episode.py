@@ -15,6 +15,7 @@ from turngym.agents.core import Decision, Request
 from turngym.agents.episodes.turn_writer import TurnWriter
 from turngym.agents.prompt_text import PromptConfig, shown_text, system_text
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.arithmetic import float_sum
 from turngym.envs.vector.info import fault_info
 from turngym.errors import ConfigError, EpisodeOver, TurngymError
 from turngym.text import valid_text, without_control_tokens
@@ -188,12 +189,12 @@ class Result:
     @property
     def total(self) -> float | None:
         """The undiscounted return; None for a faulted episode."""
-        return None if self.fault else float(sum(self.rewards))
+        return None if self.fault else float(float_sum(self.rewards))
 
     def numbers(self) -> dict[str, float]:
         """Return the outcome as plain numbers."""
         return {
-            "episode_return": float(sum(self.rewards)),
+            "episode_return": float(float_sum(self.rewards)),
             "success": float(self.success),
             "score": self.score,
             "turns": float(len(self.rewards)),

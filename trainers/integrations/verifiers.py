@@ -18,6 +18,7 @@ from pydantic import Field
 from verifiers.v1.dialects.chat import message_to_wire
 from verifiers.v1.runtimes import ProgramResult, SubprocessConfig
 
+from turngym.arithmetic import float_sum
 from turngym.errors import TurngymError
 from turngym.trainers.integrations.episode import Episode, Result, Task
 from turngym.wrappers.actions.action_format import AUTO
@@ -123,7 +124,7 @@ async def _converse(episode: Episode, interaction: Any, observation: str) -> Non
 
 def _record(trace: vf.Trace, result: Result) -> None:
     if trace.ok:
-        trace.record_reward("episode_return", sum(result.rewards))
+        trace.record_reward("episode_return", float_sum(result.rewards))
     trace.record_metrics({name: value for name, value in result.numbers().items() if name != "episode_return"})
     trace.info["turngym"] = {
         "turn_rewards": list(result.rewards),

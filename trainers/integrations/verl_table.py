@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
+from turngym.arithmetic import float_sum
 from turngym.errors import ConfigError
 from turngym.trainers.core.turn_table import TurnTable, turn_table
 
@@ -95,7 +96,7 @@ class Columns:
         if "turn_scores" not in self.columns:
             return found
         known = [float(each) for each in self._of_turns("turn_scores", row, 0.0, len(spans))]
-        found[-1] -= sum(known)
+        found[-1] -= float_sum(known)
         rest = [0.0 if abs(each) < _ROUNDING else each for each in found]
         return [one + other for one, other in zip(known, rest, strict=True)]
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from turngym.arithmetic import float_sum
 from turngym.errors import CheckpointError
 from turngym.storage.bounded import read_json
 from turngym.storage.files import write_json
@@ -43,7 +44,7 @@ def probabilities(shares: Sequence[float], matching: Matching) -> list[float]:
         matching: Name of the weight.
     """
     weights = [_WEIGHTS[matching](share) for share in shares]
-    total = sum(weights)
+    total = float_sum(weights)
     if total < 1e-10:
         return [1 / len(shares)] * len(shares)
     return [weight / total for weight in weights]

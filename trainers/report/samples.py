@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any
 
+from turngym.arithmetic import float_sum
 from turngym.trainers.core.wording import UNKNOWN, counted, number, signed
 from turngym.web.html import Html, details, join, tag, verbatim
 
@@ -71,6 +72,6 @@ def turn_part(position: int, turn: Mapping[str, Any]) -> Html:
 def _logprobs(values: Sequence[float]) -> Html:
     if not values:
         return Html()
-    total = signed(sum(values), 3)
+    total = signed(float_sum(values), 3)
     summary = f"Log-probability {total} over {counted(len(values), 'token')}"
     return details(summary, tag("code", " ".join(f"{value:.3f}" for value in values)))

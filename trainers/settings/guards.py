@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from turngym.arithmetic import float_sum
 from turngym.errors import ConfigError, DivergenceError
 from turngym.trainers.core.finite import BadReward
 
@@ -120,7 +121,7 @@ class Watchdog:
         recent = self._rewards[-window:]
         if len(recent) < window:
             return ""
-        mean = sum(recent) / len(recent)
+        mean = float_sum(recent) / len(recent)
         self._best = max(self._best, mean)
         spread = max(self._rewards) - min(self._rewards)
         if self._best - mean <= self.config.reward_drop * spread or not spread:

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from turngym.arithmetic import float_sum
 from turngym.errors import ConfigError, TurngymError
 from turngym.system.processes import descendants, resident_mib
 
@@ -109,7 +110,7 @@ class LimitedProcess:
             if left <= 0:
                 raise LimitReached(f"it was ended after {self.limits.seconds:g} seconds")
             if not select.select([process.stdout], [], [], min(left, _LOOK_SECONDS))[0]:
-                if sum(map(resident_mib, descendants(process.pid))) > self.limits.memory_mib:
+                if float_sum(map(resident_mib, descendants(process.pid))) > self.limits.memory_mib:
                     raise LimitReached(f"it took more than {self.limits.memory_mib} MiB of memory")
                 continue
             chunk = os.read(process.stdout.fileno(), _CHUNK)

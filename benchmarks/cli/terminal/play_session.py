@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from turngym.arithmetic import float_sum
 from turngym.envs.core import TextEnv
 from turngym.envs.transcript import transcript
 from turngym.errors import ConfigError, SnapshotUnsupported, TurngymError
@@ -57,7 +58,7 @@ class Session:
     @property
     def total(self) -> float:
         """The return so far."""
-        return float(sum(turn.reward for turn in self.turns))
+        return float(float_sum(turn.reward for turn in self.turns))
 
     @property
     def text(self) -> str:

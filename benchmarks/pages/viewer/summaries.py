@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from turngym.arithmetic import float_sum
 from turngym.benchmarks.pages.viewer.jsonl import Place, items, number, text, whole
 
 BROKEN = "broken"
@@ -184,7 +185,7 @@ def of_record(
         actions = [action[-1] if isinstance(action, list) and action else action for action in items(record["actions"])]
     returns = number(record.get("returns"))
     if returns is None and turns:
-        returns = sum(number(turn.get("reward")) or 0.0 for turn in turns)
+        returns = float_sum(number(turn.get("reward")) or 0.0 for turn in turns)
     invalid = whole(record.get("illegal")) or sum(turn.get("action_is_valid") is False for turn in turns)
     fault = text(record.get("fault"))[:_LONGEST]
     seat = " ".join(text(record.get(key)) for key in ("agent", "role") if record.get(key))

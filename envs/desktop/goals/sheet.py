@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from turngym.arithmetic import float_sum
 from turngym.envs.desktop.actions import typed
 from turngym.envs.desktop.folder import Folder
 from turngym.envs.desktop.goals.base import EDITOR, SPREADSHEET, Builder, Check, Goal, lines_are, program
@@ -136,7 +137,7 @@ def total(generator: np.random.Generator) -> Goal:
     """Compute the sum of a column."""
     rows = _draw_rows(generator)
     end, column = len(rows), int(generator.integers(1, 3))
-    letter, result = "ABC"[column], sum(float(row[column]) for row in rows[1:])
+    letter, result = "ABC"[column], float_sum(float(row[column]) for row in rows[1:])
     return _goal(
         f"Put the sum of the column {_HEAD[column]} into the cell {letter}{end + 1} of ~/{FILE}, and save it.",
         rows,

@@ -10,6 +10,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
+from turngym.arithmetic import float_sum
+
 
 class Plan(NamedTuple):
     """What perfect players do in one round.
@@ -42,7 +44,7 @@ def utilities(first_share: float, round_number: int, discounts: tuple[float, flo
 
 def efficiency(gains: tuple[float, float]) -> float:
     """Return the sum of what both seats got: 1 where the pie is divided at once, 0 where it never is."""
-    return sum(gains)
+    return float_sum(gains)
 
 
 def fairness(first_share: float) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from turngym.arithmetic import float_sum
 from turngym.envs.multiagent.players import Player
 from turngym.envs.multiagent.table import SeatView
 from turngym.envs.tablegames.kuhn_poker.rules import check_policy, equilibrium
@@ -32,7 +33,7 @@ class PolicyPlayer(Player):
     def act(self, view: SeatView) -> str:
         """Sample an action at the information set."""
         chances = self.policy[view.anchor.partition(";")[0]]
-        left = self._random() * sum(chances.values())
+        left = self._random() * float_sum(chances.values())
         for action, chance in chances.items():
             left -= chance
             if left < 0:

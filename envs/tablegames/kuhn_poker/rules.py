@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import permutations, product
 
+from turngym.arithmetic import float_sum
 from turngym.errors import ConfigError
 
 CARDS = ("J", "Q", "K")
@@ -76,7 +77,7 @@ def check_policy(policy: Policy) -> None:
         chances = policy.get(name)
         if chances is None or set(chances) - set(_LEGAL[history]):
             raise ConfigError(f"a policy of kuhn_poker needs {name!r} -> probabilities of {_LEGAL[history]}.")
-        if not all(0 <= chance <= 1 for chance in chances.values()) or abs(sum(chances.values()) - 1) > 1e-6:
+        if not all(0 <= chance <= 1 for chance in chances.values()) or abs(float_sum(chances.values()) - 1) > 1e-6:
             raise ConfigError(f"the probabilities of {name!r} must add up to 1, got {dict(chances)}.")
 
 
@@ -125,7 +126,7 @@ def value(first: Policy, second: Policy) -> float:
     >>> round(value(equilibrium(0.1), equilibrium()), 9) == round(GAME_VALUE, 9)
     True
     """
-    return sum(chips * chance for chips, chance in outcomes(first, second).items())
+    return float_sum(chips * chance for chips, chance in outcomes(first, second).items())
 
 
 def outcomes(first: Policy, second: Policy) -> dict[int, float]:
@@ -183,13 +184,13 @@ def _answer(
     if history not in _LEGAL:
         sign = 1 - 2 * seat
         hands = {other: (card, other) if seat == 0 else (other, card) for other in others}
-        return sum(weight * sign * winnings(*hands[other], history) for other, weight in others.items())
+        return float_sum(weight * sign * winnings(*hands[other], history) for other, weight in others.items())
     if len(history) % 2 == seat:
         values = {a: _answer(card, others, (*history, a), policy, seat, choices) for a in _LEGAL[history]}
         best = max(values, key=values.__getitem__)
         choices[information_set(card, history)] = best
         return values[best]
-    return sum(
+    return float_sum(
         _answer(card, reached, (*history, action), policy, seat, choices)
         for action, reached in _others_after(others, history, policy)
     )

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from turngym.arithmetic import float_sum
 from turngym.envs.multiagent.speech import quoted, safe_speech
 from turngym.envs.settings import worded
 from turngym.envs.tablegames.matrix_games import rules as matrix_rules
@@ -161,7 +162,7 @@ class MatrixGame(TwoSeats):
             f"first_action_rate_{seat}": sum(pair[seat] == self.actions[0] for pair in self.history) / count
             for seat in self.everyone
         }
-        return {"joint_payoff": sum(self._earned) / count, **rates}
+        return {"joint_payoff": float_sum(self._earned) / count, **rates}
 
     def state(self) -> JSONValue:
         """Return choices and talk."""

@@ -10,6 +10,7 @@ from abc import abstractmethod
 
 import numpy as np
 
+from turngym.arithmetic import float_sum
 from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.textgames.bandit.scenarios import Scenario
 from turngym.envs.validation import refuse_task, require_choice, require_running, require_whole
@@ -219,7 +220,7 @@ class Bandit(TextEnv[str]):
         self.sums[arm] += reward
         gaps = self._gaps(turn)
         self._regret += gaps[arm]
-        self._random_regret += sum(gaps) / self.arms
+        self._random_regret += float_sum(gaps) / self.arms
 
     def _replay(self, pulled: list[int], received: list[float]) -> None:
         """Go through pulls again, after what they are measured by has changed."""

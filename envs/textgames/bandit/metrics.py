@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from turngym.arithmetic import float_sum
 from turngym.errors import ConfigError
 
 _EXPONENTS = np.linspace(0.05, 4.0, 80)
@@ -103,7 +104,7 @@ def lai_robbins_slope(means: Sequence[float]) -> float:
     3.641
     """
     best = max(means)
-    return sum([(best - mean) / bernoulli_divergence(mean, best) for mean in means if mean < best])
+    return float_sum([(best - mean) / bernoulli_divergence(mean, best) for mean in means if mean < best])
 
 
 class RegretCurve(NamedTuple):

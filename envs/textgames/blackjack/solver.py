@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from turngym.arithmetic import float_sum
+
 Pool: TypeAlias = tuple[int, ...]
 """How many unseen cards there are of each value: aces first, tens last; empty for endless cards."""
 ENDLESS: Pool = ()
@@ -102,7 +104,7 @@ def stand_value(count: int, has_ace: bool, is_natural: bool, shown: int, pool: P
     if is_natural:
         return stakes.win * (1 - chances[6]) + stakes.draw * chances[6]
     mine = _best(count, has_ace)
-    lower = sum(chances[: max(0, mine - 17)]) + chances[5]
+    lower = float_sum(chances[: max(0, mine - 17)]) + chances[5]
     equal = chances[mine - 17] if mine >= 17 else 0.0
     return stakes.win * lower + stakes.draw * equal + stakes.loss * (1 - lower - equal)
 
@@ -118,7 +120,7 @@ def play_value(count: int, has_ace: bool, shown: int, pool: Pool, stakes: Stakes
     """
     stand = stand_value(count, has_ace, False, shown, pool, stakes)
     coming = draws(pool)
-    too_much = sum([share for value, share, _ in coming if count + value > 21])
+    too_much = float_sum([share for value, share, _ in coming if count + value > 21])
     if (bound := stakes.win * (1 - too_much) + stakes.loss * too_much) <= stand:
         return stand, bound
     hit = stakes.loss * too_much

@@ -14,6 +14,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from turngym.arithmetic import float_sum
+
 MOVES = ("up", "down", "left", "right")
 Board = tuple[int, ...]
 Line = tuple[int, ...]
@@ -206,7 +208,7 @@ def _expected(board: Board, size: int, depth: int) -> float:
     """Return the mean over all places of the new tile, which counts as a 2."""
     empty = [cell for cell, tile in enumerate(board) if not tile]
     values = [_best((*board[:cell], 1, *board[cell + 1 :]), size, depth - 1)[1] for cell in empty]
-    return sum(values) / len(values)
+    return float_sum(values) / len(values)
 
 
 def best_move(board: Board, size: int) -> str | None:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from turngym.arithmetic import float_sum
 from turngym.envs.web.driver.chromium import FLAGS, Chromium, find_browser, require_playwright
 from turngym.envs.web.driver.frames import STEERED_FLAGS, Frames, can_be_steered, contexts, open_steered
 from turngym.envs.web.driver.tab import CLOSE_SECONDS, SCRIPT, BrowserFault, Tab
@@ -130,7 +131,7 @@ class BrowserPool:
 
     def memory_mib(self) -> float:
         """Return the memory of all browsers, without Playwright's driver."""
-        return sum(host.memory_mib() for host in self.browsers)
+        return float_sum(host.memory_mib() for host in self.browsers)
 
     # Browsers.
 

@@ -10,6 +10,7 @@ import shutil
 import signal
 from typing import TYPE_CHECKING
 
+from turngym.arithmetic import float_sum
 from turngym.envs.web.driver.tab import Tab
 from turngym.errors import MissingExtra, missing_extra
 from turngym.system.processes import descendants, has_ended, own_memory_mib
@@ -100,7 +101,7 @@ class Chromium:
 
     def memory_mib(self) -> float:
         """Return the memory of the browser and all its processes, shared pages counted once each (PSS)."""
-        return sum(map(own_memory_mib, descendants(self.process)))
+        return float_sum(map(own_memory_mib, descendants(self.process)))
 
     def kill(self) -> None:
         """End the process and its children now."""
