@@ -16,6 +16,7 @@ import cloudpickle
 
 from turngym.envs.checks.case import Case, begin, follow
 from turngym.envs.checks.rule import Skipped
+from turngym.system.scratch import scratch_root
 
 ClockKind: TypeAlias = Literal["", "shifted", "frozen"]
 _TIMEOUT_SECONDS = 300.0
@@ -121,7 +122,7 @@ class Elsewhere:
         """Start a process without waiting for it."""
         if setting in self._running or setting in self._seen:
             return
-        folder = tempfile.TemporaryDirectory(prefix="turngym-check-")
+        folder = tempfile.TemporaryDirectory(prefix="check-", dir=scratch_root())
         own = Path(folder.name)
         (own / "tmp").mkdir()
         details = {"clock": setting.clock, "twice": setting.twice, "result": str(own / "result.json")}

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from turngym.envs.desktop.sandbox import command
 from turngym.errors import TurngymError
+from turngym.system.scratch import scratch_root
 
 _PATIENCE_SECONDS = 5.0
 """How long after the inner limit to wait for an answer before everything is ended."""
@@ -79,7 +80,7 @@ class DesktopSession:
         self._pixels_at = 0
         self.digest = ""
         """Digest of the picture on the screen."""
-        self.scratch = Path(tempfile.mkdtemp(prefix="turngym-desktop-"))
+        self.scratch = Path(tempfile.mkdtemp(prefix="desktop-", dir=scratch_root()))
         self.home = self.scratch / "home"
         for name in ("home", "screen"):
             (self.scratch / name).mkdir()

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from turngym.system.scratch import scratch_root
 from turngym.trainers.engine.ranks import Ranks
 
 _PIECE = 2**26
@@ -27,7 +28,7 @@ def folder_of_first(ranks: Ranks, path: Path) -> Iterator[Path]:
         yield path
         return
     names = ranks.on_first(lambda: sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()))
-    with tempfile.TemporaryDirectory(prefix="turngym-rank-") as copies:
+    with tempfile.TemporaryDirectory(prefix="rank-", dir=scratch_root()) as copies:
         target = path if ranks.is_first else Path(copies)
         for name in names:
             _send(ranks, target / name)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway_load_side import TURNS, Scripted, Side, play
+from gateway_load_side import Scripted, Side
 from sides import Results, serve
 
 from turngym.agents.models.embedded import EmbeddedConfig, build_model, build_tokenizer
@@ -26,7 +26,6 @@ from turngym.agents.models.loading import LanguageModel
 from turngym.trainers.integrations.gateway import Gateway, GatewayLimits, serving
 from turngym.trainers.integrations.gateway.server import shorten_collections
 
-__all__ = ["TURNS", "play"]
 CONTEXT = 131_072
 FILES = 1024
 LARGEST = 8 * 2**20 - 4096
@@ -226,11 +225,11 @@ def _has_ended(connection: socket.socket) -> bool:
         return True
 
 
-class AttackSide(Side):
+class AttackSide:
     """A process that is a gateway, its agents, or an attacker, whichever it is told first."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self._agents = Side()
         self._attacked: AttackedServer | None = None
         self._attacker: Attacker | None = None
         self._attacking: threading.Thread | None = None
@@ -253,7 +252,8 @@ class AttackSide(Side):
                 self._attacking.join()
                 return self._found
             case "play" | "played":
-                return super().answer(command)
+                found: Results = self._agents.answer(command)
+                return found
         assert self._attacked is not None
         return self._attacked.answer(command)
 

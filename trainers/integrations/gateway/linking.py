@@ -73,7 +73,7 @@ def _sampled(calls: Sequence[SampledCall], text: str) -> SampledCall | None:
     """Return the newest answer of some, one with exactly this text if there is one; None if there are none."""
     exact = [call for call in calls if text.endswith(call.message.text)]  # behind what the client began
     exact.sort(key=lambda call: len(call.message.text))
-    return (exact or [*calls] or [None])[-1]
+    return (exact or calls)[-1] if calls else None
 
 
 def _with_json(request: CallRequest, messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:

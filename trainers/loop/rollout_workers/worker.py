@@ -16,6 +16,7 @@ from torch import Tensor
 
 from turngym.agents.models.loading import LanguageModel, load_model
 from turngym.agents.trajectory import Branch, Trajectory
+from turngym.system.scratch import scratch_root
 from turngym.trainers.engine.probe_sequences import probe_scores
 from turngym.trainers.loop.parts import Part
 from turngym.trainers.loop.rollout_workers.weights import Bytes, load_packed, unpack_files
@@ -180,7 +181,7 @@ class RolloutWorker:
             if setup.files:
                 is_read_again = config.rollout.sampler != "transformers"  # by vLLM
                 keeps = self._stack if is_read_again else while_loading
-                source = keeps.enter_context(TemporaryDirectory(prefix="turngym-worker-"))
+                source = keeps.enter_context(TemporaryDirectory(prefix="worker-", dir=scratch_root()))
                 unpack_files(setup.files, Path(source))
             loaded = load_model(source, DTYPES[config.precision], config.device, config.attention, config.quantize)
         model = with_adapters(config, loaded)

@@ -16,6 +16,7 @@ from gateway_clients import Client, gateway_client, user
 
 from turngym.trainers.integrations.gateway import GatewayEpisode, GatewayLimits, service
 from turngym.trainers.integrations.gateway.bounds import BytesUnderWay
+from turngym.trainers.integrations.gateway.linking import linked
 from turngym.trainers.integrations.gateway.refusal import Refusal
 
 LIMITS = GatewayLimits(max_new_tokens=6, max_messages=100, max_bytes_each=2 * 2**20, max_bytes=5 * 2**20)
@@ -92,13 +93,12 @@ def test_others_are_answered_while_a_large_request_is_prepared(
     client: Client, episode: GatewayEpisode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began, go_on, other = threading.Event(), threading.Event(), client.gateway.open()
-    working = service.linked
 
     def slow(request: Any, *rest: Any) -> Any:
         if len(request.messages[0].text) > 40_000:
             began.set()
             assert go_on.wait(120)
-        return working(request, *rest)
+        return linked(request, *rest)
 
     monkeypatch.setattr(service, "linked", slow)
     found: list[Any] = []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +24,8 @@ from turngym.errors import ConfigError
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.integrations.gateway.policy import gateway_for
 from turngym.trainers.integrations.gateway.programs import ProgramAgent, playing, with_tokens
+from turngym.trainers.integrations.gateway.programs.launching import HostLauncher
+from turngym.trainers.integrations.gateway.programs.process import Program
 from turngym.trainers.loop.job import train
 from turngym.trainers.settings.agent_program import ProgramConfig
 from turngym.trainers.settings.config import EvaluationConfig, RolloutConfig, TrainConfig
@@ -131,3 +135,15 @@ def test_an_evaluation_plays_with_a_program(tmp_path: Path, capsys: pytest.Captu
     assert config["agent_details"] == {"agent_command": command()}
     assert main(["eval", GAME, "--agent", "random", "--agent-command", command(), "--episodes", "1"]) == 2
     assert "asks a language model in this process" in " ".join(capsys.readouterr().err.split())
+
+
+def test_programs_on_the_host_are_watched_until_they_end() -> None:
+    words = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
+    with HostLauncher(0) as launcher:
+        first, second = (Program(words, {}, 600.0, launcher.place({}, "http://127.0.0.1:1")) for _ in range(2))
+        first.end()
+    deadline = time.monotonic() + 60  # the guardian has ended, and with it the program that was left
+    while second.status is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert second.status == -signal.SIGKILL
+    second.end()

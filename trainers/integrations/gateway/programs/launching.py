@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self
 
+from turngym.system.guardian import Guardian
 from turngym.trainers.integrations.gateway.programs.workdir import WorkFolder
 
 
@@ -23,6 +24,7 @@ class Launch(NamedTuple):
         stdin: What it reads; None for nothing.
         files: Open files that it is given; closed once it has started.
         memory_mib: Limit on its address space that has still to be set; 0 for none.
+        guardian: Ends it when this process dies; None if that is seen to otherwise.
     """
 
     command: Sequence[str]
@@ -31,6 +33,7 @@ class Launch(NamedTuple):
     stdin: IO[bytes] | None = None
     files: tuple[int, ...] = ()
     memory_mib: int = 0
+    guardian: Guardian | None = None
 
 
 class Place(ABC):
@@ -84,16 +87,18 @@ class HostPlace(Place):
     Args:
         files: Files of the program's folder.
         memory_mib: Address space of the program.
+        guardian: Ends the program when this process dies.
     """
 
-    def __init__(self, files: Mapping[str, str], memory_mib: int) -> None:
+    def __init__(self, files: Mapping[str, str], memory_mib: int, guardian: Guardian) -> None:
         self._folder = WorkFolder(files)
-        self._memory_mib = memory_mib
+        self._memory_mib, self._guardian = memory_mib, guardian
         self.path = str(self._folder.path)
 
     def launch(self, words: Sequence[str], variables: Mapping[str, str]) -> Launch:
         """Return the program itself."""
-        return Launch(words, {**os.environ, **variables}, self._folder.remove, memory_mib=self._memory_mib)
+        variables = {**os.environ, **variables}
+        return Launch(words, variables, self._folder.remove, memory_mib=self._memory_mib, guardian=self._guardian)
 
 
 class HostLauncher(Launcher):
@@ -105,7 +110,15 @@ class HostLauncher(Launcher):
 
     def __init__(self, memory_mib: int) -> None:
         self._memory_mib = memory_mib
+        self._guardian: Guardian | None = None
 
     def place(self, files: Mapping[str, str], url: str) -> Place:
         """Return a place on the host."""
-        return HostPlace(files, self._memory_mib)
+        self._guardian = self._guardian or Guardian()
+        return HostPlace(files, self._memory_mib, self._guardian)
+
+    def close(self) -> None:
+        """End the guardian."""
+        if self._guardian is not None:
+            self._guardian.close()
+            self._guardian = None

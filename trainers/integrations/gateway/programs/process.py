@@ -55,6 +55,9 @@ class Program:
         finally:
             for file in launch.files:
                 os.close(file)
+        self._guardian = launch.guardian
+        if self._guardian is not None:
+            self._guardian.watch(self._process.pid)
         if launch.memory_mib:
             size = launch.memory_mib * 2**20
             with contextlib.suppress(OSError, ValueError):  # it has ended already, or has a lower limit
@@ -90,6 +93,8 @@ class Program:
         with contextlib.suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        if self._guardian is not None:
+            self._guardian.release(self._process.pid)
         self._close()
 
     def _close(self) -> None:

@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from turngym.system.scratch import scratch_root
+
 
 class WorkFolder:
     """A new folder.
@@ -16,7 +18,7 @@ class WorkFolder:
     """
 
     def __init__(self, files: Mapping[str, str]) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="turngym-"))
+        self.path = Path(tempfile.mkdtemp(prefix="program-", dir=scratch_root()))
         for name, content in files.items():
             target = self.path / name
             target.parent.mkdir(parents=True, exist_ok=True)

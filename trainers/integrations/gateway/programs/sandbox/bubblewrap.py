@@ -22,6 +22,7 @@ from turngym.envs.tools.sandbox.protocol import Limits
 from turngym.envs.tools.sandbox.seccomp import program, program_file
 from turngym.envs.tools.sandbox.system import SYSTEM_PYTHON
 from turngym.errors import MissingExtra
+from turngym.system.scratch import scratch_root
 from turngym.trainers.integrations.gateway.programs.launching import Launch, Launcher, Place
 from turngym.trainers.integrations.gateway.programs.sandbox.mounts import hidden, mounted, system_arguments
 from turngym.trainers.settings.agent_program import ProgramConfig
@@ -59,7 +60,7 @@ class SandboxLauncher(Launcher):
         self.config = config
         self.mounts = mounted(config.template(), config.mounts)
         self.hidden = hidden(self.mounts)
-        self._folder = tempfile.TemporaryDirectory(prefix="turngym-", ignore_cleanup_errors=True)
+        self._folder = tempfile.TemporaryDirectory(prefix="gateway-", dir=scratch_root(), ignore_cleanup_errors=True)
         self.root = Path(self._folder.name)
         self.root.chmod(0o711)
         self.socket = self.root / "gateway.sock"

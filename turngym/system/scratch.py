@@ -1,0 +1,67 @@
+"""Temporary folders that no killed process leaves behind: the next one removes them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from pathlib import Path
+
+from turngym.errors import FolderInUse
+from turngym.system.locks import LOCK_FILE, FolderLock
+
+_PREFIX = "turngym-"
+_WORK = "process"
+_guard = threading.Lock()
+_root: dict[int, tuple[Path, FolderLock]] = {}
+"""Number of this process -> its folder; a fork has one of its own."""
+
+
+def scratch_root() -> Path:
+    """Return this process's folder for temporary ones, made with the first call, which removes those of dead ones.
+
+    Everybody may enter it, since users of sandboxes have to reach what is in it, and only its owner may list it.
+    """
+    with _guard:
+        found = _root.get(os.getpid())
+        if found is None or not found[0].is_dir():
+            _root.clear()
+            found = _root[os.getpid()] = _made()
+            weakref.finalize(found[1], _remove, found[0], os.getpid())
+            remove_dead(Path(tempfile.gettempdir()), found[0])
+        return found[0]
+
+
+def _made() -> tuple[Path, FolderLock]:
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        path.chmod(0o711)
+        with contextlib.suppress(FolderInUse, FileNotFoundError):  # removed as a dead one before it was locked
+            return path, FolderLock(path, _WORK)
+
+
+def _remove(path: Path, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def remove_dead(parent: Path, own: Path) -> list[Path]:
+    """Remove the folders of processes that have ended, and return them; those of others users and in use stay.
+
+    Args:
+        parent: Where they are.
+        own: This process's folder.
+    """
+    removed = []
+    for path in parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError, FolderInUse):
+            is_ours = not path.is_symlink() and path.stat().st_uid == os.geteuid()
+            if path == own or not is_ours or not (path / LOCK_FILE).is_file():
+                continue
+            with FolderLock(path, _WORK):
+                shutil.rmtree(path)
+                removed.append(path)
+    return removed
