@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 Split: TypeAlias = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+
+StrPath: TypeAlias = str | os.PathLike[str]
+"""A path, as public functions take it."""
 
 JSONValue: TypeAlias = Any  # a value that json.dumps accepts; the recursive type is not worth its noise
 

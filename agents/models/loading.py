@@ -32,6 +32,7 @@ from turngym.agents.models.quantized import quantized_arguments, require_quantiz
 from turngym.agents.models.sources import base_of_checkpoint, loading_model, require_model
 from turngym.agents.models.vision.pictures import PictureInputs, picture_inputs
 from turngym.errors import ConfigError, MissingExtra, ModelError
+from turngym.types import StrPath
 
 transformers_logging.disable_progress_bar()  # no progress bars for loading and saving
 
@@ -106,12 +107,12 @@ class LanguageModel:
         """Return the text of token ids, special tokens included."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: StrPath) -> None:
         """Write network and tokenizer in the format of transformers."""
         self.network.save_pretrained(folder)
         self.save_tokenizer(folder)
 
-    def save_tokenizer(self, folder: Path) -> None:
+    def save_tokenizer(self, folder: StrPath) -> None:
         """Write what makes prompts: the tokenizer, and the processor of pictures where there is one."""
         self.tokenizer.save_pretrained(folder)
         if self.pictures is not None:

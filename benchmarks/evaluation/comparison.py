@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from turngym.agents.intervals import Estimate, paired_difference, wilson
@@ -19,6 +18,7 @@ from turngym.arithmetic import float_sum
 from turngym.benchmarks.evaluation.submission import Submission, load_submission
 from turngym.benchmarks.statistics.estimates import as_json, equal_weight_mean
 from turngym.errors import ConfigError
+from turngym.types import StrPath
 
 METRICS = {"success": "success", "score": "score", "return": "returns", "turns": "length"}
 """Metric -> field of an episode."""
@@ -86,13 +86,13 @@ class Comparison:
         }
 
 
-def compare(first: Submission | str | Path, second: Submission | str | Path) -> Comparison:
+def compare(first: Submission | StrPath, second: Submission | StrPath) -> Comparison:
     """Compare two submissions, or their folders, on the same tasks; differences are those of the second to the first.
 
     Raises:
         ConfigError: They did not play the same tasks under the same rules, or a folder holds no valid submission.
     """
-    first, second = (each if isinstance(each, Submission) else load_submission(Path(each)) for each in (first, second))
+    first, second = (each if isinstance(each, Submission) else load_submission(each) for each in (first, second))
     require_same_tasks(first, second)
     metric = str(first.config["suite"]["metric"])
     environments = {

@@ -17,6 +17,7 @@ from turngym.benchmarks.evaluation.run import EvaluationRun
 from turngym.benchmarks.suites import SUITES, Suite, single_suite
 from turngym.envs.own import find_spec
 from turngym.errors import ConfigError
+from turngym.types import StrPath
 
 
 def evaluate(
@@ -32,7 +33,7 @@ def evaluate(
     backend: str = "sync",
     schedule: Schedule | None = None,
     baselines: bool = False,
-    out: str | Path | None = None,
+    out: StrPath | None = None,
     resume: bool = False,
     **settings: Any,
 ) -> Evaluation:

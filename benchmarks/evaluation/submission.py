@@ -17,6 +17,7 @@ from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, MalformedData, i
 from turngym.errors import ConfigError
 from turngym.storage.bounded import MOST_EPISODES, read_json, read_lines
 from turngym.storage.folders import is_folder
+from turngym.types import StrPath
 
 REQUIRED = ("metadata.json", "config.json", "results.json", "episodes.jsonl")
 TRANSCRIPTS, BASELINES = "transcripts.jsonl", "baselines.jsonl"
@@ -162,13 +163,13 @@ def read_submission(path: Path) -> tuple[Submission | None, list[MalformedData]]
     return Submission(path, metadata, config, results, tuple(episodes), transcripts, baselines), []
 
 
-def load_submission(path: Path) -> Submission:
+def load_submission(path: StrPath) -> Submission:
     """Return the folder's content.
 
     Raises:
         ConfigError: There is no such folder, or it has not the right shape.
     """
-    submission, problems = read_submission(path)
+    submission, problems = read_submission(Path(path))
     if submission is None:
         first = problems[0]
         raise ConfigError(

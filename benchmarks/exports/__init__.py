@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from turngym.benchmarks.evaluation.submission import Submission, key_of, load_submission
 from turngym.errors import ConfigError, TurngymError
 from turngym.registry import Registry
+from turngym.types import StrPath
 
 
 class Export(Protocol):
@@ -35,7 +36,7 @@ class Export(Protocol):
 EXPORTS: Registry[Export] = Registry("export format", "turngym.benchmarks.exports")
 
 
-def export(folder: Path, format: str, out: Path) -> list[Path]:
+def export(folder: StrPath, format: str, out: StrPath) -> list[Path]:
     """Write a submission folder in another format and return the files.
 
     Args:
@@ -49,7 +50,7 @@ def export(folder: Path, format: str, out: Path) -> list[Path]:
     """
     write = EXPORTS[format]
     try:
-        return write(load_submission(folder), out)
+        return write(load_submission(folder), Path(out))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, TurngymError):
             raise

@@ -23,6 +23,7 @@ from turngym.benchmarks.statistics.estimates import equal_weight_mean, mean_of_f
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.benchmarks.verification.verify import Verification
 from turngym.errors import TurngymError
+from turngym.types import StrPath
 
 _DIGITS = 8
 
@@ -126,7 +127,7 @@ class LeftOut:
 
 
 def read_entries(
-    paths: Iterable[Path],
+    paths: Iterable[StrPath],
     check: Callable[[Path], Verification] | None = None,
     on_folder: Callable[[Path], None] | None = None,
 ) -> tuple[list[Entry], list[LeftOut]]:
@@ -138,7 +139,7 @@ def read_entries(
         on_folder: Called with each folder before it is read.
     """
     entries, left_out = [], []
-    for folder in expand(paths):
+    for folder in expand(map(Path, paths)):
         if on_folder is not None:
             on_folder(folder)
         try:

@@ -22,6 +22,7 @@ from turngym.benchmarks.tournaments.results import results
 from turngym.benchmarks.tournaments.seats import LiveGame, Roster
 from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError, PromptTooLong, ServerDown, UnknownName, nearest
+from turngym.types import StrPath
 
 _TRIES = 2
 
@@ -29,7 +30,7 @@ _TRIES = 2
 def play_tournament(
     plan: TournamentPlan,
     *,
-    folder: Path | None = None,
+    folder: StrPath | None = None,
     resume: bool = False,
     tables: int = 64,
     anchor: str = "",
@@ -66,7 +67,7 @@ def play_tournament(
     content = plan.content()
     roster = Roster(plan.players, plan.make_game(), plan.settings_of)
     matches = plan.matches()
-    store = TournamentFolder(folder, content, resume)
+    store = TournamentFolder(None if folder is None else Path(folder), content, resume)
     try:
         done = store.records
         left = [match for match in matches if match.key not in done]

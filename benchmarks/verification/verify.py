@@ -8,6 +8,7 @@ replay cannot show is who chose the actions: only running the agent again shows 
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
@@ -45,6 +46,7 @@ from turngym.benchmarks.verification.tournaments import (
 from turngym.envs.multiagent.registration import GAMES
 from turngym.errors import ConfigError
 from turngym.system.limited import CallLimits, LimitedProcess, LimitReached
+from turngym.types import StrPath
 
 Label = Literal["rejected", "self-reported", "partly replayed", "replayed"]
 
@@ -121,7 +123,7 @@ class Verification:
         return cls(Path(told["folder"]), findings=findings, notes=tuple(told["notes"]), **numbers)
 
 
-def verify(path: str | Path, *, replay: float = 0.05, seed: int | None = None, baselines: bool = False) -> Verification:
+def verify(path: StrPath, *, replay: float = 0.05, seed: int | None = None, baselines: bool = False) -> Verification:
     """Check a submission folder.
 
     Args:
@@ -192,7 +194,7 @@ def _unnoticed(label: str, claims: int, played: int) -> str:
 
 
 def verify_submission(
-    path: str | Path,
+    path: StrPath,
     *,
     replay: float = 0.05,
     seed: int | None = None,
@@ -213,7 +215,7 @@ def verify_submission(
     Raises:
         ConfigError: There is no such folder, it is one of another kind, or an argument is out of its range.
     """
-    arguments = {"path": str(path), "replay": replay, "seed": seed, "baselines": baselines}
+    arguments = {"path": os.fspath(path), "replay": replay, "seed": seed, "baselines": baselines}
     with nullcontext(process) if process is not None else LimitedProcess(CallLimits(seconds)) as where:
         try:
             return Verification.from_json(

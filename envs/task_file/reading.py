@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from turngym.envs.instances import instance_hash
 from turngym.errors import ConfigError, nearest
 from turngym.text import valid_text
-from turngym.types import SPLITS, Split
+from turngym.types import SPLITS, Split, StrPath
 
 _FIELDS = ("id", "instruction", "prompt", "question", "answer", "files", "split")
 _TEXTS = ("instruction", "prompt", "question")
@@ -41,7 +41,7 @@ class FileTask:
     split: Split = "train"
 
 
-def read_tasks(path: str | Path) -> tuple[FileTask, ...]:
+def read_tasks(path: StrPath) -> tuple[FileTask, ...]:
     """Return the tasks of a file.
 
     A line is ``{"id", "instruction", "answer", "files", "split"}``. ``prompt`` and ``question`` are other names of

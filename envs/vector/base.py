@@ -15,6 +15,7 @@ from turngym.envs.vector.book import ENDED, Book
 from turngym.envs.vector.info import Infos
 from turngym.envs.vector.options import read_mask, read_seeds, require_count, slot_options
 from turngym.envs.vector.packing import Array, Batch, Packing
+from turngym.envs.vector.slots.fitting import copied
 from turngym.envs.vector.slots.slot import Result
 from turngym.errors import ConfigError
 
@@ -135,6 +136,8 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         ended = [(position, slot) for position, slot in enumerate(chosen) if status[slot] == ENDED]
         if not ended:
             return results
+        for position, _ in ended:
+            results[position] = _kept(results[position])
         ops = [self._book.reset_op(slot) for _, slot in ended]
         answers = self._backend.stream([slot for _, slot in ended], ops)
         for (position, slot), op, answer in zip(ended, ops, answers, strict=True):
@@ -188,7 +191,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         if slot in self._ended:
             result = _joined(self._ended.pop(slot), result)
         elif self.autoreset_mode is AutoresetMode.SAME_STEP and self._book.status[slot] == ENDED:
-            self._ended[slot] = result
+            self._ended[slot] = _kept(result)
             self._pending[slot] = self._book.reset_op(slot)
             self._backend.submit([slot], [self._pending[slot]])
             return
@@ -320,6 +323,11 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
                 if op[0] == "step" and not isinstance(op[1], str):
                     raise TypeError(f"the action of slot {slot} must be a str, got {type(op[1]).__name__}.")
         return ops
+
+
+def _kept(last: Result) -> Result:
+    """Return the end of an episode that the next reset leaves as it is, even if the environment reuses its buffers."""
+    return copied(last[0]), *last[1:4], copied(last[4]), last[5]
 
 
 def _joined(last: Result, first: Result) -> Result:

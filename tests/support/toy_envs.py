@@ -205,6 +205,38 @@ class Picture(gymnasium.Env[dict[str, Any], str]):
         )
 
 
+class Reused(gymnasium.Env[dict[str, Any], int]):
+    """A foreign environment that writes each observation and info into the same objects; three turns an episode."""
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        box = gymnasium.spaces.Box(0, 255, (2,), np.int64)
+        self.observation_space = gymnasium.spaces.Dict(board=box, parts=gymnasium.spaces.Tuple((box,)))
+        self.action_space = gymnasium.spaces.Discrete(2)
+        board, seen = np.zeros(2, np.int64), np.zeros(2, np.int64)
+        self.shown = {"board": board, "parts": (board,)}
+        self.info: dict[str, Any] = {"turn": 0, "seen": seen, "nested": {"seen": seen}}
+
+    def _look(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        self.shown["board"][:] = self.turn
+        self.info["turn"] = self.turn
+        self.info["seen"][:] = self.turn
+        return self.shown, self.info
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        super().reset(seed=seed)
+        self.turn = 0
+        return self._look()
+
+    def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        self.turn += 1
+        shown, info = self._look()
+        return shown, 0.5, self.turn == 3, False, info
+
+
 for name in ("Counter", "Faulty", "Picture"):
     gymnasium.register(
         f"toy/{name}-v0",

@@ -47,6 +47,7 @@ from turngym.trainers.report.run import write_report
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
 from turngym.trainers.settings.precision import DTYPES, chosen_precision
 from turngym.trainers.settings.presets import preset_warning
+from turngym.types import StrPath
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ Watch: TypeAlias = Callable[[LanguageModel, Mapping[str, Any]], None]
 
 def train(
     config: TrainConfig,
-    run_dir: Path,
+    run_dir: StrPath,
     resume: bool = False,
     console: Console | None = None,
     watch: Watch | None = None,
@@ -95,8 +96,8 @@ def train(
     with launched(config.device) as ranks:
         screen = (console or Console()) if ranks.is_first else Console(quiet=True)
         if resume:
-            return _resume(config, run_dir, ranks, screen, watch)
-        return _begin(config, run_dir, ranks, screen, watch)
+            return _resume(config, Path(run_dir), ranks, screen, watch)
+        return _begin(config, Path(run_dir), ranks, screen, watch)
 
 
 def _begin(config: TrainConfig, run_dir: Path, ranks: Ranks, console: Console, watch: Watch | None) -> JobResult:

@@ -17,11 +17,12 @@ from turngym.trainers.report.curve import curve_picture
 from turngym.trainers.report.findings import read_run
 from turngym.trainers.report.headline import headline
 from turngym.trainers.report.page import page
+from turngym.types import StrPath
 
 __all__ = ["headline", "write_report"]
 
 
-def write_report(folder: RunFolder, target: Path | None = None) -> Path:
+def write_report(folder: RunFolder, target: StrPath | None = None) -> Path:
     """Write the report: what the run shows in words, tables, the learning curve, and trajectories to read.
 
     It is always written; what the folder lacks, or holds damaged, is named on the page.
@@ -31,6 +32,6 @@ def write_report(folder: RunFolder, target: Path | None = None) -> Path:
         target: The file; ``report.html`` in the folder unless given.
     """
     run = read_run(folder)
-    target = target or folder.path / "report.html"
-    write_atomic(target, page(run, curve_picture(run) if run.metrics or run.evaluations else None))
-    return target
+    file = Path(target) if target is not None else folder.path / "report.html"
+    write_atomic(file, page(run, curve_picture(run) if run.metrics or run.evaluations else None))
+    return file

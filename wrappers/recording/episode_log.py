@@ -18,6 +18,7 @@ import gymnasium.wrappers
 
 from turngym.envs.transcript import made_of, plain_json
 from turngym.errors import ConfigError
+from turngym.types import StrPath
 from turngym.wrappers.core import StepResult, TextWrapper
 
 FORMAT = "turngym episodes 1"
@@ -99,7 +100,7 @@ class RecordedEpisode:
     text: str
 
 
-def read_episodes(path: str | Path) -> list[RecordedEpisode]:
+def read_episodes(path: StrPath) -> list[RecordedEpisode]:
     """Return the episodes of a recorded file; an incomplete last one, left by a killed process, is skipped.
 
     Raises:
@@ -117,7 +118,7 @@ def read_episodes(path: str | Path) -> list[RecordedEpisode]:
     return found
 
 
-def _record(line: str, path: str | Path, number: int) -> dict[str, Any]:
+def _record(line: str, path: StrPath, number: int) -> dict[str, Any]:
     try:
         record = json.loads(line)
         if isinstance(record, dict) and record.get("kind") in ("episode", "reset", "turn", "end"):
@@ -127,7 +128,7 @@ def _record(line: str, path: str | Path, number: int) -> dict[str, Any]:
     raise ConfigError(f"line {number + 1} of {path} is no line of a recorded episode: {line[:60]!r}.")
 
 
-def _episode(records: list[dict[str, Any]], text: str, path: str | Path) -> RecordedEpisode:
+def _episode(records: list[dict[str, Any]], text: str, path: StrPath) -> RecordedEpisode:
     header, *seen = records[:-1] or [{}]
     if header.get("format") != FORMAT:
         raise ConfigError(f"{path} has an episode of the format {header.get('format')!r}, expected {FORMAT!r}.")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 
+from turngym.types import StrPath
 from turngym.wrappers import WRAPPERS
 from turngym.wrappers.core import ResetResult, StepResult, TextWrapper
 from turngym.wrappers.recording.episode_log import EpisodeLog
@@ -34,7 +35,7 @@ class Record(TextWrapper):
     name: ClassVar[str] = "record"
     is_transparent: ClassVar[bool] = True
 
-    def __init__(self, env: gymnasium.Env[Any, str], folder: str | Path = "transcripts") -> None:
+    def __init__(self, env: gymnasium.Env[Any, str], folder: StrPath = "transcripts") -> None:
         super().__init__(env)
         self.folder = Path(folder)
         self.path: Path | None = None

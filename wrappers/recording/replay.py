@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -13,6 +12,7 @@ from turngym.envs.registration import env_refusal
 from turngym.envs.transcript import replay
 from turngym.errors import ConfigError, TurngymError
 from turngym.plugins import is_registered
+from turngym.types import StrPath
 from turngym.wrappers.core import StepResult
 from turngym.wrappers.recording.episode_log import EpisodeLog, RecordedEpisode, read_episodes
 from turngym.wrappers.snapshots import written
@@ -128,7 +128,7 @@ def replay_episode(episode: RecordedEpisode, *, is_trusted: bool = False) -> str
         env.close()
 
 
-def replay_jsonl(path: str | Path, *, is_trusted: bool = False) -> str:
+def replay_jsonl(path: StrPath, *, is_trusted: bool = False) -> str:
     """Replay every episode of a recorded file and return the text of the new file.
 
     It equals the text of the file, except for an incomplete last episode, if the environments are unchanged. An

@@ -15,18 +15,43 @@ from turngym.errors import NotFinite
 from turngym.text import valid_text
 from turngym.types import INFO_TYPES
 
+_DEEPEST = 32
+
 
 def require_fitting(env: gymnasium.Env[Any, Any], observation: Any, info: Any) -> dict[str, Any]:
     """Raise where a result does not fit into a batch, so that only its own slot has a fault.
 
     Returns:
-        The info as a plain dict, whatever a subclass of dict does when it is read.
+        The info as a plain dict, whatever a subclass of dict does when it is read. It shares no arrays and containers
+        with the environment, which may write into them at its next step.
     """
     if not isinstance(info, dict):
         raise TypeError(f"info must be a dict, got {type(info).__name__}")
     if not fits(env.observation_space, observation):
         raise ValueError(f"the observation {_shown(observation)} does not fit {env.observation_space}")
-    return info if type(info) is dict else dict(dict.items(info))
+    return {key: copied(value) for key, value in dict.items(info)}
+
+
+def copied(value: Any, depth: int = _DEEPEST) -> Any:
+    """Return a value whose arrays, dicts, lists and tuples are copies; anything else in it is shared.
+
+    Args:
+        value: The value.
+        depth: Levels that are copied.
+
+    >>> buffer = np.zeros(2)
+    >>> kept = copied({"board": buffer, "moves": [buffer]})
+    >>> buffer += 1
+    >>> kept
+    {'board': array([0., 0.]), 'moves': [array([0., 0.])]}
+    """
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if depth and type(value) is dict:
+        return {key: copied(each, depth - 1) for key, each in value.items()}
+    if depth and type(value) in (list, tuple):
+        return type(value)(copied(each, depth - 1) for each in value)
+    return value
 
 
 def fits(space: gymnasium.Space[Any], observation: Any) -> bool:

@@ -76,7 +76,7 @@ def test_log_probabilities_at_update_0_are_the_samplers(whole: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(whole: Path, tmp_path: Path) -> None:
-    train(SMALL, tmp_path / "again")
+    train(SMALL, str(tmp_path / "again"))
     assert numbers(tmp_path / "again") == numbers(whole)
     train(replace(SMALL, seed=1), tmp_path / "other")
     assert numbers(tmp_path / "other") != numbers(whole)

@@ -13,6 +13,7 @@ from typing import Any
 from turngym.errors import ConfigError
 from turngym.trainers.integrations.gateway.app import GatewayApp
 from turngym.trainers.integrations.gateway.service import Gateway
+from turngym.types import StrPath
 from turngym.web.asgi_server import ServerLimits, asgi_server, listening
 from turngym.web.connections import Connections
 
@@ -56,7 +57,7 @@ def shorten_collections() -> None:
 
 
 @contextlib.contextmanager
-def serving(gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0, path: Path | None = None) -> Iterator[str]:
+def serving(gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0, path: StrPath | None = None) -> Iterator[str]:
     """Serve a gateway in a thread while the block runs, and yield the URL.
 
     Args:
@@ -70,7 +71,7 @@ def serving(gateway: Gateway, *, host: str = "127.0.0.1", port: int = 0, path: P
         MissingExtra: uvicorn is not installed.
     """
     server, listener, url = _prepared(gateway, host, port)
-    listeners = [listener, *([_unix_listener(path)] if path is not None else [])]
+    listeners = [listener, *([_unix_listener(Path(path))] if path is not None else [])]
     thread = threading.Thread(target=server.run, kwargs={"sockets": listeners}, name="turngym-gateway", daemon=True)
     with contextlib.ExitStack() as stack:
         for each in listeners:

@@ -15,6 +15,7 @@ from turngym.seeding import stream_seed
 from turngym.trainers.integrations.hosting import EnvFault, HostedEnv, HostLimits
 from turngym.trainers.integrations.mcp_server.protocol import ToolError, seen
 from turngym.trainers.integrations.threads import Threads
+from turngym.types import StrPath
 
 _MOST_CALLS = 16
 
@@ -31,8 +32,9 @@ class Episodes:
         ConfigError: The file cannot be written.
     """
 
-    def __init__(self, seed: int = 0, most: int = 0, records: Path | None = None) -> None:
-        self._seed, self._most, self._records = seed, most, records
+    def __init__(self, seed: int = 0, most: int = 0, records: StrPath | None = None) -> None:
+        self._seed, self._most = seed, most
+        self._records = None if records is None else Path(records)
         self._begun = 0
         self.write()
 
