@@ -62,7 +62,8 @@ class Arguments:
             in summary:budget=1500.
         prompt: A setting of a model's prompts, such as mode=window or mode=conversation (the default with a server),
             history=3, instructions=false, system=TEXT, thinking=strip,
-            template.enable_thinking=false (a variable of the chat template) or chat_template=FILE; may be repeated.
+            template.enable_thinking=false (a variable of the chat template), date=YYYY-MM-DD (what the chat template
+            takes for today) or chat_template=FILE; may be repeated.
         server: A setting of a server, such as concurrency=32, timeout=60 or prices=FILE, or of vllm, such as
             max_model_len=8192 or dtype=bfloat16, or of hf, dtype=bfloat16 or device=cpu; may be repeated.
         repeats: Attempts at each task, for pass@k and pass^k.

@@ -1,10 +1,12 @@
 """Prompts: windows, conversations that keep every sampled token, templates that rewrite the past."""
 
 import datetime
+from typing import Self
 
 import pytest
 from small import TEXTS, small_model
 
+from turngym.agents.prompt_text import DATE
 from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
 from turngym.benchmarks.cli.options.prompts import prompt_settings
 from turngym.errors import ConfigError, PromptWarning
@@ -74,25 +76,26 @@ DATED = (
 )
 
 
-def dated(**config: str) -> PromptBuilder:
+def dated(date: str = DATE) -> PromptBuilder:
     model = small_model()
     with pytest.warns(PromptWarning, match="writes a date into prompts: .*date=YYYY-MM-DD"):
-        return PromptBuilder(model.tokenizer, PromptConfig(chat_template=DATED, **config), model.stop_ids)
+        return PromptBuilder(model.tokenizer, PromptConfig(chat_template=DATED, date=date), model.stop_ids)
 
 
 def test_prompts_do_not_depend_on_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
     class Later(datetime.datetime):
         @classmethod
-        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+        def now(cls, tz: datetime.tzinfo | None = None) -> Self:
             return cls(2031, 5, 6)
 
     before = dated().prompt(Memory(), "a wall", {}, "")
     monkeypatch.setattr("transformers.utils.chat_template_utils.datetime", Later)
     after = dated()
     assert after.prompt(Memory(), "a wall", {}, "") == before
-    assert after.encoder.tokenizer.decode(list(before)).startswith("01 Jan 2025")
-    other = dated(date="2026-07-08")
-    assert other.encoder.tokenizer.decode(list(other.prompt(Memory(), "a wall", {}, ""))).startswith("08 Jul 2026")
+    assert str(after.encoder.tokenizer.decode(list(before))).startswith("01 Jan 2025")
+    other = dated("2026-07-08")
+    ids = other.prompt(Memory(), "a wall", {}, "")
+    assert str(other.encoder.tokenizer.decode(list(ids))).startswith("08 Jul 2026")
 
 
 def test_today_is_kept_as_the_day_that_it_was() -> None:

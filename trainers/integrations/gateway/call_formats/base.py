@@ -84,6 +84,13 @@ def skipped(text: str, place: int) -> int:
     return place
 
 
+def behind_headers(text: str, place: int, headers: Sequence[str]) -> int:
+    """Return where the headers start that end at a place, each of them once at most, the last one first."""
+    for header in headers:
+        place -= len(header) * text.endswith(header, 0, place)
+    return place
+
+
 def loaded(text: str) -> Any:
     """Return JSON as data; None if it is none.
 

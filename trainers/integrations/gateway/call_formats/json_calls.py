@@ -12,6 +12,7 @@ from turngym.trainers.integrations.gateway.call_formats.base import (
     Found,
     Reader,
     Tools,
+    behind_headers,
     loaded,
     pieces,
     skipped,
@@ -118,18 +119,20 @@ def _llama(text: str, tools: Tools) -> Iterator[Found]:
 
 _DEEPSEEK_CALLS = ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
 _DEEPSEEK_CALL = ("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>")
-_DEEPSEEK = re.compile(
-    r"\s*(?:function<｜tool▁sep｜>([^\n]+)\n```json\n(.*)\n```|(.+?)<｜tool▁sep｜>(.*))\s*", re.DOTALL
-)
+_DEEPSEEK_SEPARATOR = "<｜tool▁sep｜>"
 
 
 def _deepseek(text: str, tools: Tools) -> Iterator[Found]:
+    """Yield calls as ``function<sep>NAME`` with arguments in a code fence, or ``NAME<sep>ARGUMENTS``."""
     for start, end, content in _in_section(text, _DEEPSEEK_CALLS, _DEEPSEEK_CALL):
-        match = None if content is None else _DEEPSEEK.fullmatch(content)
-        if match is None:
-            yield Found(start, end, problem="the call is not closed or has no arguments in JSON")
+        name, mark, arguments = (content or "").strip().partition(_DEEPSEEK_SEPARATOR)
+        fenced_name, fence, fenced = arguments.partition("\n```json\n")
+        if fence:
+            name, arguments = fenced_name, fenced.removesuffix("\n```")
+        if mark:
+            yield Found(start, end, name.strip(), loaded(arguments or "{}"))
         else:
-            yield Found(start, end, (match[1] or match[3]).strip(), loaded(match[2] or match[4] or "{}"))
+            yield Found(start, end, problem="the call is not closed or has no arguments in JSON")
 
 
 _KIMI_CALLS = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
@@ -174,9 +177,7 @@ def _harmony(text: str, tools: Tools) -> Iterator[Found]:
     while place >= 0:
         end = place + len(_TO)
         if (match := _HARMONY.match(text, place)) is not None:
-            start = place
-            for header in _HEADERS:
-                start -= len(header) * text.endswith(header, 0, start)
+            start = behind_headers(text, place, _HEADERS)
             arguments, end = _decoded(text, match.end())
             yield Found(start, end, match[1], arguments, problem="" if arguments is not None else _WANTED)
         place = text.find(_TO, end)

@@ -82,7 +82,7 @@ def _value(node: ast.expr, depth: int) -> Any:
 _GEMMA = ("<|tool_call>", "<tool_call|>")
 _QUOTE = '<|"|>'
 _GEMMA_NAME = re.compile(r"\s*call:([^\s{]+)\s*(?={)")
-_GEMMA_KEY = re.compile(r"\s*([^:{}\[\],<]+):")
+_GEMMA_KEY = re.compile(r"([^:{}\[\],<]+):")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
 

@@ -11,6 +11,7 @@ from turngym.trainers.integrations.gateway.call_formats.base import (
     Found,
     Reader,
     Tools,
+    behind_headers,
     parameters_of,
     pieces,
     skipped,
@@ -120,17 +121,19 @@ def _all(text: str, start: int, end: int, tags: _Tags, tools: Tools) -> Iterator
     yield from found
 
 
-_ATEM_HEAD = re.compile(r"(?:<\|eom\|>)?(?:<\|start\|>assistant)?\s+to=[^\s<]+<\|message\|>\Z")
 _FUNCTIONS = "<atem:function_calls>"
+_MESSAGE = "<|message|>"
+_HEADERS = ("<|start|>assistant", "<|eom|>")
+_LONGEST_NAME = 200
 
 
 def _muse(text: str, tools: Tools) -> Iterator[Found]:
     """Yield calls that are messages of their own, with the header of each."""
-    done = 0
     for found in tagged(_FUNCTIONS, "</atem:function_calls>", _invoke("atem:"))(text, tools):
-        head = _ATEM_HEAD.search(text[max(done, found.start - 200) : found.start])
-        start = found.start - (len(head[0]) if head else 0)
-        done = found.end
+        start = found.start
+        if text.endswith(_MESSAGE, 0, start):
+            to = text.rfind(" to=", max(start - _LONGEST_NAME, 0), start)
+            start = behind_headers(text, to, _HEADERS) if to >= 0 else start
         yield found._replace(start=start)
 
 
