@@ -16,8 +16,8 @@ from typing import IO, Any
 
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
 from turngym.storage.files import write_json
-from turngym.storage.folders import require_folder, require_kind
-from turngym.system.locks import LOCK_FILE, FolderLock
+from turngym.storage.folders import is_free, require_folder, require_kind
+from turngym.system.locks import FolderLock
 
 Key = tuple[str, int, int]
 """An episode: label of the environment, number of the task in it, attempt at the task."""
@@ -27,17 +27,6 @@ _MAY_DIFFER = frozenset({"execution", "hardware", "packages", "agent_details"})
 _SERVER_MAY_DIFFER = frozenset(
     {"concurrency", "retries", "timeout", "deadline", "wait", "longest_wait", "key_variable", "prices"}
 )
-
-
-def is_free(path: Path) -> bool:
-    """Return whether a folder is absent or empty; its lock and half a file that a kill left do not count."""
-    if not path.exists():
-        return True
-    return path.is_dir() and all(_is_left_over(file.name) for file in path.iterdir())
-
-
-def _is_left_over(name: str) -> bool:
-    return name == LOCK_FILE or (name.startswith(".") and name.endswith(".tmp"))
 
 
 def require_free(path: Path) -> None:

@@ -15,8 +15,8 @@ from typing import IO, Any
 
 from turngym.errors import CheckpointError, ConfigError, RunFolderExists
 from turngym.storage.files import write_atomic, write_json
-from turngym.storage.folders import require_folder, require_kind
-from turngym.system.locks import LOCK_FILE, FolderLock
+from turngym.storage.folders import is_free, require_folder, require_kind
+from turngym.system.locks import FolderLock
 
 _SECONDS_BETWEEN_SYNCS = 1.0
 _MAY_GROW = "blocks"
@@ -59,7 +59,7 @@ class TournamentFolder:
     def _begin(self, path: Path, plan: Mapping[str, Any], resume: bool) -> None:
         require_folder(path)
         self._lock = FolderLock(path, "tournament")
-        if any(file.name != LOCK_FILE for file in path.iterdir()):
+        if not is_free(path):
             if not resume:
                 raise RunFolderExists(
                     f"{path} exists already and is not empty: --resume goes on with the tournament in it, or pass "

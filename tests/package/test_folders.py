@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from turngym.__main__ import main
+from turngym.benchmarks.evaluation.folder import EvaluationFolder
+from turngym.benchmarks.tournaments.folder import TournamentFolder
 from turngym.storage.folders import Kind, folder_kind
+from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.settings.config import TrainConfig
 
 CONFIGS: dict[Kind, dict[str, object]] = {
     "training run": {"env": "turngym/Sokoban-v0", "algorithm": "gigpo"},
@@ -56,3 +60,18 @@ def test_a_file_is_no_folder(wanted: Kind, resume: bool, tmp_path: Path, capsys:
     told = capsys.readouterr().err
     assert str(file) in told and ("is a file, where a folder is needed" in told or "there is no run in" in told)
     assert not file.read_bytes()
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_half_a_file_that_a_kill_left_does_not_take_a_folder(kind: Kind, tmp_path: Path) -> None:
+    """A run of a study that was killed while its first file was written could never be begun again."""
+    half = tmp_path / ".config.json.4711.tmp"
+    half.write_text('{"env"')
+    if kind == "training run":
+        with RunFolder.locked(tmp_path, TrainConfig()):
+            pass
+    elif kind == "evaluation":
+        EvaluationFolder(tmp_path, CONFIGS[kind], {}).close()
+    else:
+        TournamentFolder(tmp_path, CONFIGS[kind], resume=False).close()
+    assert (tmp_path / "config.json").is_file()

@@ -12,8 +12,8 @@ from turngym.agents.episodes.evaluate import EvaluationResult, write_episodes
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import CheckpointError, RunFolderExists, UnknownName
 from turngym.storage.files import append_line, read_jsonl, write_atomic, write_json
-from turngym.storage.folders import require_folder, require_kind
-from turngym.system.locks import LOCK_FILE, FolderLock
+from turngym.storage.folders import is_free, is_left_over, require_folder, require_kind
+from turngym.system.locks import FolderLock
 from turngym.trainers.records.samples import Decode, sample_of
 from turngym.trainers.settings.config import TrainConfig
 from turngym.trainers.settings.memory import memory_settings, with_memory_settings
@@ -24,7 +24,7 @@ _RESERVED_BYTES = 256 * 1024
 
 def _require_free(path: Path) -> None:
     require_folder(path)
-    if path.exists() and any(file.name != LOCK_FILE for file in path.iterdir()):
+    if not is_free(path):
         raise RunFolderExists(f"{path} exists already: pass --resume to go on with it, or another --run-dir.")
 
 
@@ -124,7 +124,7 @@ class RunFolder:
 
     def remove_if_nothing_happened(self) -> None:
         """Empty the folder if it contains nothing but settings, so that a corrected command can use its name."""
-        if {path.name for path in self.path.iterdir()} <= {"config.json", LOCK_FILE}:
+        if {path.name for path in self.path.iterdir() if not is_left_over(path.name)} <= {"config.json"}:
             (self.path / "config.json").unlink(missing_ok=True)
 
     @property

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from turngym.errors import ConfigError, RunFolderExists
+from turngym.system.locks import LOCK_FILE
 
 Kind = Literal["training run", "evaluation", "tournament"]
 
@@ -54,6 +55,22 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:
         return False
+
+
+def is_free(path: Path) -> bool:
+    """Return whether a folder is absent or empty; its lock and half a file that a kill left do not count."""
+    if not path.exists():
+        return True
+    return path.is_dir() and all(is_left_over(file.name) for file in path.iterdir())
+
+
+def is_left_over(name: str) -> bool:
+    """Return whether a file is a lock, or one that a kill left half written.
+
+    >>> is_left_over(".config.json.4711.tmp"), is_left_over("config.json")
+    (True, False)
+    """
+    return name == LOCK_FILE or (name.startswith(".") and name.endswith(".tmp"))
 
 
 def require_folder(path: Path) -> None:
