@@ -139,8 +139,9 @@ def _own_modules() -> Iterator[None]:
 
 
 def _help() -> int:
-    from rich.console import Console
     from rich.table import Table
+
+    from turngym.terminal.console import Console
 
     console = Console(highlight=False)
     console.print("usage: turngym [--debug] COMMAND [OPTIONS]\n", markup=False)

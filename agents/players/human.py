@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rich.console import Console
-
 from turngym.agents.core import Agent, Decision, Request
 from turngym.agents.players import AGENTS, AgentSettings
+from turngym.terminal.console import Console
 
 
 class HumanAgent(Agent):

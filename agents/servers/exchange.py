@@ -20,6 +20,7 @@ from email.message import Message
 from email.utils import parsedate_to_datetime
 
 from turngym.agents.servers.config import Address
+from turngym.text import printable
 
 _CONNECT_SECONDS = 15.0
 LARGEST_ANSWER = 32 * 2**20
@@ -60,6 +61,7 @@ class CallFailed(Exception):
         tokens: tuple[int, int] | None = None,
         reasoning: str = "",
     ) -> None:
+        detail = printable(detail, keep="\n")  # a server may send what a terminal would obey
         super().__init__(f"{kind}: {detail}")
         self.kind = kind
         self.detail = detail

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from tyro.conf import Positional
 
@@ -15,6 +14,7 @@ from turngym.envs.check import CheckFailed, Report, Result, check
 from turngym.envs.checks.rule import Rule
 from turngym.envs.checks.table import RULES
 from turngym.errors import ConfigError, MissingExtra
+from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 
 SCHEMA = 1

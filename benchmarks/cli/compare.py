@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from tyro.conf import Positional
@@ -15,6 +14,7 @@ from tyro.conf import Positional
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.evaluation.comparison import Comparison, Difference, compare, verdict
 from turngym.benchmarks.evaluation.submission import load_submission
+from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 from turngym.text import printable
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.console import Console
 from tyro.conf import Positional
 
 from turngym.agents.core import Agent, EagerAgent
@@ -29,6 +28,7 @@ from turngym.benchmarks.evaluation.records import results
 from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
 from turngym.benchmarks.suites import SUITES, Suite, single_suite
 from turngym.errors import ConfigError, ServerDown
+from turngym.terminal.console import Console
 from turngym.terminal.failures import resumable
 from turngym.terminal.output import print_json
 from turngym.wrappers.actions.action_format import action_format

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Console
 from tyro.conf import Positional, arg
 
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.exports import export
+from turngym.terminal.console import Console
 
 
 @dataclass(frozen=True)

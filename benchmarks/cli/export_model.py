@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rich.console import Console
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.errors import missing_extra
+from turngym.terminal.console import Console
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.errors import ConfigError, RunFolderExists
 from turngym.storage.folders import require_folder
+from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 from turngym.trainers.core.wording import counted
 from turngym.trainers.reward_models import make_reward_model, reward_model_class

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rich.console import Console
-
 from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.errors import ConfigError
+from turngym.terminal.console import Console
 
 KEY_VARIABLE = "TURNGYM_KEY"
 LIMITS = (

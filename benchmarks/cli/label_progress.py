@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
-from rich.console import Console
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.errors import ConfigError, RunFolderExists
 from turngym.storage.folders import require_folder
+from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 from turngym.trainers.core.wording import counted
 from turngym.trainers.reward_models.base.labels import find_recipes, label_progress, with_progress

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 from rich.markup import escape
 from tyro.conf import Positional
 
@@ -22,6 +21,7 @@ from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 from turngym.storage.folders import require_file
 from turngym.system.limited import LimitedProcess
+from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 from turngym.text import printable
 from turngym.trainers.core.wording import counted

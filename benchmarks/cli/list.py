@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import gymnasium
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from tyro.conf import Positional
@@ -21,6 +20,7 @@ from turngym.benchmarks.cli.options.parsing import parse, text_env_ids
 from turngym.entries import shortened
 from turngym.plugins import OURS, Plugin, load_plugins, origin
 from turngym.registry import Registry
+from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 
 Kind = Literal[

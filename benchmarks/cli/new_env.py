@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
@@ -20,6 +19,7 @@ from turngym.benchmarks.template.package import files
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 from turngym.storage.folders import require_folder
+from turngym.terminal.console import Console
 
 _TEMPLATE = "turngym.benchmarks.template"
 _CLASS, _WORDS = "TreasureHunt", "Treasure Hunt"

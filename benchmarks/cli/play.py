@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from rich.console import Console
 from tyro.conf import Positional
 
 from turngym.agents.core import Agent, Decision, Request
@@ -23,6 +22,7 @@ from turngym.benchmarks.cli.terminal.play_commands import Table
 from turngym.benchmarks.cli.terminal.play_screen import Screen
 from turngym.benchmarks.cli.terminal.play_session import Left, NoSuchCommand, Session
 from turngym.errors import ConfigError, TurngymError
+from turngym.terminal.console import Console
 
 _QUIT = ("quit", "exit")
 _HUMAN, _EXPERT = "human", "expert"

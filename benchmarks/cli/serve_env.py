@@ -6,11 +6,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import Pairs, Specs, key_values, parse, text_env_maker
 from turngym.errors import ConfigError
+from turngym.terminal.console import Console
 
 TOKEN_VARIABLE = "TURNGYM_TOKEN"
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
 from tyro.conf import Positional
 
 from turngym.benchmarks.cli.options.parsing import parse
 from turngym.errors import ConfigError
+from turngym.terminal.console import Console
 
 TOKEN_VARIABLE = "TURNGYM_TOKEN"
 

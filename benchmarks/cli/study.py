@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -23,6 +22,7 @@ from turngym.benchmarks.study.plan import Job, Plan, read_plan
 from turngym.errors import ConfigError, TurngymError
 from turngym.storage.files import write_json
 from turngym.storage.folders import require_folder
+from turngym.terminal.console import Console
 from turngym.terminal.interrupted import INTERRUPTED
 from turngym.terminal.output import print_json, table_console
 from turngym.text import printable

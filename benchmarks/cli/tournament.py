@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional
 
@@ -23,6 +22,7 @@ from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.benchmarks.tournaments.tables import remarks, tables_of
 from turngym.envs.multiagent.registration import make_game
 from turngym.errors import ConfigError
+from turngym.terminal.console import Console
 from turngym.terminal.failures import resumable
 from turngym.terminal.interrupted import INTERRUPTED
 from turngym.terminal.output import print_json

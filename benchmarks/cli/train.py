@@ -75,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
     Returns:
         0 finished, 3 stopped by a fault (``diagnosis.json`` in the run folder), 130 interrupted.
     """
-    from rich.console import Console
+    from turngym.terminal.console import Console
 
     config, run_dir, resume = parse_train(argv)
     with _training_packages():

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
 from rich.markup import escape
 from tyro.conf import Positional
 
@@ -14,6 +13,7 @@ from turngym.benchmarks.cli.options.parsing import parse
 from turngym.benchmarks.verification.findings import MEANINGS
 from turngym.benchmarks.verification.verify import Verification, verify_submission
 from turngym.errors import ConfigError
+from turngym.terminal.console import Console
 from turngym.terminal.output import print_json
 from turngym.text import printable
 from turngym.trainers.core.wording import counted

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from turngym.envs.desktop.sandbox import command
 from turngym.errors import TurngymError
 from turngym.system.scratch import scratch_root
+from turngym.text import printable
 
 _PATIENCE_SECONDS = 5.0
 """How long after the inner limit to wait for an answer before everything is ended."""
@@ -223,5 +224,5 @@ class DesktopSession:
     def _last_words(self) -> str:
         with contextlib.suppress(OSError, ValueError):
             self._errors.seek(0)
-            return self._errors.read(2000).decode("utf8", "replace").strip()
+            return printable(self._errors.read(2000).decode("utf8", "replace").strip(), keep="\n")
         return ""

@@ -1,6 +1,8 @@
 """Text of others on a terminal: no control character of a submission reaches it."""
 
+import io
 import json
+import re
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.table import Table
 from submissions import changed, play, rows_of, write_rows
 
 from turngym.__main__ import main
+from turngym.agents.servers.exchange import CallFailed
+from turngym.terminal.console import Console
 from turngym.text import printable
+
+ROOT = Path(__file__).parents[2]
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egnp\u2066\u2028\x00\r\x08\x7f\U000e0041[red]"
 
@@ -67,3 +74,29 @@ def test_errors_that_quote_a_file_are_harmless(evil: Path, capsys: pytest.Captur
     other = changed(evil, evil.parent / "other", config=lambda config: config["suite"].update(name="\x1b[31mother"))
     assert main(["compare", str(evil), str(other)]) == 2
     assert "\x1b" not in capsys.readouterr().err
+
+
+def test_what_is_printed_on_a_console_is_harmless() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, width=200, force_terminal=True, color_system=None)
+    table = Table(title=EVIL)
+    table.add_column(EVIL)
+    table.add_row(EVIL)
+    for shown in (EVIL, table):
+        console.print(shown)
+    text = stream.getvalue()
+    assert "owned" in text and "\\x1b[2J" in text and is_harmless(text)
+
+
+def test_every_console_is_the_one_that_prints_harmlessly() -> None:
+    own = {
+        file
+        for layer in ("agents", "benchmarks", "envs", "trainers", "turngym", "wrappers")
+        for file in (ROOT / layer).rglob("*.py")
+        if "studies" not in file.parts and re.search(r"rich\.console import .*\bConsole\b", file.read_text("utf8"))
+    }
+    assert own == set()
+
+
+def test_errors_of_servers_are_harmless() -> None:
+    assert is_harmless(str(CallFailed("status", EVIL)))

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from turngym.agents.models.loading import LanguageModel, chosen_device, load_model
 from turngym.agents.models.quantized import Quantize
 from turngym.errors import ConfigError, RunStopped, TurngymError
+from turngym.terminal.console import Console
 from turngym.trainers.core.algorithm import Algorithm
 from turngym.trainers.engine.adapters import without_adapters
 from turngym.trainers.engine.probe import mismatch_warning

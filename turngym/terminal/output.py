@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from turngym.terminal.console import Console
 
 _FILE_COLUMNS = 120
 """Width of tables that go to a file or a pipe, which has no width of its own."""
@@ -73,7 +73,7 @@ def print_json(value: Any, sort_keys: bool = False) -> None:
 
 def table_console() -> Console:
     """Return a console for tables: as wide as the terminal or ``COLUMNS``, and wide where the output is a file."""
-    from rich.console import Console
+    from turngym.terminal.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:

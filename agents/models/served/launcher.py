@@ -14,6 +14,7 @@ from pathlib import Path
 from turngym.agents.models.served import watcher
 from turngym.agents.models.served.client import PolicyClient
 from turngym.agents.models.vllm_config import VllmConfig
+from turngym.text import printable
 
 LOOPBACK = "127.0.0.1"
 ADAPTER = "policy"
@@ -134,7 +135,7 @@ class OwnServer:
             found = self.log.read_text("utf8", "replace").strip().splitlines()
         except OSError:
             return ""
-        return " / ".join(line.strip()[:200] for line in found[-lines:])
+        return printable(" / ".join(line.strip()[:200] for line in found[-lines:]))
 
 
 def free_port() -> int:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
@@ -33,6 +33,7 @@ from turngym.benchmarks.evaluation.run import Watcher
 from turngym.benchmarks.evaluation.scoring import verifier_usage
 from turngym.benchmarks.statistics.normalised import normalised_mean
 from turngym.errors import ServerDown
+from turngym.terminal.console import Console
 from turngym.trainers.loop.time_left import TimeLeft
 
 _SECONDS_BETWEEN_RETRIES = 10.0

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from rich.columns import Columns
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from turngym.benchmarks.cli.terminal.half_blocks import half_blocks
 from turngym.benchmarks.cli.terminal.play_session import Session
+from turngym.terminal.console import Console
 from turngym.text import printable
 
 _MOST_LEGAL = 200

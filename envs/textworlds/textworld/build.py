@@ -26,6 +26,7 @@ from typing import Any
 from turngym.envs.textworlds.story import Damaged, read_story
 from turngym.errors import ConfigError, missing_extra
 from turngym.storage.files import cache_folder
+from turngym.text import printable
 
 _FORMAT = 1
 _MAKER = "turngym.envs.textworlds.textworld.maker"
@@ -107,7 +108,7 @@ def _make(request: Mapping[str, Any], part: Path) -> None:
     )
     assert process.stdin is not None and process.stderr is not None
     try:
-        said = process.stderr.read().decode(errors="replace").strip()
+        said = printable(process.stderr.read().decode(errors="replace").strip(), keep="\n")
         status = process.wait()
     finally:
         with contextlib.suppress(ProcessLookupError):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from turngym.errors import MissingExtra
+from turngym.text import printable
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 _ASK_SECONDS = 60.0
@@ -110,7 +111,7 @@ def _asked(program: str) -> dict[str, list[str]]:
         told: dict[str, list[str]] = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         reason = getattr(error, "stderr", b"") or str(error).encode()
-        last = reason.decode("utf8", "replace").strip().splitlines()[-1:]
+        last = printable(reason.decode("utf8", "replace"), keep="\n").strip().splitlines()[-1:]
         raise MissingExtra(f"the sandbox bubblewrap needs {program} with its whole library: {last}.") from error
     return told
 

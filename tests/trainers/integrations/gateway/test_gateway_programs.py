@@ -147,3 +147,12 @@ def test_programs_on_the_host_are_watched_until_they_end() -> None:
         time.sleep(0.01)
     assert second.status == -signal.SIGKILL
     second.end()
+
+
+def test_the_last_words_of_a_program_are_harmless_on_a_terminal() -> None:
+    words = [sys.executable, "-I", "-S", "-c", "import sys; sys.exit('\\x1b[2J\\x1b]0;owned\\x07\\u202e')"]
+    with HostLauncher(0) as launcher:
+        program = Program(words, {"PYTHONIOENCODING": "utf8"}, 600.0, launcher.place({}, "http://127.0.0.1:1"))
+        program._process.wait()
+        assert program.tail() == r"\x1b[2J\x1b]0;owned\x07\u202e"
+        program.end()

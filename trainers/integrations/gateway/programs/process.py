@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO
 
 from turngym.errors import ConfigError
+from turngym.text import printable
 from turngym.trainers.integrations.gateway.programs.launching import Place
 
 _TAIL = 2000
@@ -78,9 +79,9 @@ class Program:
         self._deadline = min(self._deadline, time.monotonic() + _GRACE_SECONDS)
 
     def tail(self) -> str:
-        """Return the end of what it has printed, errors last."""
+        """Return the end of what it has printed, errors last, with what a terminal would obey as escapes."""
         parts = [_read(file, -_TAIL) for file in (self._output, self._errors)]
-        return "\n".join(part for part in parts if part)[-_TAIL:]
+        return printable("\n".join(part for part in parts if part)[-_TAIL:], keep="\n")
 
     def output(self) -> str:
         """Return its standard output, stripped; of one that is too long the beginning."""
