@@ -10,6 +10,7 @@ import re
 
 from turngym.envs.parsing.calls import Call, Calls, cut, harmless
 from turngym.envs.parsing.scanning import inside_braces, unfenced
+from turngym.envs.parsing.thinking import THINKING
 from turngym.envs.tools.sandbox import Result
 
 PYTHON, ANSWER = "python", "answer"
@@ -35,8 +36,9 @@ def read(text: str, form: str) -> Call:
     >>> read('{"tool": "answer", "text": "7"}', "json").content
     '7'
     """
-    boxed = _BOXED.search(text) if form == "tags" else None
-    inside = inside_braces(text, boxed.end() - 1) if boxed else None
+    spoken = THINKING.masked(text)
+    boxed = _BOXED.search(spoken) if form == "tags" else None
+    inside = inside_braces(spoken, boxed.end() - 1) if boxed else None
     tag = CALLS.first(text) if boxed and inside is not None else None
     if boxed and inside is not None and (tag is None or boxed.start() < tag.start):
         return Call(ANSWER, inside.strip())

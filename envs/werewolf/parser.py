@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from turngym.envs.multiagent.game import InvalidAction
+from turngym.envs.parsing.thinking import THINKING
 from turngym.envs.werewolf.roles import MOST
 
 VERBS = ("kill", "see", "save", "vote", "abstain", "say", "bid")
@@ -75,7 +76,7 @@ def read_move(text: str) -> Move:
         return move
     if text[:4].lower() == "say ":
         return Move("say", speech=text[4:])
-    text = text[-_READ:]
+    text = THINKING.without(text)[-_READ:]
     last = _last_marked(text)
     if last is None:
         bare = _ACTION.match(text)

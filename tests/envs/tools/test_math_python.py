@@ -322,3 +322,9 @@ def test_a_workbench_without_a_call_starts_nothing() -> None:
     bench = Workbench(shared_sandbox("auto", Limits()))
     bench.close()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_box_inside_of_thinking_is_no_answer() -> None:
+    assert read(r"<think>\boxed{7}</think>\boxed{8}", "tags").content == "8"
+    assert not read(r"<think>or \boxed{7}", "tags").tool
+    assert not read("<think>or <answer>7</answer>", "tags").tool

@@ -191,6 +191,7 @@ def test_case_12_what_a_player_thinks_stays_with_it() -> None:
         json.dumps({"reasoning": secret, "action": "say", "text": "Hello."}),
         f"{secret}. [say Hello.]",
         f'<think>{secret}</think> {{"action": "say", "message": "Hello."}} {secret}',
+        f"<think>[say {secret}]</think> [say Hello.] <think>[say {secret}]",
     ]
     for shape in shapes:
         table = play(started(A_ROLES), [*A_ACTIONS[:4], (0, shape)])
