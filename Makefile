@@ -291,7 +291,8 @@ integration-rl: $(RL_DONE)
 	$(call ISOLATED,.venvs/rl) tests/trainers/integrations/test_plugin_sb3.py tests/trainers/integrations/test_plugin_rllib.py
 
 integration-openenv: .venvs/openenv
-	PYTHONPATH=$(CURDIR)/.venvs/openenv $(PYTEST) -q -m integration tests/trainers/integrations/test_openenv_live.py
+	PYTHONPATH=$(CURDIR)/.venvs/openenv $(PYTEST) -q -m integration tests/trainers/integrations/test_openenv_live.py \
+		tests/trainers/integrations/test_served_connections.py
 
 integration-vllm: $(VLLM_DONE)
 	$(call ISOLATED,$(VLLM)) tests/agents/models/test_vllm*.py tests/benchmarks/cli/test_vllm*.py tests/trainers/loop/test_vllm*.py

@@ -16,6 +16,7 @@ from turngym.trainers.integrations.openenv_http import About, Answer, HttpSide, 
 from turngym.trainers.integrations.openenv_messages import Refusal, dump, read_message
 from turngym.trainers.integrations.openenv_sessions import Limits, Session, Sessions
 from turngym.web.access import denial
+from turngym.web.asgi_server import belongs_to
 
 _STATUS = {"CAPACITY_REACHED": 503, "VALIDATION_ERROR": 422, "INVALID_JSON": 400, "SESSION_ERROR": 409}
 
@@ -60,7 +61,9 @@ class OpenEnvApp:
         """Return why a request is refused, None if it is accepted."""
         headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in scope["headers"]}
         found = denial(self._token, *[headers.get(name, "") for name in ("host", "origin", "authorization")])
-        return None if found is None else Answer(*found)
+        if found is not None:
+            return Answer(*found)
+        return None if belongs_to(scope, "client") else Answer(503, "too many connections are in use: try again later")
 
     # Sessions over a WebSocket.
 

@@ -18,6 +18,8 @@ from turngym.errors import ConfigError, TurngymError, missing_extra
 from turngym.trainers.integrations.openenv_app import OpenEnvApp
 from turngym.trainers.integrations.openenv_http import LARGEST_MESSAGE, About
 from turngym.trainers.integrations.openenv_sessions import Limits
+from turngym.web.asgi_server import ServerLimits, asgi_server, listening
+from turngym.web.connections import Connections
 from turngym.web.open_files import allowed_connections
 
 _START_SECONDS = 60.0
@@ -27,13 +29,6 @@ _SETTINGS = {
     "ws_ping_interval": 60.0,
     "ws_ping_timeout": 300.0,  # a client may be busy for long without being gone
     "ws_per_message_deflate": False,  # costs each session more memory than all the rest
-    "backlog": 4096,
-    "timeout_graceful_shutdown": 5,
-    "log_level": "warning",
-    "access_log": False,
-    "server_header": False,
-    "proxy_headers": False,
-    "lifespan": "on",
 }
 
 
@@ -99,26 +94,30 @@ def _prepared(
             f"host {host!r} can be reached from elsewhere: pass a token that clients have to send, or serve 127.0.0.1."
         )
     limits = limits or Limits()
-    if (allowed := allowed_connections(limits.max_sessions)) < limits.max_sessions:
-        raise TurngymError(
-            f"{limits.max_sessions} sessions need more open files than the system allows: serve at most {allowed} "
-            "sessions, or raise the limit (ulimit -n)."
-        )
-    told = about(make, name)
+    connections = _connections(limits.max_sessions)
+    app = OpenEnvApp(make, about(make, name), limits, token)
     try:
-        uvicorn = importlib.import_module("uvicorn")
         importlib.import_module("websockets")
     except ModuleNotFoundError as error:
         raise missing_extra("serving an environment", str(error.name), "serve") from error
-    app = OpenEnvApp(make, told, limits, token)
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family, backlog=4096)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
-    except (OSError, OverflowError) as error:
-        raise ConfigError(f"cannot listen on {host} port {port}: {error}. Pass another port, or 0 for any.") from error
-    shown = f"[{host}]" if ":" in host else host
-    return uvicorn.Server(uvicorn.Config(app, **_SETTINGS)), listener, f"http://{shown}:{listener.getsockname()[1]}"
+    server = asgi_server(app, "serving an environment", ServerLimits(connections), **_SETTINGS)
+    listener, url = listening(host, port)
+    return server, listener, url
+
+
+def _connections(sessions: int) -> Connections:
+    """Return room for the WebSockets of all sessions, and for requests over HTTP.
+
+    Raises:
+        TurngymError: The system does not allow that many open files.
+    """
+    most = allowed_connections(2 * sessions + 64)
+    if most < sessions:
+        raise TurngymError(
+            f"{sessions} sessions need more open files than the system allows: serve at most {most} sessions, or raise "
+            "the limit (ulimit -n)."
+        )
+    return Connections(most, most - most // 8)
 
 
 def about(make: Callable[[], Any], name: str) -> About:

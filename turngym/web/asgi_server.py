@@ -24,6 +24,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 _logger = logging.getLogger(__name__)
 _STATE = "turngym.connection"
 _BACKLOG = 512  # as many are accepted in one step of the event loop, and as many errors reported if no file is left
+_BOTH_LENGTHS = {b"content-length", b"transfer-encoding"}
 _AMBIGUOUS = b"a request has either a Content-Length or a Transfer-Encoding."
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -76,7 +77,7 @@ def asgi_server(app: App, feature: str, limits: ServerLimits | None = None, **se
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             asyncio.get_running_loop().set_exception_handler(_AcceptErrors())
-        elif {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+        elif scope["type"] == "http" and {name for name, _ in scope["headers"]} >= _BOTH_LENGTHS:
             return await _refuse_ambiguous(send)  # a proxy may see two requests where the server sees one
         await app(scope, receive, send)
 
@@ -132,7 +133,7 @@ class _AcceptErrors:
 
 
 class _Protocol(asyncio.Protocol):
-    """A connection of uvicorn under limits."""
+    """A connection of uvicorn under limits; one that becomes a WebSocket is in use until its end."""
 
     def __init__(self, inner: Callable[..., Any], limits: ServerLimits, *, app_state: dict[str, Any], **rest: Any):
         self._limits = limits
@@ -142,6 +143,7 @@ class _Protocol(asyncio.Protocol):
         self._arriving: asyncio.TimerHandle | None = None
         self._leaving: asyncio.TimerHandle | None = None
         self._connection: Connection | None = None
+        self._is_socket = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -159,10 +161,18 @@ class _Protocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._connection is not None:
             self._inner.data_received(data)
+            self._keep_upgraded()
             self._watch_arrival()
 
+    def _keep_upgraded(self) -> None:
+        """Stay in front of the protocol of a WebSocket, to which uvicorn gives the connection."""
+        taken_by = self._transport.get_protocol()
+        if taken_by is not self:
+            self._inner, self._is_socket = taken_by, True
+            self._transport.set_protocol(self)
+
     def eof_received(self) -> bool | None:
-        return None
+        return self._inner.eof_received() if self._is_socket else None
 
     def connection_lost(self, error: Exception | None) -> None:
         _cancel(self._arriving)
@@ -181,13 +191,15 @@ class _Protocol(asyncio.Protocol):
         self._inner.resume_writing()
 
     def _is_idle(self) -> bool:
+        if self._is_socket:
+            return False
         cycle = self._inner.cycle
         return cycle is None or bool(cycle.response_complete)
 
     def _watch_arrival(self) -> None:
         """Start the clock with the first byte of a request, and stop it with the last."""
-        cycle = self._inner.cycle
-        if cycle is not None and not cycle.more_body and not cycle.response_complete:
+        cycle = None if self._is_socket else self._inner.cycle
+        if self._is_socket or (cycle is not None and not cycle.more_body and not cycle.response_complete):
             _cancel(self._arriving)
             self._arriving = None
         elif self._arriving is None:

@@ -15,6 +15,7 @@ from turngym.trainers.integrations.mcp_server.protocol import Message, answered
 from turngym.trainers.integrations.mcp_server.session import EnvSession, Episodes
 from turngym.trainers.integrations.threads import Threads
 from turngym.web.access import denial
+from turngym.web.asgi_server import belongs_to
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -77,6 +78,8 @@ class McpApp:
         )
         if refused is not None:
             return refused.status, {"error": refused.detail}, ""
+        if not belongs_to(scope, "client"):
+            return 503, {"error": "too many connections are in use: try again later"}, ""
         if scope["path"] != PATH:
             return 404, {"error": f"only {PATH} is served"}, ""
         id = headers.get(_SESSION, "")

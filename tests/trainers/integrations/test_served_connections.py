@@ -1,0 +1,99 @@
+"""Connections of the servers of environments, over OpenEnv's protocol and MCP: idle ones keep nobody out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from openenv_apps import fresh
+from served_envs import Served
+
+from turngym.trainers.integrations import openenv_server
+from turngym.trainers.integrations.mcp_server import Episodes, serving
+from turngym.trainers.integrations.mcp_server.streamable import McpApp
+from turngym.trainers.integrations.openenv_sessions import Limits
+from turngym.web.connections import Connections
+
+__all__ = ["fresh"]
+UPGRADE = b"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> Connections:
+    """Room for eight connections in a server for OpenEnv."""
+    made = Connections(8, 7)
+    monkeypatch.setattr(openenv_server, "_connections", lambda sessions: made)
+    return made
+
+
+def connected(url: str, sent: bytes = b"") -> socket.socket:
+    host, _, port = url.removeprefix("http://").partition("/")[0].partition(":")
+    connection = socket.create_connection((host, int(port)), timeout=30)
+    connection.sendall(sent)
+    return connection
+
+
+async def say(socket: Any, kind: str, **data: Any) -> Any:
+    await socket.send(json.dumps({"type": kind, "data": data}))
+    return json.loads(await socket.recv())
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("sent", [b"", b"GET /ws HTTP/1.1\r\nX: ", UPGRADE, b"POST /reset HTTP/1.1\r\n"])
+def test_connections_that_wait_keep_no_player_out_and_those_who_play_stay(few: Connections, sent: bytes) -> None:
+    client = pytest.importorskip("websockets.asyncio.client", reason="make test-integration installs websockets")
+
+    async def talk(url: str) -> None:
+        address = url.replace("http", "ws") + "/ws"
+        async with client.connect(address) as first:
+            await say(first, "reset")
+            held = [await asyncio.to_thread(connected, url, sent) for _ in range(40)]
+            async with client.connect(address) as second:
+                assert (await say(second, "reset"))["type"] == "observation"
+                assert (await say(first, "step", message="go"))["type"] == "observation"
+            for each in held:
+                each.close()
+        while len(few):  # each place is free again, those of broken handshakes too
+            await asyncio.sleep(0.01)
+
+    async def limited(url: str) -> None:
+        async with asyncio.timeout(60):
+            await talk(url)
+
+    with openenv_server.serving(Served, "served", limits=Limits(max_sessions=4)) as url:
+        asyncio.run(limited(url))
+
+
+@contextlib.contextmanager
+def serving_mcp() -> Iterator[str]:
+    found: list[str] = []
+    started = threading.Event()
+
+    def start(url: str) -> None:
+        found.append(url)
+        started.set()
+
+    app = McpApp(Served, Episodes())
+    threading.Thread(target=serving.serve_http, args=(app, "127.0.0.1", 0, start, False), daemon=True).start()
+    assert started.wait(30)
+    yield found[0]
+
+
+def test_an_mcp_server_answers_beside_hundreds_of_idle_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = Connections(8, 7)
+    monkeypatch.setattr(serving, "Connections", lambda **_: few)
+    with serving_mcp() as url:
+        held = [connected(url, b"POST /mcp HTTP/1.1\r\n") for _ in range(300)]
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}).encode()
+        with urllib.request.urlopen(urllib.request.Request(url, body), timeout=30) as answer:
+            assert answer.status == 200 and answer.headers["mcp-session-id"]
+        assert len(few) <= 8
+        for each in held:
+            each.close()
