@@ -22,7 +22,8 @@ def data_file(folder: str, name: str, split: str) -> Path:
         if (path := place / f"{name}.{split}.jsonl{ending}").is_file():
             return path
     known = sorted({path.name.split(".")[0] for path in place.glob(f"*.{split}.jsonl*")})
-    raise ConfigError(f"{folder!r} has no set {name!r} with the split {split!r}. {nearest(name, known)}")
+    hint = nearest(name, known) if known else "There is no such file at all."
+    raise ConfigError(f"{folder!r} has no set {name!r}: expected the file {name}.{split}.jsonl or .jsonl.gz. {hint}")
 
 
 @lru_cache(maxsize=16)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
-from turngym.envs.instances import instance_hash
+from turngym.envs.instances import canonical_text, instance_hash
 from turngym.errors import ConfigError, nearest
 from turngym.text import valid_text
 from turngym.types import SPLITS, Split, StrPath
@@ -47,7 +49,7 @@ def read_tasks(path: StrPath) -> tuple[FileTask, ...]:
     A line is ``{"id", "instruction", "answer", "files", "split"}``. ``prompt`` and ``question`` are other names of
     ``instruction``, which alone is required; the id is the number of the line unless given; ``answer`` is a text, a
     number or a list of accepted ones; ``files`` maps names to texts. Without splits one task of ten, at least one,
-    belongs to ``dev`` and to ``test`` each, picked by a hash of the ids.
+    belongs to ``dev`` and to ``test`` each, picked by a hash of instruction and files; equal ones share a split.
 
     Args:
         path: The file.
@@ -181,10 +183,25 @@ def _name(name: str) -> str:
 
 
 def _shared_out(tasks: Sequence[FileTask]) -> list[FileTask]:
-    """Return tasks with splits, which depend on the ids alone; fewer than three tasks belong to train."""
-    if len(tasks) < len(SPLITS):
+    """Return tasks with splits, which depend on what they ask alone; fewer than three questions belong to train."""
+    keys = [_question(task) for task in tasks]
+    counts = Counter(keys)
+    if len(counts) < len(SPLITS):
         return list(tasks)
     few = max(len(tasks) // _SHARE, 1)
-    ordered = sorted((task.id for task in tasks), key=instance_hash)
-    splits: dict[str, Split] = {**dict.fromkeys(ordered[:few], "test"), **dict.fromkeys(ordered[few : 2 * few], "dev")}
-    return [replace(task, split=splits.get(task.id, "train")) for task in tasks]
+    ordered = sorted(counts)
+    splits: dict[str, Split] = {}
+    shares: tuple[tuple[Split, int], ...] = (("test", 2), ("dev", 1))
+    for split, left in shares:  # so many questions are left for the other splits
+        held = 0
+        while held < few and len(ordered) > left:
+            key = ordered.pop(0)
+            splits[key] = split
+            held += counts[key]
+    return [replace(task, split=splits.get(key, "train")) for task, key in zip(tasks, keys, strict=True)]
+
+
+def _question(task: FileTask) -> str:
+    """Return a hash of what a task asks, whatever its blanks, case and form of Unicode."""
+    words = " ".join(unicodedata.normalize("NFKC", task.instruction).casefold().split())
+    return instance_hash(canonical_text([words, dict(task.files)]))

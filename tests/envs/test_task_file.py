@@ -27,16 +27,35 @@ def numbers(folder: Path, count: int = 30) -> Path:
     return written(folder, *({"question": f"{k}+1?", "answer": k + 1} for k in range(count)))
 
 
-def test_a_file_is_read_and_shared_out_by_ids_alone(tmp_path: Path) -> None:
+def test_a_file_is_read_and_shared_out_by_questions_alone(tmp_path: Path) -> None:
     tasks = read_tasks(numbers(tmp_path))
     assert Counter(task.split for task in tasks) == {"train": 24, "dev": 3, "test": 3}
     assert tasks[4] == FileTask("5", "4+1?", ("5",), {}, tasks[4].split)
-    turned = written(tmp_path, *({"id": task.id, "prompt": "?"} for task in reversed(tasks)))
-    assert {task.id: task.split for task in read_tasks(turned)} == {task.id: task.split for task in tasks}
+    turned = written(tmp_path, *({"id": f"x{task.id}", "prompt": task.instruction} for task in reversed(tasks)))
+    assert {task.id[1:]: task.split for task in read_tasks(turned)} == {task.id: task.split for task in tasks}
     few = read_tasks(written(tmp_path, {"prompt": "a"}, "", {"prompt": "b", "files": {"in/x.txt": "1"}}))
     assert [(task.id, task.split) for task in few] == [("1", "train"), ("3", "train")] and few[1].files["in/x.txt"]
     own = [{"prompt": split, "split": split} for split in ("train", "dev", "test")]
     assert [task.split for task in read_tasks(written(tmp_path, *own))] == ["train", "dev", "test"]
+
+
+def test_repeated_questions_share_a_split(tmp_path: Path) -> None:
+    """The split was drawn for each line: 28 of 30 questions of test were also in train."""
+    lines = [{"question": f"{'What' if k % 2 else '  what'} is {k % 60}+1?", "answer": k % 60 + 1} for k in range(300)]
+    found: dict[str, set[str]] = {}
+    for task in read_tasks(written(tmp_path, *lines)):
+        found.setdefault(task.instruction.strip().casefold(), set()).add(task.split)
+    assert len(found) == 60 and all(len(splits) == 1 for splits in found.values())
+    assert set().union(*found.values()) == {"train", "dev", "test"}
+    one_question = [{"prompt": "Mend it.", "files": {"a.py": str(k)}} for k in range(30)]
+    tasks = read_tasks(written(tmp_path, *one_question))
+    assert Counter(task.split for task in tasks) == {"train": 24, "dev": 3, "test": 3}, "files are of the question"
+
+
+@pytest.mark.parametrize("repeats", [(1, 1, 28), (28, 1, 1), (10, 10, 10)])
+def test_every_split_has_a_question_where_there_are_three(repeats: tuple[int, ...], tmp_path: Path) -> None:
+    lines = [{"question": f"Question {k}"} for k, count in enumerate(repeats) for _ in range(count)]
+    assert {task.split for task in read_tasks(written(tmp_path, *lines))} == {"train", "dev", "test"}
 
 
 @pytest.mark.parametrize(
