@@ -39,13 +39,14 @@ def swaps(case: Case) -> _Swaps:
     The results before and after are compared.
 
     Raises:
-        Skipped: Nothing is hidden.
+        Skipped: Nothing is hidden, or the environment does not declare what is.
     """
+    if type(inner(case.env)).resample_hidden is TextEnv.resample_hidden:
+        raise Skipped("not declared: without resample_hidden() hidden facts cannot be looked for")
     if "swaps" not in case.facts:
         found = _Swaps()
-        if type(inner(case.env)).resample_hidden is not TextEnv.resample_hidden:
-            for episode in case.recorded:
-                _swap_in(case, episode, found)
+        for episode in case.recorded:
+            _swap_in(case, episode, found)
         case.facts["swaps"] = found
     swapped: _Swaps = case.facts["swaps"]
     if not swapped.count:

@@ -79,9 +79,24 @@ def test_what_is_told_late_in_a_long_episode_is_found() -> None:
     case.close(kept=True)
 
 
-def test_where_nothing_is_hidden_nothing_is_saved_and_restored() -> None:
+def test_where_nothing_is_declared_nothing_is_saved_and_restored() -> None:
+    """That nobody says what is hidden does not mean that nothing is."""
     case = Case(Open, episodes=1)
-    with pytest.raises(Skipped, match="nothing is hidden"):
+    with pytest.raises(Skipped, match="not declared: without resample_hidden"):
         hidden.swaps(case)
     assert Open.saved == 0
+    case.close(kept=True)
+
+
+class Nothing(Open):
+    """Declares that nothing is hidden."""
+
+    def resample_hidden(self) -> bool:
+        return False
+
+
+def test_an_environment_can_declare_that_nothing_is_hidden() -> None:
+    case = Case(Nothing, episodes=1)
+    with pytest.raises(Skipped, match="nothing is hidden"):
+        hidden.swaps(case)
     case.close(kept=True)
