@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from turngym.agents.trajectory import Trajectory
-from turngym.lazy import torch
+from turngym.lazy import Tensor, torch
 from turngym.trainers import functional as F
 from turngym.trainers.algorithms import ALGORITHMS
 from turngym.trainers.algorithms.base.clipped import ClippedConfig, ClippedMethod, within
 from turngym.trainers.core.algorithm import Credit
 from turngym.trainers.core.turn_table import TurnTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,21 @@ class RAEConfig(ClippedConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         within("decay", self.decay, 0, 1)
+
+
+def games_of(table: TurnTable) -> Int[Tensor, "episode"]:
+    """Return the game of each episode: seats of one group that follow each other, until a seat comes again."""
+    games, last = [-1], None
+    seats: set[int] = set()
+    for group, seat in zip(table.episode_group.tolist(), table.agent[table.turn == 0].tolist(), strict=True):
+        if group != last or seat in seats:
+            games.append(games[-1] + 1)
+            seats = set()
+        else:
+            games.append(games[-1])
+        seats.add(seat)
+        last = group
+    return torch.tensor(games[1:], dtype=torch.long)
 
 
 @ALGORITHMS.register("rae")
@@ -51,7 +69,8 @@ class RAE(ClippedMethod[RAEConfig]):
         """Assign each token its episode's return minus the baseline of the role."""
         returns = table.episode_sum(self.penalised_rewards(table))
         before = torch.tensor([self.baselines.get(name, 0.0) for name in table.role_names], dtype=returns.dtype)
-        found = F.role_advantages(returns, table.role[table.turn == 0], before, decay=self.config.decay)
+        roles = table.role[table.turn == 0]
+        found = F.role_advantages(returns, roles, before, games_of(table), decay=self.config.decay)
         after = dict(zip(table.role_names, found.baselines.tolist(), strict=True))
         metrics = {f"baseline/{name}": value for name, value in after.items()}
         advantages = table.to_tokens(found.advantages[table.episode])

@@ -21,6 +21,7 @@ def role_advantages(
     returns: Float[Tensor, "episode"],
     roles: Int[Tensor, "episode"],
     baselines: Float[Tensor, "role"],
+    games: Int[Tensor, "episode"] | None = None,
     *,
     decay: float,
 ) -> RoleAdvantages:
@@ -29,13 +30,14 @@ def role_advantages(
         A = R - b[role]
         b[role] = decay * b[role] + (1 - decay) * R
 
-    The episodes are taken in order, and a baseline is used before it is updated with the episode's own return, so it
-    never depends on the actions of that episode.
+    The episodes are taken in order, and the baselines of all seats of a game are used before they are updated with any
+    of its returns, so they never depend on the actions of that game.
 
     Args:
         returns: Undiscounted return of each episode.
         roles: Role of each episode, an index of ``baselines``.
         baselines: Baseline of each role before the first episode; not changed.
+        games: Game of each episode, those of one game next to each other; each is its own unless given.
         decay: Weight of the old baseline, in [0, 1].
 
     >>> found = role_advantages(torch.tensor([1.0, 1.0, -1.0]), torch.zeros(3).long(), torch.zeros(1), decay=0.95)
@@ -43,9 +45,13 @@ def role_advantages(
     (tensor([ 1.0000,  0.9500, -1.0975]), tensor([0.0426]))
     """
     after = baselines.tolist()
+    before, current = list(after), None
     advantages = []
-    for value, role in zip(returns.tolist(), roles.tolist(), strict=True):
-        advantages.append(value - after[role])
+    numbers = range(len(returns)) if games is None else games.tolist()
+    for value, role, game in zip(returns.tolist(), roles.tolist(), numbers, strict=True):
+        if game != current:
+            before, current = list(after), game
+        advantages.append(value - before[role])
         after[role] = decay * after[role] + (1 - decay) * value
     return RoleAdvantages(returns.new_tensor(advantages), baselines.new_tensor(after))
 

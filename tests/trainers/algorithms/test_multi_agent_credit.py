@@ -108,6 +108,15 @@ def test_rae_keeps_roles_and_games_apart() -> None:
     close(by_episode(algorithm, episodes), [1, -1, 0.5, 8])
 
 
+def test_no_baseline_of_rae_holds_a_result_of_the_same_game() -> None:
+    """Two villagers share a result: the second one's baseline held the first one's."""
+    algorithm = build("rae", {"rae": {"decay": 0.5}})
+    played = [game([1.0], seat, role, group) for group in (0, 1) for seat, role in enumerate(["villager", "villager"])]
+    close(by_episode(algorithm, played), [1.0, 1.0, 0.25, 0.25])
+    replayed = [game([1.0], 0, "villager", 0) for _ in range(3)]
+    close(by_episode(algorithm, replayed), [1.0, 0.5, 0.25])  # one seat again: another game of the group
+
+
 def test_rae_sums_the_rewards_of_all_turns_and_charges_invalid_ones() -> None:
     algorithm = build("rae", {"rae": {"invalid_penalty": 0.25}})
     episode = game([0.5, 0, -1])
