@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 import gymnasium
@@ -57,6 +57,15 @@ def too_long(action: str, longest: int) -> str:
     'The action has 1,000,000 characters, and at most 100,000 are read: write a shorter one.'
     """
     return f"The action has {len(action):,} characters, and at most {longest:,} are read: write a shorter one."
+
+
+def _as_tuple(actions: Sequence[str], env_id: str) -> tuple[str, ...]:
+    if type(actions) is tuple:
+        return actions
+    if isinstance(actions, str) or not isinstance(actions, Sequence):
+        kind = type(actions).__name__
+        raise BrokenCode(f"legal_actions() of {env_id} must return a list or tuple of texts, got {kind}.")
+    return tuple(actions)
 
 
 def _place_of(kind: type) -> str:
@@ -123,6 +132,8 @@ class TextEnv(SnapshotEnv[ObsT]):
     finds_action: bool = False
     """Whether the rules give a notation, such as ``<search>...</search>``, by which ``apply_action`` finds the action
     in a whole answer of a model, reasoning included."""
+    beaten_by: ClassVar[Mapping[str, str]] = {}
+    """Player without skill -> why it does better here than random legal play; shown on the environment's page."""
     finite_instances: int | None = None
     """Number of instances, where that is too few for splits; every split then samples from all of them."""
     splits: ClassVar[tuple[str, ...]] = SPLITS
@@ -225,7 +236,7 @@ class TextEnv(SnapshotEnv[ObsT]):
             cast("ObsT", {**last, "text": words} if isinstance(last, Mapping) else words), action_is_valid=False
         )
 
-    def legal_actions(self) -> tuple[str, ...]:
+    def legal_actions(self) -> Sequence[str]:
         """Return the legal actions, empty where there is no list."""
         return ()
 
@@ -323,7 +334,7 @@ class TextEnv(SnapshotEnv[ObsT]):
         rules = type(self)  # an instance may keep data under the name of a hook, such as self.score
         info: dict[str, Any] = {
             "anchor": rules.anchor(self),
-            "legal_actions": rules.legal_actions(self) if self._running else (),
+            "legal_actions": _as_tuple(rules.legal_actions(self), self.env_id) if self._running else (),
             "action_is_valid": self._action_is_valid,
             "success": self._success,
             "progress": float(rules.progress(self)),

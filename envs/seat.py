@@ -42,7 +42,7 @@ class SeatEnv(TextEnv[str]):
         role: Play only games in which the seat has this role; empty for any.
         opponents: Who plays the other seats: see :data:`Opponents` and
             :func:`turngym.envs.multiagent.make_player`.
-        retries: How often a seat is asked again after an invalid answer, before its default action is taken.
+        retries: How often a seat is asked again after an invalid answer, before it forfeits the game.
         invalid_penalty: What each invalid answer costs.
         max_turns: Answers after which an unfinished episode is truncated.
         split: Share of the games to sample from.
@@ -122,8 +122,13 @@ class SeatEnv(TextEnv[str]):
 
     @property
     def instructions(self) -> str:  # type: ignore[override]  # depends on the seat's role
-        """Rules and answer format for the seat, once, for the system prompt."""
-        return self.game.instructions(self._seat)
+        """Rules, answer format and what becomes of invalid answers, once, for the system prompt."""
+        return self.view.instructions
+
+    @property
+    def beaten_by(self) -> Mapping[str, str]:  # type: ignore[override]  # depends on the game
+        """Players without skill that do better than random play: see :attr:`TextEnv.beaten_by`."""
+        return self.game.beaten_by
 
     @property
     def score_range(self) -> tuple[float, float]:  # type: ignore[override]  # depends on the game
@@ -213,12 +218,12 @@ class SeatEnv(TextEnv[str]):
             self.view.observation,
             hosted.rewards[seat],
             is_over,
-            is_over and seat in self.game.winners(),
+            is_over and seat in self.table.winners(),
             answer.is_valid,
         )
 
     def refuse_long_action(self, action: str) -> Outcome[str]:
-        return self.apply_action(action)  # the table refuses it, asks again, and takes the default action in the end
+        return self.apply_action(action)  # the table refuses it and asks again; in the end the seat forfeits
 
     def anchor(self) -> str:
         return self.game.anchor(self._seat)

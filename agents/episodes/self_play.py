@@ -68,7 +68,7 @@ class _Game:
     policies: tuple[str, ...] = ()
     writers: dict[int, TurnWriter] = field(default_factory=dict)
     out: set[int] = field(default_factory=set)
-    """Seats whose prompts no longer fit; they take their default actions."""
+    """Seats whose prompts no longer fit; they have forfeited."""
 
     @property
     def learners(self) -> list[int]:
@@ -110,7 +110,7 @@ class SelfPlay:
         """The rules in a started game, for inspection; no table uses this object."""
         self.rules.begin(stream("rules", 0), {})
         self.cut_opponents = 0
-        """How often the prompt of an agent other than the learner's did not fit, so that its seat took defaults."""
+        """How often the prompt of an agent other than the learner's did not fit, so that its seat forfeited."""
         self._agents: Mapping[str, Agent] = {}
         self._playing: dict[int, _Game] = {}
         self._players: dict[tuple[int, int, str], Player] = {}
@@ -146,7 +146,7 @@ class SelfPlay:
 
         A game in which the rules or a player broke has trajectories with a fault, which enter neither a loss nor
         statistics. A seat whose next prompt does not fit has a trajectory that is truncated there, with the reason
-        ``context``; the game goes on with its default actions.
+        ``context``; the seat forfeits the game.
 
         Args:
             specs: The games; their numbers must differ.
@@ -254,7 +254,7 @@ class SelfPlay:
             self._writer(game, request.seat, request.role).earned(record.reward, record.info)
 
     def _end_without_room(self, request: SeatRequest, shown: Request, why: str) -> None:
-        """End the episode of a seat whose prompt does not fit; the game goes on with its default actions."""
+        """End the episode of a seat whose prompt does not fit: it forfeits the game."""
         game = self._playing[request.table]
         game.out.add(request.seat)
         if request.policy != LEARNER:

@@ -46,7 +46,7 @@ class Arguments:
         option: An option of the game, such as hands=10; may be repeated.
         pairing: sides (each player as one whole team against each as the other), pairs, mixed, or auto.
         sides: apart rates each player on each side, alike on all together; auto looks at the game.
-        retries: How often a seat is asked again after an invalid answer, before its default action is taken.
+        retries: How often a seat is asked again after an invalid answer, before it forfeits the game.
         tables: Games that are played side by side; the result does not depend on it.
         anchor: NAME or NAME=ELO of the player whose rating is fixed; random at 0 unless given.
         prior: Weight of the prior of the ratings, in drawn games.

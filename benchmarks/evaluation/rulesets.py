@@ -83,7 +83,7 @@ def game_ruleset_hash(game_id: str, game: Game) -> str:
 def _play_game(game: Game, episode: int) -> list[Any]:
     table = Table(game)
     begin_game(table, episode)
-    seen: list[Any] = [[game.instructions(seat), table.info(seat)] for seat in game.everyone]
+    seen: list[Any] = [[table.instructions(seat), table.info(seat)] for seat in game.everyone]
     for turn in range(_MAX_TURNS):
         if table.is_over:
             break
@@ -92,4 +92,4 @@ def _play_game(game: Game, episode: int) -> list[Any]:
         question = table.views[seat].observation
         action = legal[generator.integers(len(legal))] if legal else Unicode(generator).sample()
         seen.append([question, legal, table.answer(seat, action), table.log[-1:]])
-    return [*seen, table.returns, game.winners(), [table.info(seat) for seat in game.everyone]]
+    return [*seen, table.returns, table.winners(), [table.info(seat) for seat in game.everyone]]

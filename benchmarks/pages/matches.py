@@ -69,7 +69,7 @@ def players_table(found: Numbers) -> Html:
             estimate_cell(win, _WIN, 100),
             _plain(_estimate(own.get("score")), 3),
             Cell(f"{win.count:,}", win.count) if win else Cell(UNKNOWN),
-            Cell(figure(100 * usage["defaults_per_call"]), usage["defaults_per_call"]),
+            Cell(figure(100 * usage["forfeits_per_call"]), usage["forfeits_per_call"]),
             Cell(f"{usage['faults']:,}", usage["faults"]),
         ]
         lines.append(Line(f"player {name}", cells, name))
@@ -80,7 +80,7 @@ def players_table(found: Numbers) -> Html:
         Column("win %", is_number=False, title="Share of its seats that won, in games with others"),
         Column("score"),
         Column("games", title="With others"),
-        Column("default %", "ascending", title="Share of the questions answered by the default action"),
+        Column("forfeit %", "ascending", title="Share of the questions at which the seat forfeited"),
         Column("faults", "ascending"),
     ]
     fixed = f" Elo of {anchor} is fixed at {figure(_anchor_elo(found), 0)}." if anchor else ""

@@ -28,7 +28,7 @@ HELP = (
     "rank such as 2–4 is the range that overlapping intervals leave open."
 )
 _SHOWN_FAULTS = 10
-_TOTALS = ("calls", "answers", "parse_failures", "illegal", "defaults", "faults", "tokens_in", "tokens_out")
+_TOTALS = ("calls", "answers", "parse_failures", "illegal", "forfeits", "faults", "tokens_in", "tokens_out")
 
 
 def sound_tournament(path: Path) -> PlayedTournament:
@@ -99,7 +99,7 @@ def faults_section(found: Numbers, games: Sequence[Numbers]) -> Html:
     broken = [game for game in games if game["status"] != "ok"]
     sentence = (
         f"Games with a fault of a player: {found['agent_errors']:,}, of the rules: {found['env_errors']:,}. "
-        "A seat that faults twice gets its default action; a game whose rules fault twice counts as a draw."
+        "A seat that faults twice forfeits; a game whose rules fault twice counts as a draw."
     )
     shown = [
         tag("li", tag("code", game["match"]), f" {game['status']}: ", tag("code", game["fault"]))

@@ -7,7 +7,7 @@ from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 SUITES.register("textgames")(
     Suite(
         name="textgames",
-        version=2,
+        version=3,
         description="The native text games; every instance of the four smallest, held-out instances of the others.",
         entries=(
             SuiteEntry("turngym/BernoulliBandit-v0", episodes=100),

@@ -27,7 +27,7 @@ PROTOCOL = (
 SUITES.register("turngym-core")(
     Suite(
         name="turngym-core",
-        version=1,
+        version=2,
         description="Six families with three games each, for half an hour without Java, browser or GPU.",
         entries=tuple(
             SuiteEntry(f"turngym/{name}", episodes=EPISODES) for names in FAMILIES.values() for name in names

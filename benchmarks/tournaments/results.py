@@ -17,7 +17,7 @@ from turngym.benchmarks.statistics.estimates import as_json
 from turngym.benchmarks.statistics.ratings import Ratings, in_elo, rate
 
 _FORMAT = 1
-_RATES = ("parse_failures", "illegal", "defaults", "faults")
+_RATES = ("parse_failures", "illegal", "forfeits", "faults")
 _TOTALS = ("calls", "answers", *_RATES, "tokens_in", "tokens_out", "latency")
 _LOWER_IS_BETTER = ("length",)
 Record = Mapping[str, Any]

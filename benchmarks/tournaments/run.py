@@ -1,8 +1,8 @@
 """Tournaments: a schedule of games between players, played many tables at once, stored game by game.
 
 The result depends on the plan alone, not on how many tables are played at once or on how often the tournament was
-killed. No game is dropped: a player that raises twice in a row gets its default action, a game whose rules raise is
-played once more and then counts as a draw, and both are counted.
+killed. No game is dropped: a player that raises twice in a row forfeits, a game whose rules raise is played once more
+and then counts as a draw, and both are counted.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def _nothing(match: Match, plan: TournamentPlan) -> dict[str, Any]:
     except Exception:  # the boundary to the rules, whose fault is recorded already
         teams = {}
     zeros = dict.fromkeys(names, 0.0)
-    counts = ("calls", "answers", "parse_failures", "illegal", "defaults", "faults", "tokens_in", "tokens_out")
+    counts = ("calls", "answers", "parse_failures", "illegal", "forfeits", "faults", "tokens_in", "tokens_out")
     return {
         "roles": dict.fromkeys(names, ""),
         "teams": teams,

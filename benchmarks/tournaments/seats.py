@@ -1,4 +1,4 @@
-"""The players of a tournament, and one game between them; the seat of a player that fails takes default actions."""
+"""The players of a tournament, and one game between them; a player that fails forfeits."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Usage:
         tokens_in: Tokens of its prompts.
         tokens_out: Tokens of its completions.
         seconds: Time until its answers were there; every seat of a batch counts the whole of it.
-        faults: How often it raised twice in a row, so that the default action was taken.
+        faults: How often it raised twice in a row, so that it forfeited.
         too_long: How often its prompt did not fit, which counts as a fault, too.
     """
 
@@ -133,7 +133,7 @@ class LiveGame:
         }
 
     def _seated(self, seat: int, name: str, roster: Roster) -> Player | None:
-        """Return the player, ready; None if it cannot begin, which leaves the seat to its default actions."""
+        """Return the player, ready; None if it cannot begin, so that it forfeits."""
         for _ in range(_TRIES):
             try:
                 player = roster.make(name)
@@ -214,7 +214,7 @@ class LiveGame:
             writer.earned(self._hosted.rewards[seat], info)
 
     def give_up(self, seat: int, problem: Exception) -> None:
-        """Take the default action of a seat whose player raised, and count it."""
+        """Let a seat forfeit whose player raised, and count it."""
         self._note(seat, problem)
         self._hosted.expire(seat)
 
@@ -233,7 +233,7 @@ class LiveGame:
         for seat, writer in self._writers.items():
             self._earned(seat)
             writer.end(table.views[seat].observation, table.info(seat), terminated=True)
-        names, winners = game.seats, game.winners()
+        names, winners = game.seats, table.winners()
         return {
             "roles": {name: game.role(seat) for seat, name in enumerate(names)},
             "teams": {name: game.team(seat) for seat, name in enumerate(names)},
@@ -257,7 +257,7 @@ class LiveGame:
             "answers": counts.answers,
             "parse_failures": counts.unreadable,
             "illegal": counts.illegal,
-            "defaults": counts.defaults,
+            "forfeits": counts.forfeits,
             "faults": usage.faults,
             **({"too_long": usage.too_long} if usage.too_long else {}),
             "tokens_in": usage.tokens_in,

@@ -133,6 +133,6 @@ def _game_problems(game: Any, place: str) -> Iterator[MalformedData]:
         yield MalformedData(place, f"winners must be seats, got {game['winners']}")
     for action in game["actions"]:
         is_pair = isinstance(action, list) and len(action) == 2
-        if not is_pair or type(action[0]) is not int or not isinstance(action[1], str):
-            yield MalformedData(place, "actions must be pairs of a seat's number and a text")
+        if not is_pair or type(action[0]) is not int or not isinstance(action[1], str | None):
+            yield MalformedData(place, "actions must be pairs of a seat's number and a text, or null for a forfeit")
             break

@@ -14,12 +14,12 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
     """Yield the tables of players, of players by side, and of who won against whom, with their titles."""
     blocks = f"{found['n_blocks']} block{'' if found['n_blocks'] == 1 else 's'}"
     title = f"{found['env']}: {found['n_games']} games in {blocks}, {found['pairing']}"
-    table = _empty_table("player", "Elo", "95 %", "win %", "score", "default %", "faults")
+    table = _empty_table("player", "Elo", "95 %", "win %", "score", "forfeit %", "faults")
     for name in _by_rating(found):
         numbers, elo = found["players"][name], _elo(found, name)
         own, usage = numbers["all"], numbers["usage"]
         shown = [_number(elo), _interval(elo), _number(own.get("win"), 100, 1), _number(own.get("score"), 1, 3)]
-        table.add_row(escape(name), *shown, f"{100 * usage['defaults_per_call']:.1f}", str(usage["faults"]))
+        table.add_row(escape(name), *shown, f"{100 * usage['forfeits_per_call']:.1f}", str(usage["faults"]))
     yield title, table
     sides = sorted({side for player in found["players"].values() for side in player["by_side"]})
     if sides:

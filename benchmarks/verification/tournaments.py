@@ -162,7 +162,10 @@ def _replayed(game: Mapping[str, Any], plan: TournamentPlan) -> Iterator[Finding
     begin_game(table, game["seed"])
     try:
         for seat, action in game["actions"]:
-            table.answer(seat, action)
+            if action is None:
+                table.expire(seat)
+            else:
+                table.answer(seat, action)
     except EpisodeOver as error:
         yield Finding("replay-game", place, f"an action cannot be played: {error}")
         return
@@ -175,7 +178,7 @@ def _replayed(game: Mapping[str, Any], plan: TournamentPlan) -> Iterator[Finding
         "teams": {name: rules.team(seat) for seat, name in enumerate(names)},
         "returns": {name: float(table.returns[seat]) for seat, name in enumerate(names)},
         "scores": {name: float(rules.score(seat)) for seat, name in enumerate(names)},
-        "winners": [names[seat] for seat in rules.winners()],
+        "winners": [names[seat] for seat in table.winners()],
         "metrics": {key: float(value) if math.isfinite(value) else None for key, value in rules.metrics().items()},
         "length": len(table.actions),
         "transcript_sha256": transcript_sha256(table),

@@ -21,6 +21,7 @@ from stale import stale
 import turngym  # noqa: F401  (registers the environments)
 from turngym.agents.intervals import wilson
 from turngym.agents.png import png
+from turngym.envs.seat import SeatEnv
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 
@@ -121,6 +122,13 @@ def _actions(env: Any) -> Iterator[str]:
         "Any text is answered: one that is not understood or not legal takes a turn, and is marked by "
         '`info["action_is_valid"]`.'
     )
+    if isinstance(env.unwrapped, SeatEnv):
+        yield (
+            "After a second such answer to the same question the seat [forfeits the "
+            "game](../how-to/games.md#answers-that-are-no-legal-action). The list begins at a drawn place."
+        )
+    for player, why in env.unwrapped.beaten_by.items():
+        yield f"**{player[0].upper()}{player[1:]}** does better here than random legal play: {why}"
 
 
 def _options(words: Words) -> Iterator[str]:

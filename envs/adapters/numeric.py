@@ -119,7 +119,7 @@ class Menu:
     """A numbered list of action texts.
 
     Args:
-        texts: The texts; empty where numbers are indices into the current list of legal actions.
+        texts: The texts; empty where numbers are indices into the sorted list of legal actions.
         places: Number of actions.
     """
 
@@ -131,7 +131,7 @@ class Menu:
         """Return the requested menu.
 
         Args:
-            actions: The texts themselves, or a maximum number of legal actions, indexed by position in the current
+            actions: The texts themselves, or a maximum number of legal actions, indexed by position in the sorted
                 list, or None for all texts that were seen to be legal.
             seen: Yields lists of legal actions; only iterated when needed.
 
@@ -155,7 +155,7 @@ class Menu:
         """Return the action text of a number; an empty text, which the environment answers, beyond the list."""
         if self.texts:
             return self.texts[number]
-        return legal[number] if number < len(legal) else ""
+        return sorted(legal)[number] if number < len(legal) else ""
 
     def mask(self, legal: Sequence[str]) -> NDArray[np.bool_]:
         """Return a mask of the legal numbers; all of them where no list is known."""

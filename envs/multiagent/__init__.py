@@ -33,8 +33,9 @@ A custom game is one class. The example has all required methods; :class:`Game` 
 ...             raise InvalidAction(f"Answer with one of {', '.join(self.legal_actions(seat))}.")
 ...         return text.strip()
 ...
-...     def default(self, seat):  # for a seat that gives no legal answer
-...         return "1"
+...     def forfeit(self, seats):  # of a seat that gives no legal action: here the game is over
+...         self.left = 0
+...         return [-1.0 if seat in seats else 1.0 for seat in self.everyone]
 ...
 ...     def commit(self, actions):  # a secret would be a line for one seat: self.tell([seat], "...")
 ...         ((seat, action),) = actions.items()
@@ -63,7 +64,7 @@ There are 3 stones. player_0 begins.
 3 left. How many do you take?
 >>> for answer in ("all of them", "2", "1"):
 ...     env.step(answer)
->>> env.rewards, env.game.winners()
+>>> env.rewards, env.table.winners()
 ({'player_0': -1.0, 'player_1': 1.0}, (1,))
 >>> vector = TableVector(Stones, 100, auto_reset=False)
 >>> vector.reset(seed=0)

@@ -14,21 +14,21 @@ class Counts:
         answers: Texts that it gave.
         unreadable: Those in which no action was found.
         illegal: Those whose action was not allowed.
-        defaults: Default actions taken for it, after too many attempts or a timeout.
+        forfeits: 1 once it has forfeited the game, after too many attempts or a timeout.
     """
 
     answers: int = 0
     unreadable: int = 0
     illegal: int = 0
-    defaults: int = 0
+    forfeits: int = 0
 
 
 class Answer(NamedTuple):
     """The result of an answer.
 
     Args:
-        action: The canonical action that will be taken, None if the seat is asked again.
-        is_valid: Whether the text was a legal action; False where ``action`` is the default one.
+        action: The canonical action that will be taken, None if the seat is asked again or has forfeited.
+        is_valid: Whether the text was a legal action.
         reason: Why it was not.
         rewards: Reward of every seat for this answer; zeros until all answers are in.
     """

@@ -19,6 +19,8 @@ from turngym.envs.settings import Configured
 from turngym.errors import ConfigError
 from turngym.types import JSONValue
 
+FORFEITED = "You gave no legal action: you forfeit the game."
+
 
 class Line(NamedTuple):
     """One line of text and the seats that may read it.
@@ -33,7 +35,7 @@ class Line(NamedTuple):
 
 
 class InvalidAction(Exception):
-    """An answer that is not a legal action: the seat is asked again, or its default action is taken.
+    """An answer that is not a legal action: the seat is asked again, or forfeits the game.
 
     Args:
         reason: One short sentence for the player, without any hidden fact.
@@ -58,7 +60,7 @@ class Game(Configured, ABC):
         ConfigError: An option is out of its range.
     """
 
-    __slots__ = ("everyone", "news", "num_seats", "seats", "settings")
+    __slots__ = ("everyone", "forfeited", "news", "num_seats", "seats", "settings")
 
     name: ClassVar[str]
     """Name of the game, in lower case."""
@@ -72,6 +74,8 @@ class Game(Configured, ABC):
     """Lowest and highest value of :meth:`score`."""
     finds_action: ClassVar[bool] = False
     """Whether an action is found in a whole answer, reasoning included, which no other seat reads."""
+    beaten_by: ClassVar[Mapping[str, str]] = {}
+    """As :attr:`turngym.envs.core.TextEnv.beaten_by`, for a seat against random opponents."""
     finite_instances: int | None = None
     """Number of initial states, where that is too few for splits."""
 
@@ -86,6 +90,8 @@ class Game(Configured, ABC):
         self.everyone = tuple(range(num_seats))
         self.news: list[Line] = []
         """Lines that the table has not fetched yet."""
+        self.forfeited: tuple[int, ...] = ()
+        """The seats that have forfeited this game; kept by the table."""
 
     def tell(self, to: Sequence[int], text: str) -> None:
         """Send a line to seats: the only way in which a seat learns anything."""
@@ -131,10 +137,6 @@ class Game(Configured, ABC):
         Raises:
             InvalidAction: There is none, or it is not legal. The text may be anything.
         """
-
-    @abstractmethod
-    def default(self, seat: int) -> str:
-        """Return the action that is taken for a seat that gave no valid one."""
 
     @abstractmethod
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
@@ -183,7 +185,25 @@ class Game(Configured, ABC):
 
     def score(self, seat: int) -> float:
         """Return the benchmark's number of a seat: 1 for a winner, 0 for others, if the game has no better one."""
-        return float(seat in self.winners())
+        return float(seat in self.winners() and seat not in self.forfeited)
+
+    def forfeit(self, seats: Sequence[int]) -> Sequence[float]:
+        """Take defeat of seats that gave no legal action, and return the reward of every seat.
+
+        They are not asked again, earn nothing later and have not won, whatever the game says. What they get must not
+        exceed the worst that a legal action could still bring, so a game whose rewards go below -1 overrides this. A
+        game that is decided now is over: :meth:`asked` returns nobody. Otherwise it continues for the others.
+
+        Args:
+            seats: Those that forfeit, already in :attr:`forfeited`.
+        """
+        for seat in seats:
+            self.tell((seat,), FORFEITED)
+        return [-1.0 if seat in seats else 0.0 for seat in self.everyone]
+
+    def default(self, seat: int) -> str:
+        """Return the action of a seat that has forfeited, where the game continues for the others."""
+        return next(iter(self.legal_actions(seat)), "")
 
     def metrics(self) -> dict[str, float]:
         """Return numbers about the game that has ended, such as efficiency and fairness."""

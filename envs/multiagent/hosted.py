@@ -133,14 +133,14 @@ class HostedTable:
         return self._count(self.table.answer(seat, text))
 
     def expire(self, seat: int) -> Answer:
-        """Take the default action of a seat and add up every seat's rewards for it."""
+        """Let a seat forfeit and add up every seat's rewards for it."""
         self._forget_rewards(seat)
         return self._count(self.table.expire(seat))
 
     def _forget_rewards(self, seat: int) -> None:
         """Reset the sums, except before the first answer, so that rewards add up to returns."""
         counts = self.table.counts[seat]
-        if counts.answers or counts.defaults:
+        if counts.answers or counts.forfeits:
             self.rewards[seat] = 0.0
 
     def _count(self, answer: Answer) -> Answer:

@@ -12,6 +12,8 @@ from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.table import Counts, SeatRequest, Table
 
 _quoted = json.JSONEncoder().encode
+_TABLE_RULES = "forfeits"
+"""Sets games apart from those of tables that took default actions."""
 
 Status: TypeAlias = Literal["ok", "agent_error", "env_error"]
 """How a game ended: by its rules, because a player raised, or because the rules raised."""
@@ -24,7 +26,7 @@ class StepRecord:
     Args:
         request: The question.
         text: The answer as it was given; empty where none came in time.
-        action: The canonical action that was taken, None if the seat was asked again.
+        action: The canonical action that was taken, None if the seat was asked again or has forfeited.
         is_valid: Whether the text was a legal action.
         reason: Why it was not.
         reward: What the seat earned by it and since.
@@ -55,7 +57,8 @@ class EpisodeRecord:
         episode: How many games the table had begun before.
         seed: Names the game: every view that is reset with it begins the same one.
         game: Name of the game.
-        ruleset: Hash of the game's name and options; results with different ones cannot be compared.
+        ruleset: Hash of the game's name, its options and the rules of the table; results with different ones cannot be
+            compared.
         seats: Names of the seats.
         policies: Name of the policy at each seat.
         roles: Role of each seat.
@@ -63,9 +66,9 @@ class EpisodeRecord:
         returns: Sum of each seat's rewards.
         scores: The benchmark's number of each seat.
         winners: Numbers of the seats that won.
-        counts: Answers, unreadable and illegal ones and default actions of each seat.
+        counts: Answers, unreadable and illegal ones and forfeits of each seat.
         metrics: Numbers about the whole game.
-        actions: Every action with its seat, in order; with the seed, enough to play the game again.
+        actions: Every action with its seat, in order, None for a forfeit; with the seed, enough to replay the game.
         transcript_sha256: Hash of :func:`transcript_text`; empty where the game broke.
         status: How it ended.
         fault: What failed, empty if nothing did.
@@ -86,7 +89,7 @@ class EpisodeRecord:
     winners: tuple[int, ...]
     counts: tuple[Counts, ...]
     metrics: Mapping[str, float]
-    actions: tuple[tuple[int, str], ...]
+    actions: tuple[tuple[int, str | None], ...]
     transcript_sha256: str
     status: Status = "ok"
     fault: str = ""
@@ -94,11 +97,11 @@ class EpisodeRecord:
 
 
 def ruleset_hash(game: Game) -> str:
-    """Return a hash of the rules: the game's name and all its options.
+    """Return a hash of the rules: the game's name, all its options, and the rules of the table.
 
     Two games with equal hashes can be compared.
     """
-    text = json.dumps([game.name, dict(game.settings)], sort_keys=True, default=str)
+    text = json.dumps([game.name, dict(game.settings), _TABLE_RULES], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -110,7 +113,7 @@ def transcript_text(table: Table) -> str:
     readers = {to: " ".join(map(str, to)) for to, _ in table.log}
     lines = [f"{readers[to]}: {_quoted(text)}" for to, text in table.log]
     lines += [f"{seat} does {_quoted(action)}" for seat, action in table.actions]
-    lines.append(f"returns {[float(total) for total in table.returns]}, winners {list(table.game.winners())}")
+    lines.append(f"returns {[float(total) for total in table.returns]}, winners {list(table.winners())}")
     return "\n".join(lines)
 
 
@@ -136,7 +139,7 @@ def episode_record(
         teams=tuple(map(game.team, game.everyone)),
         returns=tuple(table.returns),
         scores=tuple([float(game.score(seat)) for seat in game.everyone]),
-        winners=tuple(game.winners()),
+        winners=table.winners(),
         counts=tuple(table.counts),
         metrics=game.metrics(),
         actions=tuple(table.actions),

@@ -1,4 +1,4 @@
-"""One running game: open answers, what each seat has read, retries, default actions, counts.
+"""One running game: open answers, what each seat has read, retries, forfeits, counts.
 
 Every view of a game drives a :class:`Table` and nothing else, so all of them show the same transcript.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -18,6 +19,7 @@ from turngym.envs.multiagent import snapshots
 from turngym.envs.multiagent.answers import Answer, Counts, SeatRequest
 from turngym.envs.multiagent.game import Game, InvalidAction, Line
 from turngym.envs.multiagent.views import SeatView
+from turngym.envs.ordering import from_drawn_place
 from turngym.envs.snapshots import require_same_content
 from turngym.errors import ConfigError, EpisodeOver, error_text
 
@@ -38,9 +40,13 @@ def are_rewards(rewards: object, num_seats: int) -> bool:
 class Table:
     """Plays one game after another. The order in which simultaneous answers arrive does not matter.
 
+    A seat that gives no legal action in ``retries + 1`` attempts, or none in time, forfeits the game: it has lost, gets
+    no reward beyond what :meth:`Game.forfeit` pays, and is not asked again. The order of the legal actions that seats
+    are shown is drawn for every game and turn, so that it carries nothing.
+
     Args:
         game: The rules; the table owns this object.
-        retries: How often a seat is asked again after an invalid answer, before its default action is taken.
+        retries: How often a seat is asked again after an invalid answer, before it forfeits the game.
         invalid_penalty: What each invalid answer costs the seat that gave it, at least 0.
 
     Raises:
@@ -60,20 +66,22 @@ class Table:
         self.views = tuple(SeatView(self, seat) for seat in game.everyone)
         self.no_rewards = (0.0,) * game.num_seats
         """The rewards of answers that earn nothing: always this object."""
+        self._order_salt = 0
         self._clear()
 
     def _clear(self) -> None:
         self.log: list[Line] = []
         """Every line of the game with its readers; not for players."""
-        self.actions: list[tuple[int, str]] = []
-        """Every action taken, with its seat."""
+        self.actions: list[tuple[int, str | None]] = []
+        """Every action taken, with its seat; None where the seat forfeited."""
         self.returns = [0.0] * self.game.num_seats
         """The sum of each seat's rewards."""
         self.counts = [Counts() for _ in self.game.seats]
         self.pending: tuple[int, ...] = ()
         """The seats that still have to answer, in the order in which the game asks them."""
         self._asked: tuple[int, ...] = ()
-        self._taken: dict[int, str] = {}
+        self._taken: dict[int, str | None] = {}
+        self.game.forfeited = ()
         self.is_over = False
         for view in self.views:
             view._clear()
@@ -87,6 +95,7 @@ class Table:
         """
         self.generator = generator
         self._clear()
+        self._order_salt = zlib.crc32(repr(generator.bit_generator.state).encode())
         self.game.news.clear()
         self.game.begin(generator, options or {})
         self._go_on()
@@ -120,7 +129,7 @@ class Table:
         return Answer(action, True, "", self._take(seat, action, self.no_rewards))
 
     def _refuse(self, seat: int, reason: str) -> Answer:
-        """Ask again, or take the default action."""
+        """Ask again, or let the seat forfeit."""
         view = self.views[seat]
         rewards = self.no_rewards
         if self.invalid_penalty:
@@ -130,54 +139,88 @@ class Table:
             view._why_again = reason
             self._pay(rewards)
             return Answer(None, False, reason, rewards)
-        self.counts[seat].defaults += 1
-        action = self.game.default(seat)
-        return Answer(action, False, reason, self._take(seat, action, rewards))
+        self.counts[seat].forfeits += 1
+        return Answer(None, False, reason, self._take(seat, None, rewards))
 
     def expire(self, seat: int) -> Answer:
-        """Take the default action of a seat that has not answered in time."""
+        """Let a seat that has not answered in time forfeit."""
         if seat not in self.pending:
             raise EpisodeOver(f"seat {seat} of {self.game.name} is not asked.")
         self.views[seat]._read_up_to = len(self.log)
-        self.counts[seat].defaults += 1
-        action = self.game.default(seat)
-        return Answer(action, False, "No answer in time.", self._take(seat, action, self.no_rewards))
+        self.counts[seat].forfeits += 1
+        return Answer(None, False, "No answer in time.", self._take(seat, None, self.no_rewards))
 
-    def _take(self, seat: int, action: str, rewards: tuple[float, ...]) -> tuple[float, ...]:
+    def _take(self, seat: int, action: str | None, rewards: tuple[float, ...]) -> tuple[float, ...]:
         """Record an action, and advance the game when all are there. Returns all rewards, including those given."""
         view = self.views[seat]
         if view._retry:
             view._retry, view._why_again = 0, ""
         if rewards is not self.no_rewards:
             self._pay(rewards)  # before what the actions earn, whoever answers last: sums of floats depend on the order
-        if len(self._asked) == 1:
-            taken = {seat: action}
-            self.actions.append((seat, action))
-        else:
-            self._taken[seat] = action
-            self.pending = tuple([other for other in self.pending if other != seat])
-            if self.pending:
-                return rewards
-            taken = {asked: self._taken[asked] for asked in self._asked}
-            self._taken = {}
-            self.actions.extend(taken.items())
-        earned = self.game.commit(taken)
-        if any(earned):
-            self._pay(earned)
-            rewards = tuple([float(one) + more for one, more in zip(earned, rewards, strict=True)])
-        self._go_on()
+        self._taken[seat] = action
+        self.pending = tuple([other for other in self.pending if other != seat])
+        while self._asked and not self.pending:
+            earned = self._commit()
+            if any(earned):
+                self._pay(earned)
+                rewards = tuple([float(one) + more for one, more in zip(earned, rewards, strict=True)])
+            self._go_on()
         return rewards
+
+    def _commit(self) -> Sequence[float]:
+        """Give the game the actions of all seats that it asks, and return the reward of every seat."""
+        game, asked, taken = self.game, self._asked, self._taken
+        self._taken = {}
+        self.actions.extend([(seat, taken[seat]) for seat in asked if seat not in game.forfeited])
+        lost = [seat for seat in asked if taken.get(seat) is None and seat not in game.forfeited]
+        paid: Sequence[float] = self.no_rewards
+        if lost:
+            game.forfeited = (*game.forfeited, *lost)
+            paid = game.forfeit(lost)
+            if not game.asked() or len(game.forfeited) == game.num_seats:
+                return paid
+        actions = {seat: action for seat in asked if (action := taken.get(seat)) is not None}
+        if not game.forfeited:
+            return game.commit(actions)
+        earned = game.commit({seat: actions[seat] if seat in actions else game.default(seat) for seat in asked})
+        return [
+            float(one) + (0.0 if seat in game.forfeited else float(more))
+            for seat, (one, more) in enumerate(zip(paid, earned, strict=True))
+        ]
 
     def _pay(self, rewards: Sequence[float]) -> None:
         self.returns = [total + float(reward) for total, reward in zip(self.returns, rewards, strict=True)]
 
     def _go_on(self) -> None:
         """Deliver new lines and find out who is asked next."""
-        news = self.game.news
+        news, forfeited = self.game.news, self.game.forfeited
         self.log.extend(news)
         news.clear()
-        self._asked = self.pending = self.game.asked()
-        self.is_over = not self.pending
+        self._ask(() if len(forfeited) == self.game.num_seats else self.game.asked())
+        self.is_over = not self._asked
+
+    def _ask(self, asked: tuple[int, ...]) -> None:
+        """Wait for the answers of seats; those that have forfeited are not waited for."""
+        forfeited = self.game.forfeited
+        self._asked = asked
+        self.pending = tuple([seat for seat in asked if seat not in forfeited]) if forfeited else asked
+
+    def winners(self) -> tuple[int, ...]:
+        """Return the seats that have won: those of the game, without those that have forfeited."""
+        forfeited = self.game.forfeited
+        return tuple([seat for seat in self.game.winners() if seat not in forfeited])
+
+    def instructions(self, seat: int) -> str:
+        """Return the rules of the game and that of invalid answers, the same in every game."""
+        again = {0: "", 1: " again once"}.get(self.retries, f" again up to {self.retries} times")
+        rule = "If your answer is not a legal action, you "
+        rule += f"are asked{again}; if you still give none, you forfeit" if again else "forfeit"
+        return f"{self.game.instructions(seat)}\n{rule} the game and lose."
+
+    def legal_actions(self, seat: int) -> tuple[str, ...]:
+        """Return the legal actions of a seat, beginning with one drawn for this game, seat and turn."""
+        turn = self.counts[seat].answers - self.views[seat]._retry
+        return from_drawn_place(tuple(self.game.legal_actions(seat)), self._order_salt, f"{seat} {turn}")
 
     def info(self, seat: int, *, action_is_valid: bool = True) -> dict[str, Any]:
         """Return the info table of one seat, keys and types as :class:`turngym.types.Info` has them."""
@@ -186,7 +229,7 @@ class Table:
             "anchor": game.anchor(seat),
             "legal_actions": self.views[seat].legal_actions,
             "action_is_valid": action_is_valid,
-            "success": int(seat in game.winners()) if self.is_over else -1,
+            "success": int(seat in self.winners()) if self.is_over else -1,
             "progress": float(game.progress(seat)),
             "score": float(game.score(seat)) if self.is_over else 0.0,
             "fault": "",
@@ -204,15 +247,17 @@ class Table:
         if not game.swap_hidden(seat, generator):
             return False
         asked = game.asked()
-        if not self._taken and (seat in asked) == (seat in self.pending):
-            self._asked = self.pending = asked
+        if not self._taken and (seat in asked) == (seat in self._asked):
+            self._ask(asked)
             return True
         if asked == self._asked and all(self._fits(*taken) for taken in self._taken.items()):
             return True
         game.load(before)
         return False
 
-    def _fits(self, seat: int, action: str) -> bool:
+    def _fits(self, seat: int, action: str | None) -> bool:
+        if action is None:
+            return True
         try:
             return self.game.read(seat, action) == action
         except InvalidAction:
@@ -241,6 +286,8 @@ class Table:
             "asked": self._asked,
             "taken": sorted(self._taken.items()),
             "is_over": self.is_over,
+            "forfeited": self.game.forfeited,
+            "order_salt": self._order_salt,
         }
 
     def restore(self, snapshot: bytes) -> None:
@@ -293,8 +340,12 @@ class Table:
             raise ValueError(f"the counts {self.counts}")
         if self.is_over != (not self.pending) or any(view._read_up_to > len(self.log) for view in self.views):
             raise ValueError(f"a game that is {'over' if self.is_over else 'running'} asks {self.pending}")
-        if not all(isinstance(text, str) for _, text in [*self.actions, *self._taken.items()]):
+        if not all(text is None or isinstance(text, str) for _, text in [*self.actions, *self._taken.items()]):
             raise ValueError("an action that is no text")
+        if type(self._order_salt) is not int or not 0 <= self._order_salt < 2**32:
+            raise ValueError(f"the order {self._order_salt!r}")
+        if not everyone.issuperset(self.game.forfeited):
+            raise ValueError(f"the forfeits {self.game.forfeited}")
 
     def _adopt(self, content: Mapping[str, Any]) -> None:
         """Take over what a snapshot holds."""
@@ -304,6 +355,8 @@ class Table:
         self.game.begin(self.generator, {})
         self.game.news.clear()
         snapshots.generator_of(content["generator"], self.generator)
+        self.game.forfeited = tuple(content["forfeited"])
+        self._order_salt = content["order_salt"]
         self.game.load(content["state"])
         self.log = [Line(tuple(to), text) for to, text in content["log"]]
         for view, (read_up_to, retry, why_again) in zip(self.views, content["views"], strict=True):

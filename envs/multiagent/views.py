@@ -89,7 +89,7 @@ class SeatView:
     @property
     def instructions(self) -> str:
         """Rules and answer format."""
-        return self._table.game.instructions(self._seat)
+        return self._table.instructions(self._seat)
 
     @property
     def finds_action(self) -> bool:
@@ -98,8 +98,8 @@ class SeatView:
 
     @property
     def legal_actions(self) -> tuple[str, ...]:
-        """The legal actions, if the seat is asked."""
-        return self._table.game.legal_actions(self._seat) if self.is_asked else ()
+        """The legal actions, if the seat is asked; their order carries nothing."""
+        return self._table.legal_actions(self._seat) if self.is_asked else ()
 
     @property
     def anchor(self) -> str:

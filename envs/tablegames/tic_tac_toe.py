@@ -126,7 +126,7 @@ class TicTacToe(TwoSeats):
         return (
             f"Tic-Tac-Toe on nine cells with the numbers 0 to 8, row by row. {self.seats[0]} sets X and begins, "
             f"{self.seats[1]} sets O. Three of your marks in a row, column or diagonal win; a full board is a draw.\n"
-            "Answer with the number of an empty cell in brackets, such as [4]."
+            "Answer with the number of an empty cell in brackets: [N]."
         )
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
@@ -159,10 +159,6 @@ class TicTacToe(TwoSeats):
             raise InvalidAction(f"Cell {cell} is taken: choose one of {', '.join(self.legal_actions(seat))}.")
         return cell
 
-    def default(self, seat: int) -> str:
-        """Return the first empty cell."""
-        return str(free_cells(self.board)[0])
-
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
         """Set a mark."""
         ((seat, cell),) = actions.items()
@@ -176,6 +172,9 @@ class TicTacToe(TwoSeats):
         if has_won:
             self._earn((1.0, -1.0) if seat == 0 else (-1.0, 1.0))
         return tuple(self._earned)
+
+    def _walkover(self, seat: int, is_winner: bool) -> float:
+        return 1.0 if is_winner else -1.0
 
     def anchor(self, seat: int) -> str:
         """Return the board and the seat's mark."""

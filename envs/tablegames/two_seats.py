@@ -1,7 +1,8 @@
-"""What the games of two seats share."""
+"""Base of the games of two seats."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,8 @@ from turngym.errors import ConfigError, nearest
 class TwoSeats(Game):
     """A game between ``player_0`` and ``player_1`` that counts what each has earned.
 
-    The seat that has earned more by the end has won; equal sums are a draw.
+    The seat that has earned more by the end has won; equal sums are a draw. A forfeit ends the game: the other seat
+    has won.
     """
 
     def __init__(self) -> None:
@@ -33,8 +35,23 @@ class TwoSeats(Game):
     def _earn(self, amounts: Sequence[float]) -> None:
         self._earned = [old + new for old, new in zip(self._earned, amounts, strict=True)]
 
+    def forfeit(self, seats: Sequence[int]) -> Sequence[float]:
+        """End the game, won by the seat that has not forfeited, if there is one."""
+        self._is_over = True
+        for seat in seats:
+            self.tell(self.everyone, f"{self.seats[seat]} gave no legal action and forfeits the game.")
+        paid = [self._walkover(seat, seat not in seats) for seat in self.everyone]
+        self._earned = [old + new for old, new in zip(self._earned, paid, strict=True)]
+        return paid
+
+    @abstractmethod
+    def _walkover(self, seat: int, is_winner: bool) -> float:
+        """Return what a seat earns from a forfeit: the most or the least that the rest of the game could bring it."""
+
     def winners(self) -> tuple[int, ...]:
-        """Return the seat that has earned more, when the game is over."""
+        """Return the seat that has earned more when the game is over, or the one that has not forfeited."""
+        if self.forfeited:
+            return tuple([seat for seat in self.everyone if seat not in self.forfeited])
         first, second = self._earned
         if not self._is_over or first == second:
             return ()

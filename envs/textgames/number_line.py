@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +84,10 @@ class NumberLine(PictureEnv):
     """
 
     file_options = worded()
+    beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("first legal", "last legal", "last winner's first action"),
+        "walking in one direction reaches half of the targets, and random play turns back too often to get as far.",
+    )
 
     def __init__(
         self,

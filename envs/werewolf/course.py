@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from turngym.envs.multiagent.game import Game, Line
+from turngym.envs.multiagent.game import FORFEITED, Game, Line
 from turngym.envs.werewolf import lines, rules
 from turngym.envs.werewolf.options import check_options
 from turngym.envs.werewolf.parser import PLAIN
-from turngym.envs.werewolf.rewards import SCALES, pay_ballots, pay_exile, pay_result, pay_survivors
+from turngym.envs.werewolf.rewards import SCALES, forfeit_reward, pay_ballots, pay_exile, pay_result, pay_survivors
 from turngym.envs.werewolf.roles import DOCTOR, SEER, WEREWOLF, checked_roles, seats_of
 from turngym.envs.werewolf.rules import NOBODY
 from turngym.errors import ConfigError, nearest
@@ -135,6 +135,14 @@ class Course(Game, ABC):
             return self._nothing
         due, self._due = self._due, [0.0] * self.num_seats
         return due
+
+    def forfeit(self, seats: Sequence[int]) -> Sequence[float]:
+        """Pay defeat; the game continues, and the seats skip whatever they may skip."""
+        paid = [0.0] * self.num_seats
+        for seat in seats:
+            self.tell((seat,), FORFEITED)
+            paid[seat] = forfeit_reward(self._scale, self.roles, seat, self.max_days - self.day + 1)
+        return paid
 
     def _start_night(self) -> None:
         self.day += 1

@@ -29,7 +29,7 @@ _PAIRS = ("proposals", "ballots", "_spoken")
 _PLAIN = ("day", "_phase", "winner", "_turns_left", "_last_speech")
 _LISTS = ("roles", "_queue", "exiles", "checks", "_due", "_hits", "nights", "told")
 SKIP = "skip"
-"""What is taken for a seer or doctor that gives no valid answer; nobody may choose it."""
+"""The action of a seer or doctor that has forfeited; nobody may choose it."""
 
 
 class Werewolf(Course):
@@ -164,7 +164,7 @@ class Werewolf(Course):
         return _VERBS[self.roles[seat]] if phase == "night" else _DAY_VERBS[phase]
 
     def default(self, seat: int) -> str:
-        """Return what is taken without a valid answer: the first victim, no look, no protection, no vote, no word."""
+        """Return what a seat does that has forfeited: the first victim, no look, no protection, no vote, no word."""
         if self._phase == "night":
             return self.legal_actions(seat)[0] if self.roles[seat] == WEREWOLF else SKIP
         return _DEFAULTS[self._phase]

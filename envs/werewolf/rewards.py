@@ -52,6 +52,19 @@ def pay_result(due: list[float], scale: Scale, roles: Sequence[str], winner: str
         due[seat] += share if team == winner else -share
 
 
+def forfeit_reward(scale: Scale, roles: Sequence[str], seat: int, days: int) -> float:
+    """Return what a seat gets that forfeits: no more than the worst that the days left could bring.
+
+    >>> forfeit_reward(SCALES["team"], ["werewolf", "seer", "villager"], 1, 10)
+    -1.0
+    >>> forfeit_reward(SCALES["shaped"], ["werewolf", "seer", "villager"], 1, 2)
+    -1.4
+    """
+    teams = [team_of(role) for role in roles]
+    win = scale.win / teams.count(teams[seat]) if scale.is_shared else scale.win
+    return -win + scale.exiled - days * (2 * scale.ballot + scale.exile)  # at most two votes a day, with a run-off
+
+
 def pay_ballots(due: list[float], scale: Scale, roles: Sequence[str], ballots: Mapping[int, int]) -> None:
     """Add the village seats' rewards for the ballots of one vote; abstentions (-1) earn nothing."""
     if not scale.ballot:

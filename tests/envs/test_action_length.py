@@ -48,13 +48,13 @@ def test_a_picture_is_shown_beside_the_words() -> None:
     assert observation["text"] == WORDS and (observation["image"] == first["image"]).all()
 
 
-def test_a_seat_is_asked_again_and_then_takes_its_default_action() -> None:
+def test_a_seat_is_asked_again_and_then_forfeits() -> None:
     table = Table(KuhnPoker(), retries=1)
     table.reset(table.own_generator)
     seat = table.pending[0]
     first, second = table.answer(seat, TOO_LONG), table.answer(seat, TOO_LONG)
     assert (first.action, first.is_valid, first.reason) == (None, False, WORDS)
-    assert second.action == table.game.default(seat) and not second.is_valid
+    assert (second.action, second.is_valid, table.winners()) == (None, False, (1 - seat,))
     assert table.counts[seat].unreadable == 2 and len(table.snapshot()) < LONGEST_ACTION
 
 

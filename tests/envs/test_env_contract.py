@@ -4,10 +4,13 @@ import json
 import os
 import signal
 import sys
+from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
+import numpy as np
 import pytest
 import torch
 from small import small_model, sokoban_vector
@@ -18,11 +21,11 @@ from turngym.agents.episodes.evaluate import evaluate, write_episodes
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.players import make_agent
 from turngym.agents.trajectory import EpisodeSpec, Trajectory, Turn
-from turngym.envs.core import TextEnv
+from turngym.envs.core import Outcome, TextEnv
 from turngym.envs.textgames.sokoban.env import Sokoban
 from turngym.envs.transcript import replay, transcript
 from turngym.envs.vector import make_vec
-from turngym.errors import ConfigError, ModelError
+from turngym.errors import BrokenCode, ConfigError, ModelError
 from turngym.trainers.algorithms import build
 from turngym.trainers.engine.learner import Learner, UpdateConfig
 
@@ -208,3 +211,35 @@ def test_a_prompt_beyond_the_limit_says_what_to_do() -> None:
 
     [played] = rollout(sokoban_vector(1), agent_of(small_model(), max_prompt_tokens=5), [EpisodeSpec(0, 0, 0)])
     assert played.truncation_reason == "context" and "more than max_prompt_tokens=5" in played.truncation_detail
+
+
+class Minimal(TextEnv[str]):
+    def initial_state(self, generator: np.random.Generator) -> int:
+        return int(generator.integers(1000))
+
+    def observation(self) -> str:
+        return "Well?"
+
+    def apply_action(self, action: str) -> Outcome[str]:
+        return Outcome("No.")
+
+
+@pytest.mark.parametrize("given", [["up", "down"], ("up", "down"), deque(["up", "down"])])
+def test_legal_actions_are_any_sequence_of_texts(given: Sequence[str]) -> None:
+    """The how-to says "list", and a list raised TypeError."""
+
+    class Listing(Minimal):
+        def legal_actions(self) -> Sequence[str]:
+            return given
+
+    assert Listing().reset(seed=0)[1]["legal_actions"] == ("up", "down")
+
+
+@pytest.mark.parametrize("given", ["up", {"up"}, 3, None])
+def test_legal_actions_that_are_no_sequence_are_refused(given: Any) -> None:
+    class Listing(Minimal):
+        def legal_actions(self) -> Sequence[str]:
+            return cast("Sequence[str]", given)
+
+    with pytest.raises(BrokenCode, match="must return a list or tuple of texts"):
+        Listing().reset(seed=0)

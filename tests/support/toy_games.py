@@ -110,7 +110,7 @@ class Coins(Game):
 
     def __init__(self, num_seats: int = 3, rounds: int = 3) -> None:
         super().__init__(num_seats)
-        self.rounds = rounds
+        self.rounds, self.score_range = rounds, (0.0, float(rounds))
         self.coins: list[int] = []
         self.points = [0] * num_seats
 

@@ -62,7 +62,7 @@ class NumericGame(MultiAgentEnv):  # type: ignore[misc]  # RLlib has no type inf
     """A game between seats: only the agents to act get an observation, and at the end all of them.
 
     Rewards are reported as they occur, also for other agents. A number that is not a legal action is passed on as its
-    text: the agent may retry as often as the table allows, and then its default action is taken.
+    text: the agent may retry as often as the table allows, and then it forfeits the game.
 
     Args:
         config: ``game_id``, an id of :data:`turngym.envs.multiagent.GAMES` or ``"module:Class"``; the options

@@ -207,7 +207,7 @@ class GameTask(TaskSource):
         return list(found.values())
 
     def metrics(self) -> dict[str, float]:
-        """Return how many seats of opponents took default actions, and what became of the tokens of prompts."""
+        """Return how many seats of opponents forfeited for want of room, and what became of the tokens of prompts."""
         found, self.tables.cut_opponents = self.tables.cut_opponents, 0
         summed = self.ranks.sum_numbers({"rollout/context_opponents": float(found), **self._cache.metrics()})
         return {**summed, **self._matching_metrics()}

@@ -26,7 +26,7 @@ import numpy as np
 from turngym.benchmarks.machine import machine
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.table import Table
-from turngym.envs.werewolf.game import SKIP, Werewolf
+from turngym.envs.werewolf.game import Werewolf
 from turngym.envs.werewolf.options import CHOICES
 from turngym.envs.werewolf.roles import DOCTOR, SEER, WEREWOLF
 from turngym.envs.werewolf.rules import NOBODY
@@ -37,7 +37,7 @@ MOST_COMMITS = 70
 SAYINGS = ("I am the seer.", "player_0 is a wolf.", "I suspect player_3.", "[wolves] Target: player_2.", "Hm.")
 RESULTS = Path(__file__).parents[2] / "results"
 Rules = Callable[..., Werewolf]
-Answers = dict[int, str | None]
+Answers = dict[int, str]
 
 
 class Story(NamedTuple):
@@ -102,16 +102,11 @@ def give(table: Table, answers: Answers, seat: int, draw: random.Random) -> None
         text = answers[other]
         if other != seat and draw.random() < 0.05:
             table.answer(other, draw.choice(("", "[kill player_99]", '{"action": "dance"}')))
-        if text is None:
-            table.expire(other)
-        else:
-            table.answer(other, text)
+        table.answer(other, text)
 
 
-def drawn_answer(table: Table, seat: int, draw: random.Random) -> str | None:
-    """Return a legal answer, or None for one that comes too late."""
-    if draw.random() < 0.05:
-        return None
+def drawn_answer(table: Table, seat: int, draw: random.Random) -> str:
+    """Return a legal answer."""
     if table.game.phase() == "talk":
         return f"say {draw.choice(SAYINGS)}"
     return draw.choice(table.views[seat].legal_actions)
@@ -178,8 +173,8 @@ def _divided(table: Table, commits: Sequence[Answers], seat: int) -> tuple[list[
     day, is_night_before = 0, False
     for answers in commits:
         actions = dict([next(taken) for _ in answers])
-        verbs = {action.partition(" ")[0] for action in actions.values()}
-        is_night = bool(verbs & {"kill", "see", "save", SKIP})
+        verbs = {action.partition(" ")[0] for action in actions.values() if action}
+        is_night = bool(verbs & {"kill", "see", "save"})
         if is_night and not is_night_before:
             day += 1
         is_night_before = is_night
@@ -192,22 +187,22 @@ def _divided(table: Table, commits: Sequence[Answers], seat: int) -> tuple[list[
 
 def _deed(
     table: Table, seat: int, onlooker: int, world: Werewolf, told: dict[tuple[int, int], Any], draw: random.Random
-) -> str | None:
-    """Return what a seat does by night in the other world, None to do nothing."""
+) -> str:
+    """Return what a seat does by night in the other world."""
     game = rules_of(table)
     day, role = game.day, game.role(seat)
     onlooker_is_wolf = game.role(onlooker) == WEREWOLF and onlooker in game.living
     if seat == onlooker or (onlooker_is_wolf and role == WEREWOLF):
-        action = told.get((day, seat))
-        return None if action == SKIP else action
+        action: str = told[day, seat]
+        return action
     legal = table.views[seat].legal_actions
     if day <= len(world.nights):
         target, protected, _ = world.nights[day - 1]
         wolves = [other for other in game.living if game.role(other) == WEREWOLF]
         if role == WEREWOLF and seat == wolves[-1]:
             return f"kill player_{target}"
-        if role == DOCTOR:
-            return None if protected == NOBODY else f"save player_{protected}"
+        if role == DOCTOR and protected != NOBODY:
+            return f"save player_{protected}"
     return draw.choice(legal)
 
 

@@ -62,14 +62,14 @@ class InTurn(Side):
                     hosted.answer(seat, self._answer(hosted, seat))
             running = [hosted for hosted in running if hosted.table.pending]
         self.answers += sum(len(hosted.table.actions) for hosted in self.tables)
-        return sum(bool(hosted.table.game.winners()) for hosted in self.tables)
+        return sum(bool(hosted.table.winners()) for hosted in self.tables)
 
     def _by_rules(self, hosted: Any, seat: int) -> str:
         text: str = hosted.players[seat].act(hosted.table.views[seat])
         return text
 
     def _cheap(self, hosted: Any, seat: int) -> str:
-        legal: tuple[str, ...] = hosted.table.views[seat].legal_actions
+        legal: tuple[str, ...] = hosted.table.game.legal_actions(seat)
         if legal == ("say",):
             return f"say {SENTENCE}"
         return legal[int(self._draw() * (len(legal) - (legal[-1] == "abstain")))]
@@ -111,7 +111,7 @@ class Vector(Side):
             self.vector.drain()
             asked = self.vector.pending()
         self.answers += sum(len(table.actions) for table in self.vector.tables)
-        return sum(bool(table.game.winners()) for table in self.vector.tables)
+        return sum(bool(table.winners()) for table in self.vector.tables)
 
 
 class SecretMafia(Side):

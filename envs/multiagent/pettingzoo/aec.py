@@ -14,14 +14,14 @@ from turngym.errors import EpisodeOver
 class TableAEC(Zoo, AECEnv):  # type: ignore[misc]  # PettingZoo has no type information
     """A PettingZoo environment of any game. Observations are ``{"text": ...}``, actions are any text.
 
-    An invalid answer is no error: the same agent is selected again and reads the reason, until its default action is
-    taken. Agents that the rules have eliminated stay, are not selected, and share the result: all terminate together.
+    An invalid answer is no error: the same agent is selected again and reads the reason, until it forfeits the game.
+    Agents that have forfeited or been eliminated stay, are not selected, and share the result: all terminate together.
     ``infos`` holds the whole info table of every agent. Where several seats decide at once they are selected one after
     the other, and nobody sees anything of it before all have answered.
 
     Args:
         game: The rules.
-        retries: How often a seat is asked again after an invalid answer, before its default action is taken.
+        retries: How often a seat is asked again after an invalid answer, before it forfeits the game.
         invalid_penalty: What each invalid answer costs the seat that gave it.
         render_mode: ``"ansi"`` to return the game as text, ``"human"`` to print it, or None.
 

@@ -15,13 +15,13 @@ class TableParallel(Zoo, ParallelEnv):  # type: ignore[misc]  # PettingZoo has n
     """A PettingZoo environment of any game, with the actions of all agents in one dictionary.
 
     Only the agents in ``active_agents`` are asked; what others send is ignored. Seats that decide at once are taken
-    together: the game goes on when every one of them has given a valid answer or has had its default action taken, so
+    together: the game goes on when every one of them has given a valid answer or has forfeited, so
     after an invalid answer the next step waits for that agent alone. An active agent without a text stays asked.
     A game whose decisions are all simultaneous takes one step per decision; others take one step per answer.
 
     Args:
         game: The rules.
-        retries: How often a seat is asked again after an invalid answer, before its default action is taken.
+        retries: How often a seat is asked again after an invalid answer, before it forfeits the game.
         invalid_penalty: What each invalid answer costs the seat that gave it.
         render_mode: ``"ansi"`` to return the game as text, ``"human"`` to print it, or None.
 

@@ -29,6 +29,8 @@ _LIST_LIMIT = 1001
 class Bargaining(TwoSeats):
     """Divide a pie by offers and answers; +gain for both at an agreement, nothing without one.
 
+    A seat that forfeits leaves the whole pie to the other.
+
     The gain of a seat is its share of the pie times its discount to the power of the rounds gone by, in [0, 1]; it is
     its reward and its score. The seat with the larger gain has won. Seats know the last round only if it is the
     twentieth or earlier.
@@ -164,10 +166,6 @@ class Bargaining(TwoSeats):
             raise InvalidAction(f"You may keep 0 to {self.pie}{unit}.")
         return action
 
-    def default(self, seat: int) -> str:
-        """Return an offer that gives nothing, or a refusal."""
-        return f"keep {self.pie}" if self._keep is None else "reject"
-
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
         """Take an offer or an answer."""
         ((seat, action),) = actions.items()
@@ -199,6 +197,9 @@ class Bargaining(TwoSeats):
         for seat in self.everyone:
             self.tell((seat,), f"You get {shares[seat]}, which is worth {gains[seat] * self.pie:.6g} in this round.")
         return gains
+
+    def _walkover(self, seat: int, is_winner: bool) -> float:
+        return self.discounts[seat] ** (self.round - 1) if is_winner else 0.0  # the whole pie, or nothing
 
     def anchor(self, seat: int) -> str:
         """Return discounts, round and offer as far as the seat knows them."""

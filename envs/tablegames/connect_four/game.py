@@ -56,6 +56,9 @@ class ConnectFour(TwoSeats):
     file_options = worded()
 
     name = "connect_four"
+    beaten_by: ClassVar[Mapping[str, str]] = {
+        "last winner's first action": "one column played again and again becomes four in a row unless it is blocked.",
+    }
     players: ClassVar[Mapping[str, str]] = {"minimax": "turngym.envs.tablegames.connect_four:MinimaxPlayer"}
 
     def __init__(self, rows: int = 6, columns: int = 7, connect: int = 4) -> None:
@@ -81,7 +84,7 @@ class ConnectFour(TwoSeats):
             f"Connect Four on {columns} columns, numbered 0 to {columns - 1}, and {rows} rows. {self.seats[0]} has the "
             f"stones X and begins, {self.seats[1]} has O. A stone falls to the lowest empty cell of its column. "
             f"{connect} of your stones in a row, column or diagonal win; a full board is a draw.\n"
-            "Answer with the number of a column in brackets, such as [1]."
+            "Answer with the number of a column in brackets: [N]."
         )
 
     def begin(self, generator: np.random.Generator, options: Mapping[str, Any]) -> None:
@@ -140,10 +143,6 @@ class ConnectFour(TwoSeats):
             raise InvalidAction(f"Column {column} is full: choose one of {', '.join(self.legal_actions(seat))}.")
         return column
 
-    def default(self, seat: int) -> str:
-        """Return the first column that has room."""
-        return self.legal_actions(seat)[0]
-
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
         """Drop a stone."""
         ((seat, column),) = actions.items()
@@ -157,6 +156,9 @@ class ConnectFour(TwoSeats):
         if has_won:
             self._earn((1.0, -1.0) if seat == 0 else (-1.0, 1.0))
         return tuple(self._earned)
+
+    def _walkover(self, seat: int, is_winner: bool) -> float:
+        return 1.0 if is_winner else -1.0
 
     def anchor(self, seat: int) -> str:
         """Return the board, what wins, and the seat's mark."""

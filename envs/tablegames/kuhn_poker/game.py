@@ -127,10 +127,6 @@ class KuhnPoker(TwoSeats):
             raise InvalidAction(f"You cannot {action} now: answer {allowed[0]} or {allowed[1]}.")
         return action
 
-    def default(self, seat: int) -> str:
-        """Return check, or fold where there is a bet."""
-        return legal(self._history)[0]
-
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
         """Take an action; after the last one of a hand, pay and deal again."""
         ((seat, action),) = actions.items()
@@ -156,6 +152,15 @@ class KuhnPoker(TwoSeats):
         if self.reward == "chips":
             return paid
         return signs(*self._earned) if self._is_over else (0.0, 0.0)
+
+    def _walkover(self, seat: int, is_winner: bool) -> float:
+        return 2.0 * (self.hands - self._hand) * (1 if is_winner else -1)
+
+    def forfeit(self, seats: Sequence[int]) -> Sequence[float]:
+        """End the game: both chips of every hand that is left go to the other seat."""
+        paid = super().forfeit(seats)
+        self._hand, self._history = self.hands, ()
+        return paid if self.reward == "chips" else [-1.0 if seat in seats else 1.0 for seat in self.everyone]
 
     def anchor(self, seat: int) -> str:
         """Return the seat's information set, and how the game stands if it has several hands."""

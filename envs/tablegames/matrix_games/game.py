@@ -25,7 +25,8 @@ _PLAYERS = "turngym.envs.tablegames.matrix_games.players"
 class MatrixGame(TwoSeats):
     """A payoff matrix, played for a number of rounds that both seats know.
 
-    Rewards are the payoffs of every round, the score is their mean. The seat with the larger sum has won, for
+    Rewards are the payoffs of every round, the score is their mean. A seat that forfeits gets the lowest payoff in all
+    rounds that are left, the other the highest. The seat with the larger sum has won, for
     tournaments; the score and the metrics measure how well a seat or both together did. The game's reference player
     never gets less than the other seat, or plays the equilibrium. The anchor is the list of all choices so far, the
     seat's own first, and what was said in this round.
@@ -115,10 +116,6 @@ class MatrixGame(TwoSeats):
         speech = safe_speech(said if isinstance(said, str) else text.removeprefix(_SAY))
         return f"{_SAY}{speech}" if speech and text != SILENT else SILENT
 
-    def default(self, seat: int) -> str:
-        """Return silence, or the first action."""
-        return SILENT if self.phase() == "talk" else self.actions[0]
-
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
         """Deliver both messages, or pay for both choices."""
         if self.phase() == "talk":
@@ -140,6 +137,10 @@ class MatrixGame(TwoSeats):
             self.tell(self.everyone, f"Points in the end: {self._earned[0]:g} and {self._earned[1]:g}.")
         return float(paid[0]), float(paid[1])
 
+    def _walkover(self, seat: int, is_winner: bool) -> float:
+        payoffs = [paid[seat] for paid in self.payoffs.values()]
+        return (max if is_winner else min)(payoffs) * (self.rounds - len(self.history))
+
     def anchor(self, seat: int) -> str:
         """Return all choices, the seat's own first, and what was said in this round."""
         pairs = [f"{pair[seat]}/{pair[1 - seat]}" for pair in self.history]
@@ -149,15 +150,17 @@ class MatrixGame(TwoSeats):
 
     def progress(self, seat: int) -> float:
         """Return the share of the rounds that are over, with the talk of the present one."""
+        if self._is_over:
+            return 1.0
         return (len(self.history) + len(self._said) / (self.talk + 1)) / self.rounds
 
     def score(self, seat: int) -> float:
-        """Return the mean payoff of the rounds that are over."""
-        return self._earned[seat] / max(1, len(self.history))
+        """Return the mean payoff of the rounds that are over; after a forfeit, of all rounds."""
+        return self._earned[seat] / (self.rounds if self.forfeited else max(1, len(self.history)))
 
     def metrics(self) -> dict[str, float]:
         """Return the mean payoff of both seats together, and how often each chose the first action."""
-        count = max(1, len(self.history))
+        count = self.rounds if self.forfeited else max(1, len(self.history))
         rates = {
             f"first_action_rate_{seat}": sum(pair[seat] == self.actions[0] for pair in self.history) / count
             for seat in self.everyone
@@ -180,11 +183,17 @@ class MatrixGame(TwoSeats):
         self._earned, self._is_over = list(state["earned"]), state["is_over"]
 
 
+_DOMINANT = {
+    "last winner's first action": "a seat that never does the friendly thing never gets less than the other seat.",
+}
+
+
 class PrisonersDilemma(MatrixGame):
     """Defecting pays more whatever the other does, but both get more if both cooperate."""
 
     name = "prisoners_dilemma"
     payoffs = matrix_rules.PRISONERS_DILEMMA
+    beaten_by = _DOMINANT
     players: ClassVar[Mapping[str, str]] = {
         "always_defect": f"{_PLAYERS}:AlwaysSecond",
         "always_cooperate": f"{_PLAYERS}:AlwaysFirst",
@@ -198,6 +207,7 @@ class StagHunt(MatrixGame):
 
     name = "stag_hunt"
     payoffs = matrix_rules.STAG_HUNT
+    beaten_by = _DOMINANT
     players: ClassVar[Mapping[str, str]] = {
         "always_hare": f"{_PLAYERS}:AlwaysSecond",
         "always_stag": f"{_PLAYERS}:AlwaysFirst",
@@ -211,6 +221,7 @@ class Chicken(MatrixGame):
 
     name = "chicken"
     payoffs = matrix_rules.CHICKEN
+    beaten_by = _DOMINANT
     players: ClassVar[Mapping[str, str]] = {
         "always_straight": f"{_PLAYERS}:AlwaysSecond",
         "always_swerve": f"{_PLAYERS}:AlwaysFirst",

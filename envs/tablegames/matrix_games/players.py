@@ -32,8 +32,10 @@ class HistoryPlayer(Player):
 
     def act(self, view: SeatView) -> str:
         """Return a choice, or silence."""
-        legal = view.legal_actions
-        return self.choose(legal, choices(view.anchor)) if legal else "silent"
+        if not view.legal_actions:
+            return "silent"
+        question = view.observation.rpartition(". ")[2]  # the friendly action stands first; lists have any order
+        return self.choose(question.rstrip("?").split(" or "), choices(view.anchor))
 
     @abstractmethod
     def choose(self, actions: Sequence[str], history: Sequence[tuple[str, str]]) -> str:

@@ -169,10 +169,6 @@ class SimpleNegotiation(TwoSeats):
             action = "deny"
         return with_speech(action, speech) if self.talk else action
 
-    def default(self, seat: int) -> str:
-        """Return a refusal, or a pass where there is no offer."""
-        return "pass" if self._offer is None else "deny"
-
     def commit(self, actions: Mapping[int, str]) -> Sequence[float]:
         """Take a turn."""
         ((seat, action),) = actions.items()
@@ -222,6 +218,11 @@ class SimpleNegotiation(TwoSeats):
             self.tell((seat,), f"Your goods gained {gains[seat]} in worth: {result}.")
         return signs(*gains) if self.reward == "win" else (self.score(0), self.score(1))
 
+    def _walkover(self, seat: int, is_winner: bool) -> float:
+        if self.reward == "gain":
+            return self.score(seat)
+        return 1.0 if is_winner else -1.0
+
     def anchor(self, seat: int) -> str:
         """Return the seat's goods, what they are worth to it, and the offer."""
         if self._offer is None:
@@ -235,7 +236,9 @@ class SimpleNegotiation(TwoSeats):
         return self._turn / self.turns
 
     def score(self, seat: int) -> float:
-        """Return the gain relative to the worth of the seat's first goods."""
+        """Return the gain relative to the worth of the seat's first goods; -1, the loss of all, after a forfeit."""
+        if seat in self.forfeited:
+            return -1.0
         return self._gain(seat) / worth(self.first[seat], self.values[seat])
 
     def metrics(self) -> dict[str, float]:

@@ -9,7 +9,8 @@ sampled from the seed. The settings of BanditBench (Nie et al. 2024, arXiv 2410.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,18 @@ PLAYERS = ("ucb", "thompson", "greedy")
 MOST_ARMS = 20
 
 
+_SAME_ARM = (
+    "one arm throughout is the best one in some episodes, which random play, spread over all arms, never matches."
+)
+
+
 class ArmedBandit(Bandit):
     """A bandit whose arms keep their means: what the Bernoulli and the Gaussian one share."""
 
     file_options = worded("scenario", "view", "on_invalid", "expert")
+    beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("first legal", "last legal", "last winner's first action"), _SAME_ARM
+    )
 
     _scale = 1.0
     """Standard deviation of the rewards of an arm, as far as UCB's bonus is a multiple of it."""

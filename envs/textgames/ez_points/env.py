@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.envs.core import Outcome
+from turngym.envs.ordering import from_drawn_place
 from turngym.envs.pictures import PictureEnv
 from turngym.envs.settings import worded
 from turngym.envs.textgames import drawing
@@ -125,6 +126,7 @@ class EZPoints(PictureEnv):
         self.set_frame(2 * _LINE + CARD_HEIGHT, max(row_width(cards), _LINE // 2 * longest_text, _LINE * 6))
         self.instructions = self._rules()
         self._plan: tuple[str, ...] = ()
+        self._order_salt = 0
 
     def _rules(self) -> str:
         brackets = " and brackets" if self.cards > 2 else ""
@@ -146,6 +148,7 @@ class EZPoints(PictureEnv):
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         self._ranks = self.draw(self._deal, lambda ranks: f"{names(ranks)} for {self.target}")
+        self._order_salt = int(self.np_random.integers(2**32))
         self._open()
         return self._board
 
@@ -177,12 +180,12 @@ class EZPoints(PictureEnv):
         self._list()
 
     def _list(self) -> None:
+        legal: tuple[str, ...] = ()
         if self._by_token:
-            self._legal = next_tokens(self._left, self.operators, self._depth, self._opens, self._has_value)
+            legal = next_tokens(self._left, self.operators, self._depth, self._opens, self._has_value)
         elif self.cards == 2:
-            self._legal = two_card_formulas(self._left, self.operators)
-        else:
-            self._legal = ()
+            legal = two_card_formulas(self._left, self.operators)
+        self._legal = from_drawn_place(legal, self._order_salt, str(len(self._tokens)))
 
     def _put(self, token: str) -> None:
         """Add a token that is legal."""
@@ -247,12 +250,14 @@ class EZPoints(PictureEnv):
         return picture
 
     def save_state(self) -> JSONValue:
-        return {"ranks": list(self._ranks), "tokens": list(self._tokens)}
+        return {"ranks": list(self._ranks), "tokens": list(self._tokens), "order_salt": self._order_salt}
 
     def load_state(self, state: JSONValue) -> None:
-        self._ranks = tuple(state["ranks"])
+        self._ranks, self._order_salt = tuple(state["ranks"]), state["order_salt"]
         if len(self._ranks) != self.cards or not all(type(rank) is int and 1 <= rank <= 13 for rank in self._ranks):
             raise ValueError(f"cards {self._ranks!r}")
+        if type(self._order_salt) is not int or not 0 <= self._order_salt < 2**32:
+            raise ValueError(f"order {self._order_salt!r}")
         self._open()
         for token in state["tokens"]:
             if token not in self._legal:

@@ -7,8 +7,9 @@ and can be solved without guessing.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +116,10 @@ class Sudoku(PictureEnv):
     """
 
     file_options = worded("wrong")
+    beaten_by: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("first legal", "last legal"),
+        "placements are listed cell by cell, and filling cells in order leaves fewer dead ends than a random order.",
+    )
 
     def __init__(
         self,

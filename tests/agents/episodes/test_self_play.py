@@ -115,7 +115,7 @@ def test_a_seat_whose_prompt_does_not_fit_is_truncated_and_its_game_goes_on() ->
     assert kuhn(final_prompts=False).play(specs(1), {LEARNER: Forgetful(LONG)})[0].final_prompt_ids == ()
 
 
-def test_an_opponent_whose_prompt_does_not_fit_takes_default_actions_and_is_counted() -> None:
+def test_an_opponent_whose_prompt_does_not_fit_forfeits_and_is_counted() -> None:
     play = kuhn()
     found = play.play(specs(3, opponent="past", side=1), {LEARNER: Scripted(LONG), "past": Forgetful(LONG)})
     assert [t.terminated for t in found] == [True] * 3 and play.cut_opponents == 3
@@ -127,7 +127,7 @@ def test_a_seat_without_room_for_its_first_prompt_has_a_trajectory_without_turns
             return [Decision("", too_long="too long")] * len(requests)
 
     found = kuhn().play(specs(2), {LEARNER: Mute(LONG)})
-    assert [(t.truncation_reason, len(t.turns)) for t in found] == [("context", 0)] * 4
+    assert [(t.truncation_reason, len(t.turns)) for t in found] == [("context", 0), ("", 0)] * 2, "one forfeits"
 
 
 def test_equal_seeds_begin_with_the_same_deal() -> None:

@@ -139,7 +139,7 @@ def test_a_language_model_plays_and_its_tokens_are_counted(tmp_path: Path, capsy
     found = tournament(capsys, KUHN, "--players", f"random,mine=hf:{tmp_path / 'model'}", *words)
     usage = found["players"]["mine"]["usage"]
     assert usage["calls"] > 0 and 0 < usage["tokens_out_per_call"] <= 3 and usage["tokens_in_per_call"] > 3
-    assert usage["faults"] == 0 and usage["defaults_per_call"] > 0, "it has not learnt the words"
+    assert usage["faults"] == 0 and usage["forfeits_per_call"] > 0, "it has not learnt the words"
 
 
 def test_options_reach_the_game(capsys: pytest.CaptureFixture[str]) -> None:

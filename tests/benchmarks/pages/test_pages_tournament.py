@@ -55,8 +55,8 @@ def test_every_player_has_rank_rating_and_interval(played: Path) -> None:
     for name, numbers in found["ratings"]["players"].items():
         row = next(row for row in content.rows if len(row) == len(head) and row[1] == name)
         elo = numbers["elo"]
-        interval = f"{elo['ci_low']:.0f} to {elo['ci_high']:.0f}".replace("-", "−")
-        assert row[2].startswith(f"{elo['value']:.0f}".replace("-", "−"))
+        interval = f"{round(elo['ci_low'])} to {round(elo['ci_high'])}".replace("-", "−")
+        assert row[2].startswith(f"{round(elo['value'])}".replace("-", "−"))
         assert ("fixed" if name == "random" else interval) in row[2]
         assert row[5] == str(found["players"][name]["all"]["win"]["n_games"])
 

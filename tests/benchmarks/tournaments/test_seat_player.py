@@ -59,10 +59,10 @@ def test_an_agent_is_asked_what_the_seat_may_know() -> None:
     table.answer(1, second.act(table.views[1]))
     assert table.is_over
     [[asked_first], [asked_second]] = agent.asked
-    assert asked_first.instructions == asked_second.instructions == table.game.instructions(0)
+    assert asked_first.instructions == asked_second.instructions == table.instructions(0)
     assert asked_second.observation == question and "No action was found" in question
     assert asked_second.info["action_is_valid"] is False and asked_first.info["action_is_valid"] is True
-    assert asked_first.info["legal_actions"] == ("check", "bet") and asked_first.info["anchor"] in "JQK"
+    assert sorted(asked_first.info["legal_actions"]) == ["bet", "check"] and asked_first.info["anchor"] in "JQK"
     for request in (asked_first, asked_second):
         assert {key: type(value) for key, value in request.info.items()} == INFO_TYPES
     assert asked_first.episode != asked_second.episode and (asked_first.turn, asked_second.turn) == (0, 0)
@@ -124,7 +124,8 @@ def test_a_language_model_plays_alike_whatever_shares_its_batch(mode: str) -> No
             patch.setattr("turngym.benchmarks.tournaments.seats.make_agent", lambda *_, agent=agent: agent)
             results, records = play_tournament(plan, tables=tables)
         assert results["agent_errors"] == 0 and not agent._memories
-        assert all(record["seats"][seat]["tokens_out"] for record in records for seat in _seats_of(record, "model"))
+        used = [record["seats"][seat] for record in records for seat in _seats_of(record, "model")]
+        assert any(seat["calls"] for seat in used) and all(seat["tokens_out"] for seat in used if seat["calls"])
         found.append([(record["actions"], record["transcript_sha256"], record["seats"]) for record in records])
     for one, many in zip(*found, strict=True):
         assert one[:2] == many[:2]

@@ -42,7 +42,7 @@ def test_a_record_has_all_fields_and_its_actions_play_the_game_again() -> None:
         "env env_version ruleset_hash seed block_id seat_map roles returns winner length seats transcript_sha256 "
         "status started"
     )
-    usage = "tokens_in tokens_out calls parse_failures illegal defaults latency"
+    usage = "tokens_in tokens_out calls parse_failures illegal forfeits latency"
     for record in records:
         assert set(fields.split()) <= record.keys()
         assert all(set(usage.split()) <= seat.keys() for seat in record["seats"].values())
@@ -50,7 +50,10 @@ def test_a_record_has_all_fields_and_its_actions_play_the_game_again() -> None:
         begin_game(table, record["seed"])
         assert record["roles"] == {f"player_{seat}": role for seat, role in enumerate(table.game.roles)}  # type: ignore[attr-defined]
         for seat, action in record["actions"]:
-            table.answer(seat, action)
+            if action is None:
+                table.expire(seat)
+            else:
+                table.answer(seat, action)
         assert table.is_over and transcript_sha256(table) == record["transcript_sha256"]
         assert list(record["returns"].values()) == table.returns
         assert record["winner"] in ("few", "many", None)
@@ -65,7 +68,7 @@ def test_invalid_answers_are_counted_by_kind() -> None:
             counts = record["seats"][seat]
             stubborn = name == "stubborn"
             assert counts["parse_failures"] == counts["calls"] - (not stubborn) == 3 * stubborn
-            assert counts["defaults"] == stubborn and counts["faults"] == 0
+            assert counts["forfeits"] == stubborn and counts["faults"] == 0
         assert record["status"] == "ok"
 
 

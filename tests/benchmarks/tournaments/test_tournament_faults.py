@@ -17,17 +17,18 @@ from turngym.benchmarks.tournaments.seats import Roster
 
 
 @pytest.mark.parametrize(("name", "kind"), [("Broken", "OSError"), ("Wordless", "TypeError"), ("Absent", "OSError")])
-def test_a_player_that_raises_twice_gets_its_default_action_and_no_game_is_dropped(name: str, kind: str) -> None:
+def test_a_player_that_raises_twice_forfeits_and_no_game_is_dropped(name: str, kind: str) -> None:
     found, records = play_tournament(plan("random", of(name)))
     assert len(records) == found["n_games"] == 6 * 4 and found["env_errors"] == 0
     for record in records:
         broken = [seat for seat, player in record["seat_map"].items() if player == name.lower()]
         assert (record["status"] == "agent_error") == bool(broken)
+        assert not set(broken) & set(record["winners"])
         for seat in broken:
-            assert record["seats"][seat]["faults"] == record["seats"][seat]["defaults"] == 1
+            assert record["seats"][seat]["faults"] == record["seats"][seat]["forfeits"] == 1
             assert f"{name.lower()} at seat " in record["fault"] and kind in record["fault"]
         for seat, action in record["actions"]:
-            assert record["seat_map"][f"player_{seat}"] == "random" or action == "0"
+            assert (record["seat_map"][f"player_{seat}"] == "random") == (action is not None)
     assert found["agent_errors"] == 6 * 3
     assert found["players"][name.lower()]["usage"]["faults"] == 6 * 5
 
@@ -131,7 +132,7 @@ def test_an_agent_that_fails_in_a_batch_fails_only_where_it_must(make_moody: Mak
     for record in records:
         for seat, name in record["seat_map"].items():
             assert record["seats"][seat]["faults"] == (name == "model" and seat == "player_2")
-    assert found["players"]["model"]["usage"]["defaults"] > 0
+    assert found["players"]["model"]["usage"]["forfeits"] > 0
 
 
 def test_an_agent_that_fails_now_and_then_is_asked_again(make_moody: MakeAgent) -> None:
@@ -158,5 +159,5 @@ def test_a_seat_whose_prompt_does_not_fit_takes_its_default_action_and_is_counte
         for seat, name in record["seat_map"].items():
             is_cut = name == "model" and seat == "player_1"
             assert record["seats"][seat].get("too_long", 0) == record["seats"][seat]["faults"] == is_cut
-            assert record["seats"][seat]["defaults"] == is_cut
+            assert record["seats"][seat]["forfeits"] == is_cut
         assert ("more than 5" in record["fault"]) == (record["seat_map"]["player_1"] == "model")

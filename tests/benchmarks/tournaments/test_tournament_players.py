@@ -70,7 +70,7 @@ def test_an_agent_that_gives_no_text_gets_default_actions_and_the_blame(
     assert found["env_errors"] == 0 and found["agent_errors"] == len(own)
     assert {record["restarts"] for record in records} == {0}
     usage = found["players"]["agent"]["usage"]
-    assert usage["faults"] == usage["defaults"] > 0 and "instead of a Decision with a text" in own[0]["fault"]
+    assert usage["faults"] == usage["forfeits"] > 0 and "instead of a Decision with a text" in own[0]["fault"]
     assert found["players"]["agent"]["all"]["score"]["value"] < found["players"]["random"]["all"]["score"]["value"]
 
 
@@ -122,7 +122,7 @@ def test_no_games_have_no_ratings_and_one_game_has_some() -> None:
 
 
 ESTIMATE = {"value", "stderr", "ci_low", "ci_high", "n_games", "n_blocks", "method", "higher_is_better"}
-USED = {"calls", "answers", "parse_failures", "illegal", "defaults", "faults", "tokens_in", "tokens_out", "latency"}
+USED = {"calls", "answers", "parse_failures", "illegal", "forfeits", "faults", "tokens_in", "tokens_out", "latency"}
 
 
 def test_the_fields_of_results_and_records_are_these() -> None:

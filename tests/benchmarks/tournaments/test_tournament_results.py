@@ -36,7 +36,7 @@ def game(players: str, teams: str, won: str, block: int = 0, **more: Any) -> dic
 
 
 def _usage(calls: int, **more: int) -> dict[str, float]:
-    zeros = {"answers": 0, "parse_failures": 0, "illegal": 0, "defaults": 0, "latency": 0.5}
+    zeros = {"answers": 0, "parse_failures": 0, "illegal": 0, "forfeits": 0, "latency": 0.5}
     return {**zeros, **{key: 0 for key in Usage.__slots__}, "calls": calls, **more}
 
 
@@ -124,12 +124,12 @@ def test_numbers_of_a_player_are_parted_by_side_and_role_and_leave_out_games_wit
 
 
 def test_rates_are_shares_of_calls() -> None:
-    seats = {"player_0": _usage(3, defaults=1, parse_failures=2, tokens_out=30), "player_1": _usage(1)}
+    seats = {"player_0": _usage(3, forfeits=1, parse_failures=2, tokens_out=30), "player_1": _usage(1)}
     found = player_numbers("a", [game("ab", "vw", "v", seats=seats)] * 2, is_alike=False)["usage"]
-    assert found["defaults_per_call"] == pytest.approx(1 / 3) and found["parse_failures_per_call"] == pytest.approx(
+    assert found["forfeits_per_call"] == pytest.approx(1 / 3) and found["parse_failures_per_call"] == pytest.approx(
         2 / 3
     )
-    assert found["tokens_out_per_call"] == 10 and (found["defaults"], found["calls"]) == (2, 6)
+    assert found["tokens_out_per_call"] == 10 and (found["forfeits"], found["calls"]) == (2, 6)
 
 
 def test_differences_are_paired_by_block() -> None:

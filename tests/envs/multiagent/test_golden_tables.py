@@ -55,7 +55,7 @@ def transcript(game_id: str, seed: int, answer: Answerer) -> str:
 
 
 def seat_rules(table: Table, seat: int) -> str:
-    return json.dumps(table.game.instructions(seat))
+    return json.dumps(table.instructions(seat))
 
 
 def replay(text: str) -> str:

@@ -159,7 +159,7 @@ def test_the_reward_of_a_step_is_all_that_the_seat_earned_until_it_is_asked_agai
     assert vector.pending() == [] and vector.drain() == []
 
 
-def test_an_invalid_answer_is_asked_again_and_then_replaced_by_the_default() -> None:
+def test_an_invalid_answer_is_asked_again_and_then_forfeits() -> None:
     vector = TableVector("toy_games:Secret", 1, retries=1, invalid_penalty=0.25, auto_reset=False)
     vector.reset(seed=0, options={"digit": 0})
     [request] = vector.pending()
@@ -174,14 +174,16 @@ def test_an_invalid_answer_is_asked_again_and_then_replaced_by_the_default() -> 
     steps = [s for s in vector.drain() if s.request.seat == 1]
     assert [(s.action, s.is_valid, s.reward) for s in steps] == [(None, False, -0.25)]
     [request] = vector.pending()
-    assert request.seat == 0 and request.new_lines[-1] == "player_1 guesses 0."
+    first = request.new_lines[-1].removeprefix("player_1 guesses ").rstrip(".")
+    assert request.seat == 0 and first.isdigit(), "the game continues without the seat"
     vector.submit([(request.request_id, "zero")])
-    vector.submit([(vector.pending()[0].request_id, "0")])
-    defaulted = next(s for s in vector.drain() if s.request.seat == 1)
-    assert (defaulted.action, defaulted.is_valid, defaulted.reward) == ("0", False, 0.25)
+    assert vector.pending() == []
+    forfeited = next(s for s in vector.drain() if s.request.seat == 1)
+    assert (forfeited.action, forfeited.is_valid, forfeited.reward) == (None, False, -1.25)
     [record] = vector.drain_episodes()
+    assert record.actions == ((0, "zero"), (1, None), (0, "zero")) and 1 not in record.winners
     counts = record.counts[1]
-    assert (counts.answers, counts.unreadable, counts.illegal, counts.defaults) == (3, 1, 1, 1)
+    assert (counts.answers, counts.unreadable, counts.illegal, counts.forfeits) == (2, 1, 1, 1)
     assert vector.stats()["invalid"] == 2
 
 
@@ -201,16 +203,19 @@ def test_used_unknown_and_withdrawn_ids_have_no_effect() -> None:
     assert vector.stats()["rejected"] == 6 and vector.stats()["taken"] == 1
 
 
-def test_expired_questions_are_answered_by_the_default_action() -> None:
+def test_seats_whose_questions_expire_forfeit() -> None:
     vector = TableVector("toy_games:Coins", 1, auto_reset=False)
     vector.reset(seed=0)
+    one, two, three = vector.pending()
+    vector.submit([(two.request_id, "tails")])
+    assert all(receipt.is_taken for receipt in vector.expire([one.request_id, three.request_id]))
     while vector.is_open:
-        one, two, three = vector.pending()
+        [two] = vector.pending()
         vector.submit([(two.request_id, "tails")])
-        assert all(receipt.is_taken for receipt in vector.expire([one.request_id, three.request_id]))
     [record] = vector.drain_episodes()
-    assert record.actions == ((0, "heads"), (1, "tails"), (2, "heads")) * 3
-    assert [counts.defaults for counts in record.counts] == [3, 0, 3] and vector.stats()["expired"] == 6
+    assert record.actions == ((0, None), (1, "tails"), (2, None), (1, "tails"), (1, "tails"))
+    assert record.returns[0] == record.returns[2] == -1 and set(record.winners) <= {1}
+    assert [counts.forfeits for counts in record.counts] == [1, 0, 1] and vector.stats()["expired"] == 2
     assert {(s.text, s.is_valid) for s in vector.drain()} == {("", False), ("tails", True)}
 
 
@@ -282,4 +287,5 @@ def test_what_the_generic_players_say_is_taken_where_any_text_will_do() -> None:
     vector = TableVector("toy_games:Secret", 1, scripted={"learner": "first_legal"}, auto_reset=False)
     vector.reset(seed=0)
     vector.pending()
-    assert vector.drain_episodes()[0].actions == ((0, SILENCE), (1, "0"), (0, SILENCE), (1, "0"))
+    said = [action for seat, action in vector.drain_episodes()[0].actions if seat == 0]
+    assert said == [SILENCE, SILENCE]

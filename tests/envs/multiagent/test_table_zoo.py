@@ -52,8 +52,8 @@ def test_an_invalid_answer_selects_the_same_agent_again_with_the_reason() -> Non
         assert observation == {"text": "That is not one of the legal actions.\nWhich digit is it?"}, attempt
         assert env.infos["player_0"]["action_is_valid"]
     env.step("seven")
-    assert env.agent_selection == "player_0" and env.table.actions[-1] == (1, "0")
-    assert env.table.counts[1].defaults == 1 and env.table.returns[1] == -1.5
+    assert env.agent_selection == "player_0" and env.table.actions[-1] == (1, None)
+    assert env.table.counts[1].forfeits == 1 and env.table.returns[1] == -2.5
 
 
 def test_eliminated_agents_stay_unasked_and_share_the_result() -> None:

@@ -201,11 +201,12 @@ def test_many_ways_to_choose(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "betray", "cooperate or defect", "[cooperate] [defect]", "{}"])
-def test_no_choice_is_unreadable_and_at_last_the_first_action_is_taken(text: str) -> None:
+def test_no_choice_is_unreadable_and_at_last_a_forfeit(text: str) -> None:
     table = started(PrisonersDilemma())
     assert table.answer(0, text).action is None
-    assert table.answer(0, text).action == "cooperate"
-    assert (table.counts[0].unreadable, table.counts[0].defaults) == (2, 1)
+    assert table.answer(0, text).rewards == (0.0, 0.0) and table.pending == (1,), "both choose at once"
+    assert table.answer(1, "cooperate").rewards == (0.0, 50.0) and table.winners() == (1,)
+    assert (table.counts[0].unreadable, table.counts[0].forfeits) == (2, 1)
 
 
 @pytest.mark.parametrize("options", [{"rounds": 0}, {"rounds": 1001}, {"talk": -1}, {"talk": 11}, {"rounds": 2.0}])

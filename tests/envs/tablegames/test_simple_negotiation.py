@@ -105,7 +105,8 @@ def test_nobody_gives_what_it_does_not_have() -> None:
     table = started(SimpleNegotiation(), options={"quantities": [[5, 5], [6, 6]]})
     assert table.answer(0, "[Offer: 6 wood -> 1 gold]").reason == "You do not have 6 wood."
     say(table, "[Offer: 5 wood -> 7 gold]")
-    assert table.views[1].legal_actions[:2] == ("deny", "offer 1 wood -> 1 gold")
+    assert {"deny", "offer 1 wood -> 1 gold"} <= set(table.views[1].legal_actions) - {"accept"}
+    assert "accept" not in table.views[1].legal_actions
     assert table.answer(1, "accept").reason == "You do not have 7 gold: you cannot accept."
     assert table.counts[1].illegal == 1
 
@@ -204,7 +205,7 @@ def test_other_hidden_goods_fit_what_the_seat_has_shown() -> None:
                         assert rules.covers(counts, pending.wants)
                     sign = 1 if is_other else -1
                     counts = [c + sign * (g - w) for c, g, w in zip(counts, pending.gives, pending.wants, strict=True)]
-                pending = rules.parsed_offer(action, game.goods)
+                pending = rules.parsed_offer(action or "", game.goods)
                 if is_other and pending is not None:
                     assert rules.covers(counts, pending.gives)
             assert min(counts) >= 0

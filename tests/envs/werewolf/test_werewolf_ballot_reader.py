@@ -86,7 +86,7 @@ def test_it_never_answers_anything_illegal(options: dict[str, Any]) -> None:
         hosted.play_on()
         assert hosted.table.is_over
         for counts in hosted.table.counts:
-            assert counts.illegal == counts.unreadable == counts.defaults == 0
+            assert counts.illegal == counts.unreadable == counts.forfeits == 0
 
 
 @pytest.mark.parametrize("side", ["werewolves", "village"])

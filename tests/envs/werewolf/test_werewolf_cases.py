@@ -126,26 +126,28 @@ def test_case_6_a_tie_follows_the_chosen_rule() -> None:
 
 
 @pytest.mark.parametrize("ballot", ["vote player_4", "vote player_3", "vote player_9", "vote Bob", "vote"])
-def test_case_7_a_vote_for_oneself_the_dead_or_nobody_known_is_an_abstention_after_a_retry(ballot: str) -> None:
+def test_case_7_a_vote_for_oneself_the_dead_or_nobody_known_is_an_abstention_and_forfeits_after_a_retry(
+    ballot: str,
+) -> None:
     table = play(started(B_ROLES), B_ACTIONS[:10])
     assert table.pending == (4,), "player_4 votes last, player_3 is dead"
     first = table.answer(4, ballot)
     assert first.action is None
     assert first.reason in table.views[4].observation
-    assert table.answer(4, ballot).action == "abstain"
+    assert table.answer(4, ballot).rewards[4] == -1
     assert texts(table, "Votes:")[0].endswith("player_4 -> abstain.")
     counts = table.counts[4]
-    assert (counts.illegal + counts.unreadable, counts.defaults) == (2, 1)
+    assert (counts.illegal + counts.unreadable, counts.forfeits) == (2, 1)
 
 
 @pytest.mark.parametrize("target", ["player_0", "player_3"])
-def test_case_8_a_werewolf_that_aims_at_its_own_takes_the_first_legal_target(target: str) -> None:
+def test_case_8_a_werewolf_that_aims_at_its_own_forfeits_and_the_first_legal_target_is_taken(target: str) -> None:
     table = started(A_ROLES)
     first = table.answer(0, f"kill {target}")
     assert first.reason == (
         f"You cannot kill {target} now: name one of player_1, player_2, player_4, player_5, player_6."
     )
-    assert table.answer(0, f"kill {target}").action == "kill player_1"
+    assert table.answer(0, f"kill {target}").rewards[0] == -1
     assert texts(table, "[wolves]") == ["[wolves] player_0 proposes player_1."]
 
 
@@ -246,7 +248,7 @@ def test_case_15_copies_of_one_player_do_not_draw_the_same_numbers() -> None:
         hosted.begin(seed)
         hosted.seat([RandomPlayer() for _ in range(15)], seed)
         hosted.play_on()
-        votes.update(text for _, text in hosted.table.actions if text.startswith("vote"))
+        votes.update(text for _, text in hosted.table.actions if text and text.startswith("vote"))
     assert len(votes) == 15
 
 

@@ -8,7 +8,7 @@ import re
 import pytest
 from werewolf_games import A_ACTIONS, A_LINES, A_ROLES, log_of, play, recipients, rules, started
 
-from turngym.envs.multiagent.game import InvalidAction
+from turngym.envs.multiagent.game import FORFEITED, InvalidAction
 from turngym.envs.multiagent.hosted import begin_game
 from turngym.envs.multiagent.table import Table
 from turngym.envs.werewolf.game import Werewolf
@@ -91,11 +91,11 @@ def test_a_table_of_hostile_seats_plays_to_the_end(seed: int) -> None:
     while table.pending:
         table.answer(draw.choice(table.pending), junk(draw))
     for line in table.log:
-        assert MODERATOR.fullmatch(line.text), line.text
-    assert sum(counts.defaults for counts in table.counts) > 0
+        assert line.text == FORFEITED or MODERATOR.fullmatch(line.text), line.text
+    assert sum(counts.forfeits for counts in table.counts) > 0
     for seat, counts in enumerate(table.counts):
-        taken = [action for who, action in table.actions if who == seat]
-        assert counts.answers == len(taken) + counts.illegal + counts.unreadable - counts.defaults
+        taken = [action for who, action in table.actions if who == seat and action is not None]
+        assert counts.answers == len(taken) + counts.illegal + counts.unreadable
 
 
 WORST = {
@@ -125,39 +125,49 @@ WORST = {
 
 
 @pytest.mark.parametrize("text", WORST.values(), ids=list(WORST))
-def test_the_worst_texts_lead_to_the_default_action_and_are_counted(text: str) -> None:
+def test_the_worst_texts_forfeit_and_are_counted(text: str) -> None:
     table = started(A_ROLES, invalid_penalty=0.1)
     before = log_of(table)
     first = table.answer(0, text)
     assert (first.action, first.is_valid, first.rewards) == (None, False, (-0.1, *[0.0] * 6))
     assert log_of(table) == before, "nobody is told"
     assert first.reason in table.views[0].observation
-    assert table.answer(0, text).action == "kill player_1"
+    assert table.answer(0, text).rewards[0] == -1.1
     counts = table.counts[0]
-    assert (counts.answers, counts.unreadable + counts.illegal, counts.defaults) == (2, 2, 1)
-    assert table.returns == [-0.2, 0, 0, 0, 0, 0, 0]
+    assert (counts.answers, counts.unreadable + counts.illegal, counts.forfeits) == (2, 2, 1)
+    assert table.returns == [-1.2, 0, 0, 0, 0, 0, 0]
     assert all(view.retry == 0 and not view.why_again for view in table.views)
 
 
 def test_a_hostile_seat_changes_no_line_of_others_but_by_its_defaults() -> None:
-    """player_4 abstains on day 1 in the worked game: junk in place of that ballot must lead to the same game."""
+    """player_4 abstains on day 1 in the worked game: junk in place of that ballot must lead to the same day."""
     for text in WORST.values():
         table = play(started(A_ROLES), [*A_ACTIONS[:15], (4, text)])
         if table.pending[0] == 4:
             table.answer(4, text)
-        play(table, A_ACTIONS[16:])
+        play(table, A_ACTIONS[16:18])
         if text == WORST["somebody else's action"]:
             continue  # that one is a ballot here
-        assert log_of(table) == [(recipients(to, 7), line) for to, line in A_LINES]
+        lines = [line for line in log_of(table) if line != ((4,), FORFEITED)]
+        assert lines == [(recipients(to, 7), line) for to, line in A_LINES][: len(lines)]
 
 
-def test_a_slow_seat_is_counted_and_the_game_goes_on() -> None:
+def test_slow_seats_forfeit_and_nobody_is_left_to_win() -> None:
     table = started(A_ROLES)
     while table.pending:
         table.expire(table.pending[0])
-    assert sum(counts.defaults for counts in table.counts) == len(table.actions)
-    assert {action for _, action in table.actions} >= {"skip", "say", "abstain"}
-    assert table.game.winners() == (0, 3)
+    assert [counts.forfeits for counts in table.counts].count(1) == len(table.actions) <= 7
+    assert all(action is None for _, action in table.actions)
+    assert table.winners() == () and max(table.returns) <= 0
+
+
+def test_a_seat_that_forfeits_loses_with_the_winning_team_too() -> None:
+    table = started(A_ROLES)
+    table.expire(0)
+    while table.pending:
+        table.answer(table.pending[0], next(text for text in table.game.legal_actions(table.pending[0])))
+    assert 0 not in table.winners() and table.returns[0] == -1 and table.info(0)["success"] == 0
+    assert not any(seat == 0 for seat, _ in table.actions[1:]), "it is not asked again"
 
 
 def test_what_a_seat_did_wrong_is_no_business_of_others() -> None:

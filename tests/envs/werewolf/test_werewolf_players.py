@@ -225,7 +225,7 @@ def test_rule_based_players_never_answer_anything_illegal(options: dict[str, Any
         hosted.play_on()
         assert hosted.table.is_over
         for counts in hosted.table.counts:
-            assert counts.illegal == counts.unreadable == counts.defaults == 0
+            assert counts.illegal == counts.unreadable == counts.forfeits == 0
 
 
 def test_the_village_of_rule_based_players_wins_far_more_than_by_chance() -> None:

@@ -39,7 +39,7 @@ def test_our_sides_play_every_table_to_a_decision(name: str) -> None:
     for seed in (1, 2):
         assert played.play(seed) == 4, "no game of these is a draw"
         assert all(table.is_over for table in tables_of(played))
-        assert all(counts.defaults == counts.illegal == 0 for table in tables_of(played) for counts in table.counts)
+        assert all(counts.forfeits == counts.illegal == 0 for table in tables_of(played) for counts in table.counts)
     assert played.answers > 2 * 4 * 10
 
 
