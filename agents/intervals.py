@@ -13,10 +13,13 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from turngym.arithmetic import float_sum
 from turngym.seeding import stream
 
 RESAMPLES = 1000
+FEWEST_BLOCKS = 6
+"""Resampled blocks that an interval needs. A median lies outside of all of n values with a probability of 2 ** (1 - n):
+not even the whole range of five is a 95 % interval."""
+WILSON = "Wilson"
 _Z = 1.959963984540054
 
 
@@ -41,6 +44,15 @@ class Estimate:
     count: int
     blocks: int
     method: str
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the ends are a 95 % interval: fewer than :data:`FEWEST_BLOCKS` resampled blocks give none.
+
+        >>> cluster_bootstrap([0.0, 1.0], [0, 1]).has_interval, share([0.0, 1.0], [0, 1]).has_interval
+        (False, True)
+        """
+        return self.method == WILSON or self.blocks >= FEWEST_BLOCKS
 
 
 def cluster_bootstrap(values: Sequence[float], blocks: Sequence[int | str], seed: int = 0) -> Estimate:
@@ -93,20 +105,25 @@ def tail(blocks: int) -> float:
 def share(values: Sequence[float], blocks: Sequence[int | str]) -> Estimate:
     """Return a mean of numbers in [0, 1] with its interval.
 
-    Wilson's interval for wins and losses of which no two share a block. Also, with blocks counted instead of games, if
-    all are 0 or all are 1, since resampling then finds no spread. The cluster bootstrap otherwise.
+    Wilson's interval for wins and losses of which no two share a block. Where resampling would find no spread, since
+    all blocks have the same mean, so many blocks still leave a share of others open: by Wilson's interval for as many
+    wins out of as many. The cluster bootstrap otherwise.
 
     >>> estimate = share([1.0, 1.0, 1.0, 1.0], [0, 0, 1, 1])
     >>> round(estimate.low, 2), estimate.high, estimate.method
     (0.34, 1.0, 'Wilson')
+    >>> estimate = share([1.0, 0.0, 1.0, 0.0], [0, 0, 1, 1])
+    >>> estimate.low, estimate.high
+    (0.0, 1.0)
     """
-    count = len(set(blocks))
-    is_plain = set(values) <= {0.0, 1.0}
-    if is_plain and (count == len(values) or len(set(values)) == 1):
-        mean = float_sum(values) / len(values)
-        low, high = wilson(round(mean * count), count)
-        low, high = (0.0 if mean == 0 else low), (1.0 if mean == 1 else high)  # exactly, whatever was rounded
-        return Estimate(mean, math.sqrt(mean * (1 - mean) / count), low, high, len(values), count, "Wilson")
+    sums, counts = _block_sums(values, blocks)
+    count, mean = len(sums), float(sums.sum() / counts.sum())
+    stderr = math.sqrt(max(0.0, mean * (1 - mean)) / count)
+    if np.ptp(sums / counts) == 0:
+        unseen = 1 - wilson(count, count)[0]
+        return Estimate(mean, stderr, max(0.0, mean - unseen), min(1.0, mean + unseen), len(values), count, WILSON)
+    if count == len(values) and set(values) <= {0.0, 1.0}:
+        return Estimate(mean, stderr, *wilson(round(mean * count), count), len(values), count, WILSON)
     return cluster_bootstrap(values, blocks)
 
 

@@ -30,6 +30,7 @@ from turngym.benchmarks.suites import SUITES, Suite, single_suite
 from turngym.errors import ConfigError, ServerDown
 from turngym.terminal.console import Console
 from turngym.terminal.failures import resumable
+from turngym.terminal.interrupted import STOPPING, acknowledged
 from turngym.terminal.output import print_json
 from turngym.wrappers.actions.action_format import action_format
 from turngym.wrappers.wrapping import wrap
@@ -145,7 +146,7 @@ def main(argv: Sequence[str]) -> int:
     is_silent = arguments.agent.partition(":")[0] == "human"
     with LiveTable(console, totals, is_silent, arguments.time_budget) as table:
         try:
-            with resumable(arguments.out, "episodes"), _player(agent, arguments) as player:
+            with acknowledged(STOPPING), resumable(arguments.out, "episodes"), _player(agent, arguments) as player:
                 played = _evaluation(plan, player, settings, arguments, table, verifier).run()
         except (KeyboardInterrupt, ServerDown):
             if arguments.out is not None:

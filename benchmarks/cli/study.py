@@ -23,9 +23,10 @@ from turngym.errors import ConfigError, TurngymError
 from turngym.storage.files import write_json
 from turngym.storage.folders import require_folder
 from turngym.terminal.console import Console
-from turngym.terminal.interrupted import INTERRUPTED
+from turngym.terminal.interrupted import INTERRUPTED, acknowledged
 from turngym.terminal.output import print_json, table_console
 from turngym.text import printable
+from turngym.trainers.core.wording import UNKNOWN
 
 if TYPE_CHECKING:
     from turngym.benchmarks.study.outcome import Outcome
@@ -81,7 +82,8 @@ def main(argv: Sequence[str]) -> int:
     failed: list[Ended] = []
     if arguments.action == "run":
         try:
-            failed = _run(plan.part(arguments.arms) if arguments.arms else plan, folder, arguments)
+            with acknowledged("interrupted: the runs in progress finish their iteration and are saved"):
+                failed = _run(plan.part(arguments.arms) if arguments.arms else plan, folder, arguments)
         except KeyboardInterrupt:
             print("interrupted: the same command goes on", file=sys.stderr)
             return INTERRUPTED
@@ -179,6 +181,8 @@ def _show(plan: Plan, folder: Path, arguments: Arguments) -> None:
 
 
 def _tables(outcome: Outcome) -> list[Table]:
+    from turngym.benchmarks.statistics.power import FEWEST_PAIRS
+
     plan = outcome.plan
     arms = Table(title=escape(printable(plan.title)), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     arms.add_column(f"{plan.metric}, {plan.evaluation}", overflow="fold")
@@ -188,7 +192,7 @@ def _tables(outcome: Outcome) -> list[Table]:
         found = outcome.arms.get(arm)
         runs = f"{len(found.values) if found else 0}/{len(plan.seeds)}"
         mean = f"{found.mean:.3f}" if found else ""
-        interval = f"{found.interval.low:.3f} to {found.interval.high:.3f}" if found and found.interval else ""
+        interval = f"{found.interval.low:.3f} to {found.interval.high:.3f}" if found and found.interval else UNKNOWN
         seconds = list(found.processor_seconds.values()) if found else []
         minutes = f"{statistics.fmean(seconds) / 60:.1f}" if seconds else ""
         arms.add_row(escape(arm), runs, mean, interval, minutes)
@@ -202,13 +206,15 @@ def _tables(outcome: Outcome) -> list[Table]:
     for each in outcome.claims:
         claims.add_row(
             escape(str(each.claim)),
-            f"{each.interval.mean:+.3f}",
-            f"{each.interval.low:+.3f} to {each.interval.high:+.3f}",
+            f"{each.difference:+.3f}",
+            f"{each.interval.low:+.3f} to {each.interval.high:+.3f}" if each.interval else UNKNOWN,
             each.verdict,
             str(each.seeds),
-            f"{100 * each.power:.0f} %",
-            str(each.needed),
+            UNKNOWN if each.power is None else f"{100 * each.power:.0f} %",
+            UNKNOWN if each.needed is None else str(each.needed),
         )
     claims.caption = f"power: to show a difference of {plan.effect:g}; needed: pairs that show it with 90 %"
+    if any(each.interval is None for each in outcome.claims):
+        claims.caption += f"\n{UNKNOWN}: fewer than {FEWEST_PAIRS} pairs, or all differences are the same"
     claims.caption_justify = "left"
     return [arms, claims]

@@ -24,7 +24,7 @@ from turngym.envs.multiagent.registration import make_game
 from turngym.errors import ConfigError
 from turngym.terminal.console import Console
 from turngym.terminal.failures import resumable
-from turngym.terminal.interrupted import INTERRUPTED
+from turngym.terminal.interrupted import INTERRUPTED, STOPPING, acknowledged
 from turngym.terminal.output import print_json
 
 USES_OWN_MODULES = True
@@ -98,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError("--resume needs the folder of the tournament: pass it as --out.")
     console = Console(highlight=False, quiet=arguments.json)
     try:
-        with resumable(arguments.out, "games"), _progress(console) as progress:
+        with acknowledged(STOPPING), resumable(arguments.out, "games"), _progress(console) as progress:
             task = progress.add_task("games", total=None)
             found, _ = play_tournament(
                 plan,

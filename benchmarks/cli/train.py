@@ -27,7 +27,7 @@ from turngym.benchmarks.cli.options.usage import read_words
 from turngym.envs.multiagent.registration import GAMES, is_game
 from turngym.errors import ConfigError, RunStopped, TurngymError, missing_extra
 from turngym.imports import collection_paused
-from turngym.terminal.interrupted import INTERRUPTED
+from turngym.terminal.interrupted import INTERRUPTED, acknowledged
 from turngym.terminal.output import print_json
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 USES_OWN_MODULES = True
 _STOPPED = 3
+_FINISHING = "interrupted: finishing and saving the iteration in progress; another Ctrl-C stops at once"
 _NO_OPTIONS = ("algorithm_options", "preset_reason")
 _OWN_LINES = """
         run_dir: Folder of the run; `runs/ENVIRONMENT-ALGORITHM-seedSEED` unless given.
@@ -91,7 +92,8 @@ def main(argv: Sequence[str]) -> int:
             console.print(f"quickstart: turngym train {shlex.join(words)}", markup=False, soft_wrap=True)
         console.print(preset_sentence(config), markup=False, soft_wrap=True)
     try:
-        result = train(config, run_dir, resume)
+        with acknowledged(_FINISHING):
+            result = train(config, run_dir, resume)
     except RunStopped as error:
         print(error, file=sys.stderr)
         return _STOPPED
@@ -190,7 +192,11 @@ def _parsed(argv: Sequence[str], start: TrainConfig) -> tuple[TrainConfig, Path 
     kinds = dict(parts(start.algorithm))
     methods = {name: kind(**start.algorithm_options.get(name, {})) for name, kind in kinds.items()}
     default = _default_arguments(start, methods)
-    found = read_words(lambda: tyro.cli(type(default), default=default, args=list(argv), prog="turngym train"), argv)
+
+    def read(words: Sequence[str]) -> Any:
+        return tyro.cli(type(default), default=default, args=list(words), prog="turngym train")
+
+    found = read_words(read, argv)
     values = {
         field.name: getattr(found, field.name)
         for field in dataclasses.fields(TrainConfig)

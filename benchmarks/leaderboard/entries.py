@@ -19,7 +19,7 @@ from turngym.agents.episodes.pass_k import repeated_attempts
 from turngym.agents.intervals import Estimate
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation.submission import REQUIRED, Submission, in_order, key_of, load_submission, moment
-from turngym.benchmarks.statistics.estimates import equal_weight_mean, mean_of_few
+from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.benchmarks.statistics.normalised import HIGH, LOW
 from turngym.benchmarks.verification.verify import Verification
 from turngym.errors import TurngymError
@@ -105,10 +105,8 @@ class Entry:
         return {label: getattr(self.results[label], metric) for label in chosen}
 
     def mean_of(self, metric: str, labels: Iterable[str] | None = None) -> Estimate:
-        """Return the mean of a metric with equal weights, over all environments or, with :func:`mean_of_few`, some."""
-        if labels is None:
-            return equal_weight_mean(list(self.estimates(metric).values()))
-        return mean_of_few(list(self.estimates(metric, labels).values()))
+        """Return the mean of a metric with equal weights, over all environments or some."""
+        return equal_weight_mean(list(self.estimates(metric, labels).values()))
 
 
 @dataclass(frozen=True)

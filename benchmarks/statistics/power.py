@@ -17,11 +17,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_GRID = 501
+_GRID, _FINE_GRID, _FEW_DEGREES = 501, 8001, 3
+FEWEST_PAIRS = 3
+"""With two, the critical value of Student's t is 12.7, and such an interval says next to nothing."""
+_NO_SPREAD = 1e-12
+
+
+UNBOUNDED = -math.inf, math.inf
 
 
 class Interval(NamedTuple):
-    """A mean difference with its interval."""
+    """A mean with its interval."""
 
     mean: float
     low: float
@@ -32,28 +38,37 @@ class Interval(NamedTuple):
 def _deviations(degrees: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return values of a sample's deviation as a share of the true one, and the probability of each."""
     spread = 9 / math.sqrt(2 * degrees)
-    values = np.linspace(max(1e-6, 1 - spread), 1 + spread, _GRID)
+    values = np.linspace(max(1e-6, 1 - spread), 1 + spread, _GRID if degrees > _FEW_DEGREES else _FINE_GRID)
     log_density = (degrees - 1) * np.log(values) - degrees * values**2 / 2
     density = np.exp(log_density - log_density.max())
     return values, density / density.sum()
 
 
 def student_tail(t: float, degrees: int) -> float:
-    """Return the probability that Student's t lies above a value.
+    """Return the probability that Student's t lies above a value, by its finite sum (Abramowitz and Stegun, 26.7.3-4).
 
-    >>> round(student_tail(2.093, 19), 4)
-    0.025
+    >>> round(student_tail(2.093, 19), 4), round(student_tail(12.7062, 1), 6)
+    (0.025, 0.025)
     """
-    values, weights = _deviations(degrees)
-    return float(sum(weights * [0.5 * math.erfc(t * s / math.sqrt(2)) for s in values]))
+    angle = math.atan(t / math.sqrt(degrees))
+    square = math.cos(angle) ** 2
+    is_odd = degrees % 2
+    term = total = math.cos(angle) if is_odd else 1.0
+    for number in range(2 + is_odd, degrees - 1, 2):
+        term *= square * (number - 1) / number
+        total += term
+    if degrees == 1:
+        total = 0.0
+    inside = 2 / math.pi * (angle + math.sin(angle) * total) if is_odd else math.sin(angle) * total
+    return (1 - inside) / 2
 
 
 @lru_cache(maxsize=256)
 def critical_t(degrees: int, level: float = 0.95) -> float:
     """Return the value that Student's t lies within with a probability of ``level``.
 
-    >>> round(critical_t(19), 3), round(critical_t(2), 2)
-    (2.093, 4.3)
+    >>> [round(critical_t(degrees), 3) for degrees in (1, 2, 19)]
+    [12.706, 4.303, 2.093]
     """
     low, high = 0.0, 1000.0
     for _ in range(60):
@@ -115,24 +130,47 @@ def upper_deviation(differences: Sequence[float], confidence: float = 0.8) -> fl
     return stdev(differences) / float(values[place])
 
 
-def interval(differences: Sequence[float], level: float = 0.95) -> Interval:
-    """Return the mean of differences with its interval."""
-    mean = fmean(differences)
-    half = critical_t(len(differences) - 1, level) * stdev(differences) / math.sqrt(len(differences))
-    return Interval(mean, mean - half, mean + half)
+def interval(values: Sequence[float], level: float = 0.95, within: tuple[float, float] = UNBOUNDED) -> Interval:
+    """Return the mean of values with the interval of Student's t.
+
+    Args:
+        values: The values, such as paired differences.
+        level: Of the interval.
+        within: Where the mean must lie: of shares 0 to 1, of their differences -1 to 1. The interval is cut there,
+            which loses nothing.
+
+    >>> interval([0.2, 0.9, 0.3], within=(0.0, 1.0)).low
+    0.0
+    """
+    mean = fmean(values)
+    half = critical_t(len(values) - 1, level) * stdev(values) / math.sqrt(len(values))
+    return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]))
+
+
+def is_known(values: Sequence[float]) -> bool:
+    """Return whether values have an interval: there are enough, and they are not all the same.
+
+    Equal values have a deviation of 0, which says that their spread has not been seen, not that there is none.
+
+    >>> is_known([0.1, 0.2]), is_known([0.1, 0.1, 0.1]), is_known([0.1, 0.2, 0.1])
+    (False, False, True)
+    """
+    return len(values) >= FEWEST_PAIRS and max(values) - min(values) > _NO_SPREAD
 
 
 def verdict(found: Interval, effect: float) -> str:
     """Return what an interval says about a claimed gain.
 
     ``holds``: it lies above 0. ``does not hold``: it lies below the effect that the study was made for. ``undecided``:
-    neither.
+    neither, or it has no width, as of differences that are all the same.
 
     >>> verdict(Interval(0.1, 0.02, 0.18), 0.05), verdict(Interval(0.0, -0.03, 0.03), 0.05)
     ('holds', 'does not hold')
-    >>> verdict(Interval(0.03, -0.02, 0.08), 0.05)
-    'undecided'
+    >>> verdict(Interval(0.03, -0.02, 0.08), 0.05), verdict(Interval(0.0, 0.0, 0.0), 0.05)
+    ('undecided', 'undecided')
     """
+    if found.high - found.low <= _NO_SPREAD:
+        return "undecided"
     if found.low > 0:
         return "holds"
     return "does not hold" if found.high < effect else "undecided"

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.statistics.power import Interval, interval, power, seeds_needed, verdict
+from turngym.benchmarks.statistics.power import UNBOUNDED, Interval, interval, is_known, power, seeds_needed, verdict
 from turngym.benchmarks.study.plan import Claim, Job, Plan, Side
 from turngym.benchmarks.study.queue import processor_seconds, state_of
 from turngym.errors import ConfigError, nearest
 from turngym.trainers.records.run_folder import RunFolder
 
 WANTED_POWER = 0.9
+_BOUNDS = {"success": (0.0, 1.0)}
+"""Metric -> where its mean must lie."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class ArmOutcome:
 
     Args:
         values: Seed -> value of each finished run.
-        interval: Mean over the seeds and its 95 % interval; None with fewer than two.
+        interval: Mean over the seeds and its 95 % interval; None with fewer than three or where all are the same.
         processor_seconds: Seed -> processor time of each finished run, where it is known.
     """
 
@@ -43,19 +45,21 @@ class ClaimOutcome:
 
     Args:
         claim: The claim.
-        interval: Mean difference, the first arm minus the second, and its 95 % interval.
-        verdict: ``holds``, ``does not hold`` or ``undecided``.
+        difference: Mean difference, the first arm minus the second.
+        interval: The same with its 95 % interval; None with fewer than three pairs or where all are the same.
+        verdict: ``holds``, ``does not hold`` or ``undecided``, which it is without an interval.
         seeds: How many pairs there are.
-        power: Probability that so many pairs show the effect that matters, if it is there.
-        needed: Pairs that show it with a probability of 90 %.
+        power: Probability that so many pairs show the effect that matters, if it is there; None without an interval.
+        needed: Pairs that show it with a probability of 90 %; None without an interval.
     """
 
     claim: Claim
-    interval: Interval
+    difference: float
+    interval: Interval | None
     verdict: str
     seeds: int
-    power: float
-    needed: int
+    power: float | None
+    needed: int | None
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Outcome:
     Args:
         plan: The plan.
         arms: Arm -> its values, without arms of which no run is finished.
-        claims: What is known of the claims, without those with fewer than two pairs.
+        claims: What is known of the claims, without those that have no pair.
     """
 
     plan: Plan
@@ -95,7 +99,9 @@ class Outcome:
             "claims": [
                 {
                     "claim": str(each.claim),
-                    **each.interval._asdict(),
+                    "mean": each.difference,
+                    "low": each.interval.low if each.interval else None,
+                    "high": each.interval.high if each.interval else None,
                     "verdict": each.verdict,
                     "seeds": each.seeds,
                     "power": each.power,
@@ -120,7 +126,7 @@ def read_outcome(plan: Plan, folder: Path) -> Outcome:
     arms = {
         arm: ArmOutcome(
             found,
-            interval(list(found.values())) if len(found) > 1 else None,
+            _interval(list(found.values()), _BOUNDS.get(plan.metric, UNBOUNDED)),
             _times(folder, [Job(arm, s) for s in found]),
         )
         for arm, found in values.items()
@@ -128,6 +134,10 @@ def read_outcome(plan: Plan, folder: Path) -> Outcome:
     }
     claims = (_judged(plan, claim, *(_values(plan, folder, side) for side in claim)) for claim in plan.claims)
     return Outcome(plan, arms, tuple(each for each in claims if each is not None))
+
+
+def _interval(values: Sequence[float], within: tuple[float, float]) -> Interval | None:
+    return interval(values, within=within) if is_known(values) else None
 
 
 def _times(folder: Path, jobs: Sequence[Job]) -> dict[int, float]:
@@ -160,17 +170,21 @@ def _value(plan: Plan, folder: Path, job: Job, evaluation: str) -> float:
 
 
 def _judged(plan: Plan, claim: Claim, better: Mapping[int, float], worse: Mapping[int, float]) -> ClaimOutcome | None:
-    """Return what the pairs of finished runs say; None with fewer than two."""
-    pairs = [seed for seed in plan.seeds if seed in better and seed in worse]
-    if len(pairs) < 2:
+    """Return what the pairs of finished runs say; None without any."""
+    differences = [better[seed] - worse[seed] for seed in plan.seeds if seed in better and seed in worse]
+    if not differences:
         return None
-    differences = [better[seed] - worse[seed] for seed in pairs]
-    found, deviation = interval(differences), statistics.stdev(differences)
+    low, high = _BOUNDS.get(plan.metric, UNBOUNDED)
+    mean, found = statistics.fmean(differences), _interval(differences, (low - high, high - low))
+    if found is None:
+        return ClaimOutcome(claim, mean, None, "undecided", len(differences), None, None)
+    deviation = statistics.stdev(differences)
     return ClaimOutcome(
         claim,
+        mean,
         found,
         verdict(found, plan.effect),
-        len(pairs),
-        power(plan.effect, deviation, len(pairs)),
+        len(differences),
+        power(plan.effect, deviation, len(differences)),
         seeds_needed(plan.effect, deviation, WANTED_POWER),
     )

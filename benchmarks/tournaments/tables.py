@@ -9,6 +9,9 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from turngym.agents.intervals import FEWEST_BLOCKS
+from turngym.benchmarks.statistics.estimates import TOO_FEW, read_estimate
+
 
 def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
     """Yield the tables of players, of players by side, and of who won against whom, with their titles."""
@@ -71,8 +74,9 @@ def remarks(found: Mapping[str, Any]) -> Iterator[str]:
     for side, numbers in advantages[: 1 if len(advantages) == 2 else None]:  # the second of two is the first, turned
         elo = numbers["elo"]
         yield f"advantage of {side_name(side)} {between}: {_number(elo)} Elo ({_interval(elo)})"
-    if found.get("n_blocks") == 1:
-        yield "one block of games alone has nothing to resample: its intervals have no width; play more --blocks"
+    if found["n_blocks"] < FEWEST_BLOCKS:
+        blocks = f"{found['n_blocks']} block{' is' if found['n_blocks'] == 1 else 's are'}"
+        yield f"{blocks} too few for intervals, which resample whole blocks: play --blocks {FEWEST_BLOCKS} or more"
     if len(ratings["groups"]) > 1:
         yield "some never met, directly or through others, and cannot be compared: " + "; ".join(
             ", ".join(" as ".join(filter(None, entrant)) for entrant in group) for group in ratings["groups"]
@@ -123,4 +127,6 @@ def _number(estimate: Mapping[str, Any] | None, scale: float = 1, digits: int = 
 def _interval(estimate: Mapping[str, Any] | None, digits: int = 0, scale: float = 1) -> str:
     if estimate is None:
         return ""
+    if not read_estimate(estimate).has_interval:
+        return TOO_FEW
     return f"{scale * estimate['ci_low']:z.{digits}f} to {scale * estimate['ci_high']:z.{digits}f}"

@@ -100,7 +100,11 @@ def section(command: str, text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[")
+    """Return text as Markdown shows it in a table: code between backticks is shown as it is."""
+    parts = text.split("`")
+    for number in range(0, len(parts), 2):
+        parts[number] = parts[number].replace("<", "&lt;").replace("[", "\\[")
+    return "`".join(parts).replace("|", "\\|")
 
 
 def page() -> str:

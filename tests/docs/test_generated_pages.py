@@ -1,5 +1,6 @@
 """Generated pages are what their scripts would write now."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,3 +34,11 @@ def test_the_examples_of_the_scripts_hold(script: str) -> None:
     call = [sys.executable, "-m", "doctest", str(folder / script)]
     done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_code_in_pages_is_shown_as_it_is() -> None:
+    """Markdown escapes what stands between backticks itself: `&lt;think>` appeared on the site."""
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        prose = re.sub(r"```.*?```", "", path.read_text("utf8"), flags=re.DOTALL)
+        wrong = [code for code in re.findall(r"`([^`\n]+)`", prose) if re.search(r"&(lt|gt|amp);|\\\[", code)]
+        assert not wrong, (path.name, wrong)

@@ -33,8 +33,11 @@ def parse(arguments: type[ArgumentsT], argv: Sequence[str], command: str) -> Arg
     """Return the command line as the dataclass that describes it; prints help or an error and exits where asked to."""
     plain = (tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName)
     kind: Any = arguments
-    found = read_words(lambda: tyro.cli(relaxed(kind), args=list(argv), prog=f"turngym {command}", config=plain), argv)
-    return cast("ArgumentsT", found)
+
+    def read(words: Sequence[str]) -> Any:
+        return tyro.cli(relaxed(kind), args=list(words), prog=f"turngym {command}", config=plain)
+
+    return cast("ArgumentsT", read_words(read, argv))
 
 
 _LISTED_PAIRS: Any = Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")]

@@ -6,7 +6,9 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from difflib import get_close_matches
+from functools import partial
 from typing import TypeVar
 
 from turngym.errors import ConfigError
@@ -14,6 +16,29 @@ from turngym.errors import ConfigError
 ParsedT = TypeVar("ParsedT")
 _WIDTH = "100000"
 _BORDER = re.compile(r"[╭╰+][─-]|.*[─-]{10}")
+_NEAR = 0.7
+_MEANT = {
+    "lr": ("--update.learning-rate", "--learning-rate"),
+    "learning-rate": ("--update.learning-rate",),
+    "wd": ("--update.weight-decay",),
+    "batch-size": ("--rollout.groups", "--batch-size"),
+    "steps": ("--iterations",),
+    "max-steps": ("--iterations", "--max-turns"),
+    "epochs": ("--update.epochs", "--epochs"),
+    "max-tokens": ("--rollout.max-new-tokens", "--max-new-tokens"),
+    "max-new-tokens": ("--rollout.max-new-tokens",),
+    "temp": ("--rollout.temperature", "--temperature"),
+    "temperature": ("--rollout.temperature",),
+    "num-episodes": ("--evaluation.episodes", "--episodes"),
+    "n-episodes": ("--evaluation.episodes", "--episodes"),
+    "output": ("--out", "--run-dir"),
+    "output-dir": ("--out", "--run-dir"),
+    "save-dir": ("--out", "--run-dir"),
+    "policy": ("--agent", "--model"),
+    "envs": ("--num-envs", "--rollout.num-envs"),
+    "env-option": ("--env-options", "--option"),
+}
+"""Names that other tools have -> options that mean the same, the first of them that a command has."""
 _KINDS = {
     "INT": "a whole number",
     "FLOAT": "a number",
@@ -23,27 +48,55 @@ _KINDS = {
 }
 
 
-def read_words(parse: Callable[[], ParsedT], argv: Sequence[str]) -> ParsedT:
+def read_words(parse: Callable[[Sequence[str]], ParsedT], argv: Sequence[str]) -> ParsedT:
     """Return what a parser makes of the command line, with its errors in a sentence.
 
     Args:
-        parse: Calls the parser.
-        argv: What it reads.
+        parse: Calls the parser with words.
+        argv: The words.
 
     Raises:
         ConfigError: The command line is wrong.
         SystemExit: Help was printed.
     """
     if "-h" in argv or "--help" in argv:
-        return parse()
+        return parse(argv)
     heard = io.StringIO()
     try:
         with redirect_stderr(heard), _wide():
-            return parse()
+            return parse(argv)
     except SystemExit as end:
         if end.code in (0, None):
             raise
-    raise ConfigError(sentence(heard.getvalue(), argv))
+    raise ConfigError(sentence(heard.getvalue(), argv, partial(_options, parse)))
+
+
+def _options(parse: Callable[[Sequence[str]], object]) -> list[str]:
+    """Return all options of a parser, as its help lists them."""
+    heard = io.StringIO()
+    with redirect_stdout(heard), _wide(), suppress(SystemExit):
+        parse(["--help"])
+    return re.findall(r"(?m)(?:^|[│|]| ) *(?:-\w(?: [A-Z]+)?, )?(--[a-z][\w.-]*)(?= |$)", heard.getvalue())
+
+
+def suggestion(word: str, options: Sequence[str]) -> str:
+    """Return the option that a wrong word may have meant: its usual other name, or the nearest; empty if none is near.
+
+    >>> suggestion("--lr", ["--seed", "--warmup.learning-rate", "--update.learning-rate"])
+    '--update.learning-rate'
+    >>> suggestion("--agnet", ["--agent", "--seed"]), suggestion("--zzz", ["--agent", "--seed"])
+    ('--agent', '')
+    """
+    name = word.partition("=")[0].lstrip("-").replace("_", "-")
+    for meant in _MEANT.get(name, ()):
+        if meant in options:
+            return meant
+    lasts = {option.removeprefix("--").rpartition(".")[2]: option for option in reversed(options)}
+    close = get_close_matches(name, [option.removeprefix("--") for option in options], 1, _NEAR)
+    if close:
+        return f"--{close[0]}"
+    close = get_close_matches(name, lasts, 1, _NEAR)
+    return lasts[close[0]] if close else ""
 
 
 @contextmanager
@@ -60,11 +113,16 @@ def _wide() -> Iterator[None]:
             os.environ["COLUMNS"] = before
 
 
-def sentence(printed: str, argv: Sequence[str]) -> str:
+def sentence(printed: str, argv: Sequence[str], options: Callable[[], Sequence[str]] = tuple) -> str:
     r"""Return what the parser has printed in a box as one or two sentences.
 
     >>> sentence("│ Error parsing --seed: invalid literal for int() │\n│ --seed INT │", ["--seed", "x"])
     "--seed takes a whole number, got 'x'."
+
+    Args:
+        printed: What the parser has printed.
+        argv: The words of the command line.
+        options: Gives all options, for suggestions.
     """
     rows = printed.splitlines()
     start = next((number for number, row in enumerate(rows) if _BORDER.match(row)), -1)  # the title ends there
@@ -78,15 +136,24 @@ def sentence(printed: str, argv: Sequence[str]) -> str:
         form = re.search(rf"(?m)^(?:\S+, )*{re.escape(option)} (\S.*)$", "\n".join(lines))
         return f"{option} takes {_kind(form[1] if form else '')}, got {_given(option, argv)}.{more}"
     if found := re.match(r"[Mm]issing from turngym [\w-]+: ", text):
-        names = re.findall(r"(?m)^(?:-\w(?: [A-Z]+)?, )?(--[\w.-]+|[A-Z_]+)(?=$|, | \[?[A-Z{\[])", "\n".join(lines[1:]))
+        told, _, unknown = "\n".join(lines[1:]).partition("Unrecognized options:\n")
+        names = re.findall(r"(?m)^(?:-\w(?: [A-Z]+)?, )?(--[\w.-]+|[A-Z_]+)(?=$|, | \[?[A-Z{\[])", told)
         named = ", ".join(dict.fromkeys(names)) or text.partition(": ")[2].split(" For full")[0]
-        return f"missing: {named}.{more}"
+        words = [row for row in unknown.splitlines() if row.startswith("--")]
+        also = f" Unrecognized: {', '.join(words)}.{_hint(words, options)}" if words else ""
+        return f"missing: {named}.{also}{more}"
     if found := re.match(r"Unrecognized options: (.*?)(?= Perhaps you meant:| For full helptext|$)", text):
-        near = re.search(r"Perhaps you meant: (--[\w.-]+)", text)
-        hint = f" Did you mean {near[1]}?" if near else ""
-        return f"unrecognized options: {found[1].rstrip('.')}.{hint}{more}"
+        given = found[1].rstrip(".")
+        words = [word for word in given.split(", ") if word.startswith("--")]
+        return f"unrecognized options: {given}.{_hint(words, options)}{more}"
     first = re.split(r" (?:Argument helptext|For full helptext|Perhaps you meant)", text)[0].rstrip(".")
     return f"{first}.{more}"
+
+
+def _hint(words: Sequence[str], options: Callable[[], Sequence[str]]) -> str:
+    known = options() if words else ()
+    found = dict.fromkeys(filter(None, (suggestion(word, known) for word in words)))
+    return f" Did you mean {' and '.join(found)}?" if found else ""
 
 
 def _kind(form: str) -> str:

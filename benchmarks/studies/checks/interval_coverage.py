@@ -150,6 +150,7 @@ CASES = (
     *(uneven(blocks) for blocks in (30, 100)),
     *(paired(tasks, each) for tasks in (25, 100) for each in (1, 4)),
     whole_suite(18, 25),
+    whole_suite(4, 8),
     rare_resampled(25, 0.05),
     attempts_as_tasks(25, 4),
 )

@@ -20,7 +20,7 @@ import imitation_rows
 import self_play_rows
 from run_queue import RESULTS, ROOT
 
-from turngym.benchmarks.statistics.power import interval
+from turngym.benchmarks.statistics.power import FEWEST_PAIRS, interval
 from turngym.storage.files import write_atomic
 
 PAGE = "learning.md"
@@ -28,8 +28,6 @@ _COLUMNS = (
     *("task", "model", "method", "seeds", "minutes", "warm-up, %", "trained, %", "over warm-up", "control, %"),
     *("over control", "command"),
 )
-_LEAST_SEEDS = 3
-"""An interval over two says next to nothing."""
 _SEED = re.compile(r"-?seed(\d+)")
 _HEAD = """# What was learnt
 
@@ -160,7 +158,7 @@ def change(after: Sequence[float], before: Sequence[float]) -> str:
     ('+11.7 [4.5, 18.8]', '+10.0', '')
     """
     each = [100 * (first - second) for first, second in zip(after, before, strict=True)]
-    if len(each) < _LEAST_SEEDS:
+    if len(each) < FEWEST_PAIRS:
         return f"{statistics.fmean(each):+.1f}" if each else ""
     mean, low, high = interval(each)
     return f"{mean:+.1f} [{low:.1f}, {high:.1f}]"

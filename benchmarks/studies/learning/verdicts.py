@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from turngym.benchmarks.statistics.power import interval
+from turngym.benchmarks.statistics.power import interval, is_known
 
 SEEDS = (0, 1, 2)
 CLAIM = ("holds", "does not hold")
@@ -20,10 +20,13 @@ def difference(better: Sequence[float], worse: Sequence[float], words: tuple[str
         worse: The same of the other side.
         words: What it is called if the interval lies above 0, and if it lies below.
 
-    >>> difference([0.5, 0.6, 0.7], [0.4, 0.5, 0.6])["verdict"]
-    'holds'
+    >>> difference([0.5, 0.6, 0.7], [0.4, 0.5, 0.61])["verdict"], difference([0.5, 0.6], [0.4, 0.5])["verdict"]
+    ('holds', 'undecided')
     """
-    found = interval([first - second for first, second in zip(better, worse, strict=True)])
+    differences = [first - second for first, second in zip(better, worse, strict=True)]
+    found = interval(differences)
+    if not is_known(differences):
+        return {**found._asdict(), "verdict": "undecided"}
     verdict = words[0] if found.low > 0 else words[1] if found.high < 0 else "undecided"
     return {**found._asdict(), "verdict": verdict}
 

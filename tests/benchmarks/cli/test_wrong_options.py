@@ -36,3 +36,23 @@ def test_a_wrong_type_is_told_in_a_sentence(command: str, word: Word, capfd: pyt
 def test_an_unknown_option_is_told_in_a_sentence(command: str, capfd: pytest.CaptureFixture[str]) -> None:
     status, err = main([*line(command), "--zzz", "1"]), capfd.readouterr().err
     assert status == 2 and "Traceback" not in err and 1 <= len(err.strip().splitlines()) <= 3, err
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["eval", "turngym/FrozenLake-v0", "--agnet", "random"], "--agent"),
+        (["train", "--lr", "1e-4"], "--update.learning-rate"),
+        (["train", "--lr=1e-4"], "--update.learning-rate"),
+        (["train", "--update.lerning-rate", "1e-4"], "--update.learning-rate"),
+        (["train", "--max_tokens", "9"], "--rollout.max-new-tokens"),
+        (["tournament", "turngym/KuhnPoker-v0", "--blocs", "2"], "--blocks"),
+        (["eval", "turngym/FrozenLake-v0", "--agent", "random", "--output-dir", "x"], "--out"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[-2],
+)
+def test_a_misspelt_or_foreign_option_gets_the_one_that_was_meant(
+    words: list[str], meant: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert f"Did you mean {meant}?" in capfd.readouterr().err

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from submissions import ENV, HOSTILE, changed, play, rows_of, write_rows
 
-from turngym.agents.intervals import Estimate
+from turngym.agents.intervals import Estimate, share
 from turngym.agents.verifiers import Verdict
 from turngym.benchmarks.leaderboard.entries import Entry, expand, read_entries
 from turngym.benchmarks.leaderboard.table import build_leaderboard, interquartile_mean, rank_ranges
 from turngym.benchmarks.pages.leaderboard import leaderboard_page
-from turngym.benchmarks.statistics.estimates import equal_weight_mean, mean_of_few
+from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.benchmarks.suites import Suite, SuiteEntry
 from turngym.benchmarks.verification.verify import Verification, verify
 from turngym.errors import ConfigError
@@ -83,18 +83,19 @@ def estimate(value: float, low: float, high: float) -> Estimate:
     return Estimate(value, (high - low) / 2 / 1.959963984540054, low, high, 10, 10, "")
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 0.3)), min_size=1, max_size=6))
-def test_with_symmetric_intervals_the_mean_of_few_is_the_plain_mean(pairs: list[tuple[float, float]]) -> None:
-    estimates = [estimate(value, value - half, value + half) for value, half in pairs]
-    found, plain = mean_of_few(estimates), equal_weight_mean(estimates)
-    assert (found.value, found.low, found.high) == pytest.approx((plain.value, plain.low, plain.high), abs=1e-9)
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 0.3)), min_size=2, max_size=6))
+def test_with_symmetric_intervals_the_mean_has_that_of_its_standard_error(pairs: list[tuple[float, float]]) -> None:
+    found = equal_weight_mean([estimate(value, value - half, value + half) for value, half in pairs])
+    half = 1.959963984540054 * found.stderr
+    assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half), abs=1e-9)
 
 
-def test_where_all_is_lost_the_mean_of_few_keeps_a_width() -> None:
-    lost = Estimate(0.0, 0.0, 0.0, 0.3, 8, 8, "Wilson")
-    assert equal_weight_mean([lost] * 4).high == 0.0
-    assert mean_of_few([lost] * 4).high == pytest.approx(0.15) and mean_of_few([lost] * 4).low == 0.0
-    assert mean_of_few([lost]) is lost
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20))
+def test_the_mean_of_shares_stays_a_share_and_keeps_a_width(tasks: list[tuple[int, int]]) -> None:
+    found = equal_weight_mean(
+        [share([1.0] * won + [0.0] * lost or [1.0], range(won + lost or 1)) for won, lost in tasks]
+    )
+    assert -1e-12 <= found.low <= found.value <= found.high <= 1 + 1e-12 and found.high - found.low > 0.01
 
 
 def test_submissions_on_the_same_tasks_share_a_table_the_best_first(played: Path) -> None:
@@ -150,7 +151,7 @@ def test_families_are_those_of_the_suite_and_a_suite_names_only_what_it_has(tmp_
     (group,) = build_leaderboard(*read_entries([core])).groups
     assert len(group.families) == 6 and sorted(sum(group.families.values(), ())) == sorted(group.labels)
     grids = [group.entries[0].results[f"turngym/{name}"].success for name in ("FrozenLake-v0", "Maze-v0", "Sokoban-v0")]
-    assert group.entries[0].mean_of("success", group.families["grids"]) == mean_of_few(grids)
+    assert group.entries[0].mean_of("success", group.families["grids"]) == equal_weight_mean(grids)
     with pytest.raises(ConfigError, match="families"):
         Suite("s", 0, "", (SuiteEntry(ENV),), families={"f": ("turngym/Absent-v0",)})
 

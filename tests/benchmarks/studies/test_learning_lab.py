@@ -34,6 +34,7 @@ from turngym.benchmarks.statistics.power import (
     interval,
     power,
     seeds_needed,
+    student_tail,
     upper_deviation,
     verdict,
 )
@@ -61,8 +62,16 @@ def test_power_is_the_share_of_simulated_studies_that_exclude_0() -> None:
 
 
 def test_critical_values_are_those_of_students_t() -> None:
-    for degrees, t in ((2, 4.303), (7, 2.365), (19, 2.093), (59, 2.001)):
-        assert critical_t(degrees) == pytest.approx(t, abs=2e-3)
+    table = ((1, 12.7062), (2, 4.3027), (3, 3.1824), (7, 2.3646), (19, 2.0930), (59, 2.0010), (1000, 1.9623))
+    for degrees, t in table:
+        assert critical_t(degrees) == pytest.approx(t, abs=1e-4)
+        assert student_tail(t, degrees) == pytest.approx(0.025, abs=5e-6)
+
+
+def test_power_of_two_pairs_is_that_of_simulated_ones() -> None:
+    draws = np.random.default_rng(0).normal(2.0, 0.5, size=(4000, 2)).tolist()
+    found = [interval(row).low > 0 or interval(row).high < 0 for row in draws]
+    assert fmean(found) == pytest.approx(power(2.0, 0.5, 2), abs=0.02)
 
 
 def test_pilot_deviation_is_bounded_from_above_four_times_of_five() -> None:

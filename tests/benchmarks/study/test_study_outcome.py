@@ -9,12 +9,17 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
+from rich.console import Console
 from test_cli_train import TINY_WORDS
 
 from turngym.__main__ import main
+from turngym.benchmarks.cli.study import _tables
 from turngym.benchmarks.cli.train import parse_train
 from turngym.benchmarks.study.outcome import read_outcome
 from turngym.benchmarks.study.plan import Job, Plan, plan_of, read_plan
@@ -43,6 +48,7 @@ def test_arms_and_claims_are_compared_in_pairs(tmp_path: Path) -> None:
     found = read_outcome(PLAN, tmp_path)
     assert found.arms["a"].mean == pytest.approx(0.65)
     (claim,) = found.claims
+    assert claim.interval is not None and claim.power is not None
     assert claim.interval.mean == pytest.approx(0.2025) and claim.interval.low > 0.19
     assert claim.verdict == "holds" and claim.seeds == 4 and claim.power > 0.99 and claim.needed == 2
     assert json.loads(json.dumps(found.as_json()))["claims"][0]["claim"] == "a > b"
@@ -55,14 +61,51 @@ def test_an_arm_is_compared_with_itself_in_another_evaluation(tmp_path: Path) ->
         content = json.dumps({"success": {"value": value}})
         (tmp_path / f"a-seed{seed}" / "evaluations" / "control-greedy.json").write_text(content)
     (claim,) = read_outcome(plan, tmp_path).claims
-    assert claim.interval.mean == pytest.approx(0.105) and str(claim.claim) == "a > a:control-greedy"
+    assert claim.difference == pytest.approx(0.105) and str(claim.claim) == "a > a:control-greedy"
 
 
 def test_what_is_not_finished_is_left_out(tmp_path: Path) -> None:
-    finished(tmp_path, PLAN, {"a": [0.5, 0.6], "b": [0.5]})
+    finished(tmp_path, PLAN, {"a": [0.5, 0.6, 0.8], "b": [0.5]})
     found = read_outcome(PLAN, tmp_path)
-    assert found.claims == () and found.arms["b"].interval is None and found.arms["a"].interval is not None
-    assert read_outcome(PLAN, tmp_path / "nothing").arms == {}
+    (claim,) = found.claims
+    assert claim.seeds == 1 and claim.verdict == "undecided" and claim.interval is None
+    assert found.arms["b"].interval is None and found.arms["a"].interval is not None
+    assert read_outcome(PLAN, tmp_path / "nothing").arms == {} and read_outcome(PLAN, tmp_path / "nothing").claims == ()
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ([0.5, 0.6], [0.5, 0.6]),
+        ([0.9, 0.95], [0.1, 0.2]),
+        ([1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]),
+        ([0.5, 0.6, 0.7], [0.4, 0.5, 0.6]),
+        ([0.9], [0.1]),
+    ],
+    ids=["two equal pairs", "two pairs", "all solved", "one difference", "one pair"],
+)
+def test_few_pairs_or_equal_differences_decide_nothing(
+    better: list[float], worse: list[float], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished(tmp_path, PLAN, {"a": better, "b": worse})
+    (claim,) = read_outcome(PLAN, tmp_path).claims
+    assert (claim.interval, claim.power, claim.needed, claim.verdict) == (None, None, None, "undecided")
+    for table in _tables(read_outcome(PLAN, tmp_path)):
+        Console(width=200).print(table)
+    shown = capsys.readouterr().out
+    assert "undecided" in shown and "100 %" not in shown and "fewer than 3 pairs, or all differences are" in shown
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=6))
+def test_intervals_of_shares_are_shares(pairs: list[tuple[float, float]]) -> None:
+    with TemporaryDirectory() as folder:
+        plan = plan_of("mine", {"seeds": len(pairs), "arms": {"a": "", "b": ""}, "claims": ["a > b"]})
+        finished(Path(folder), plan, {"a": [a for a, _ in pairs], "b": [b for _, b in pairs]})
+        found = read_outcome(plan, Path(folder))
+    for arm in found.arms.values():
+        assert arm.interval is None or 0 <= arm.interval.low <= arm.interval.mean <= arm.interval.high <= 1
+    for claim in found.claims:
+        assert claim.interval is None or -1 <= claim.interval.low <= claim.interval.high <= 1
 
 
 @pytest.mark.parametrize(
