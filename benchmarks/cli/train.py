@@ -80,11 +80,17 @@ def main(argv: Sequence[str]) -> int:
 
     config, run_dir, resume = parse_train(argv)
     with _training_packages():
-        from turngym.benchmarks.cli.terminal.training import evaluation_command, result_as_json, result_sentence
+        from turngym.benchmarks.cli.terminal.training import (
+            evaluation_command,
+            result_as_json,
+            result_sentence,
+            shown_mode,
+        )
         from turngym.trainers.engine.ranks.launch import is_first_here
         from turngym.trainers.loop.job import train
         from turngym.trainers.records.run_folder import RunFolder
-        from turngym.trainers.report.run import headline
+        from turngym.trainers.report.findings import read_run
+        from turngym.trainers.report.headline import control_sentence
         from turngym.trainers.settings.presets import preset_sentence
     console = Console(highlight=False, quiet=not is_first_here())  # other ranks say nothing
     if not resume:
@@ -105,10 +111,11 @@ def main(argv: Sequence[str]) -> int:
     if result.finished:
         folder = RunFolder.open(result.path)
         console.print(f"report: {result.report}", markup=False, soft_wrap=True)
-        if against := headline(folder)["control_sentence"]:
+        mode = shown_mode(folder, folder.config())
+        if against := control_sentence(read_run(folder), mode):
             console.print(against, markup=False, soft_wrap=True)
-        console.print(f"{result_sentence(folder)} Evaluate the model with:", markup=False, soft_wrap=True)
-        console.print(f"  {evaluation_command(folder, folder.config())}", markup=False, soft_wrap=True)
+        console.print(f"{result_sentence(folder, mode)} Evaluate the model with:", markup=False, soft_wrap=True)
+        console.print(f"  {evaluation_command(folder, folder.config(), mode)}", markup=False, soft_wrap=True)
     if "--json" in argv and is_first_here():
         print_json(result_as_json(RunFolder.open(result.path), result.finished))
     if result.finished:

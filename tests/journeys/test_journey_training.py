@@ -31,11 +31,14 @@ def test_the_printed_command_finds_the_success_of_the_training(trained: tuple[Pa
     folder, lines = trained
     (command,) = [line.strip() for line in lines if line.strip().startswith("turngym eval ")]
     (found,) = works_as_printed(folder, command, "--json").result["environments"].values()
-    own = json.loads((folder / RUN / "evaluations" / "final-greedy.json").read_text())
+    own = json.loads((folder / RUN / "evaluations" / "final-sampled.json").read_text())
     success = found["success"]["value"]
-    assert success == own["success"]["value"] > 0 and found["return"]["value"] == own["reward_sum"]["value"]
-    (said,) = re.findall(r"([\d.]+) % after", " ".join(lines))
-    assert said == f"{100 * success:.1f}" and found["success"]["n_games"] == 40
+    assert success == own["success"]["value"] and found["return"]["value"] == own["reward_sum"]["value"]
+    assert found["turns"]["value"] == own["turns"]["value"]
+    assert found["invalid_actions"]["value"] == own["invalid_actions"] > 0, "the samples are the same, one by one"
+    said = re.findall(r"([\d.]+) %(?: after| against)", " ".join(lines))
+    assert set(said) == {f"{100 * success:.1f}"}, "one number, whatever it is compared with"
+    assert found["success"]["n_games"] == 40
 
 
 @pytest.mark.integration

@@ -251,9 +251,9 @@ class EnvTask(TaskSource):
         return curve_metrics(self._evaluated("", agent, "dev", self._curve_seeds).result)
 
     def evaluate(self, model: LanguageModel, name: str, temperature: float | None) -> Iterator[Evaluation]:
-        """Evaluate on test instances, the same for every policy."""
+        """Evaluate on test instances, the same for every policy, sampling as ``turngym eval`` does."""
         seeds = self._seeds("test", self.config.evaluation.episodes, _FINAL_SEED)
-        agent = policy_agent(self.config, model, FINAL_SAMPLING, temperature)
+        agent = policy_agent(replace(self.config, seed=_FINAL_SEED), model, temperature=temperature)
         yield self._evaluated(name, agent, "test", seeds)
 
     def _options(self, split: str) -> dict[str, Any]:

@@ -88,9 +88,15 @@ def _instances(run: RunData, count: int) -> str:
     return counted(count, "evaluated instance" if held_out(run).seen else "held-out instance")
 
 
-def control_sentence(run: RunData) -> str:
-    """Return how training compares with the same time spent on supervised learning; empty if unknown."""
-    difference = difference_from(run, "control", run.mode) if run.mode else None
+def control_sentence(run: RunData, mode: str | None = None) -> str:
+    """Return how training compares with the same time spent on supervised learning; empty if unknown.
+
+    Args:
+        run: The run.
+        mode: Whether actions are ``sampled`` or ``greedy``; that of the headline unless given.
+    """
+    mode = mode or run.mode
+    difference = difference_from(run, "control", mode) if mode else None
     if difference is None:
         return _without_control(run)
     verdicts: Mapping[Verdict, str] = {

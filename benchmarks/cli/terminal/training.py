@@ -12,16 +12,31 @@ from turngym.envs.multiagent.registration import is_game
 from turngym.trainers.core.wording import counted, percent
 from turngym.trainers.loop.task import EVALUATION_SLOTS
 from turngym.trainers.records.run_folder import RunFolder
+from turngym.trainers.report.findings import read_run
 from turngym.trainers.settings.config import TrainConfig
 
 _TABLE_OPTIONS = ("retries", "invalid_penalty")
 _DEFAULT_SLOTS = 32
 
 
-def result_sentence(folder: RunFolder) -> str:
-    """Return what the greedy evaluations before and after training found, in one sentence."""
+def shown_mode(folder: RunFolder, config: TrainConfig) -> str:
+    """Return which of the last evaluations is shown, ``sampled`` or ``greedy``: the headline's if repeatable.
+
+    Games and agent programs sample in another way when they are evaluated later.
+    """
+    is_repeated = not is_game(config.env) and not config.agent.command
+    return read_run(folder).mode or "greedy" if is_repeated else "greedy"
+
+
+def result_sentence(folder: RunFolder, mode: str) -> str:
+    """Return what the evaluations before and after training found, in one sentence.
+
+    Args:
+        folder: Folder of the run.
+        mode: ``sampled`` or ``greedy``.
+    """
     evaluations = folder.evaluations()
-    after, before = evaluations.get("final-greedy"), evaluations.get("warmup-greedy")
+    after, before = evaluations.get(f"final-{mode}"), evaluations.get(f"warmup-{mode}")
     if after is None:
         return "The model was not evaluated (--evaluation.episodes 0)."
     name, scale = ("Success", 100.0) if _is_number(after["success"]["value"]) else ("Return", 1.0)
@@ -33,7 +48,8 @@ def result_sentence(folder: RunFolder) -> str:
         change = f"{shown(then)} before training, {change} after"
     where = counted(int(now["count"]), "game") if is_game(after["env_id"]) else counted(int(now["count"]), "test task")
     interval = f"95 % interval {scale * now['low']:.1f} to {scale * now['high']:.1f}"
-    return f"{name} with the likeliest actions on {where}: {change} ({interval})."
+    how = "sampled actions" if mode == "sampled" else "the likeliest actions"
+    return f"{name} with {how} on {where}: {change} ({interval})."
 
 
 def result_as_json(folder: RunFolder, finished: bool) -> dict[str, Any]:
@@ -50,14 +66,19 @@ def result_as_json(folder: RunFolder, finished: bool) -> dict[str, Any]:
         "preset": {"name": config.preset, "reason": config.preset_reason},
         "iterations": len(folder.metrics()),
         "evaluations": folder.evaluations(),
-        "evaluate": evaluation_command(folder, config) if finished else None,
+        "evaluate": evaluation_command(folder, config, shown_mode(folder, config)) if finished else None,
     }
 
 
-def evaluation_command(folder: RunFolder, config: TrainConfig) -> str:
+def evaluation_command(folder: RunFolder, config: TrainConfig, mode: str) -> str:
     """Return the command that evaluates the model of a run, as a shell reads it.
 
-    It plays the tasks of the run's own last evaluation with the likeliest actions, so it finds the same numbers.
+    It plays the tasks of the run's own last evaluation in the same way, so it finds the same numbers.
+
+    Args:
+        folder: Folder of the run.
+        config: Its settings.
+        mode: ``sampled`` or ``greedy``.
     """
     model = f"hf:{folder.path / 'model'}"
     left_out = set(config.model_settings("trained").left_out)
@@ -75,7 +96,8 @@ def evaluation_command(folder: RunFolder, config: TrainConfig) -> str:
         words += ["--agent-sandbox", config.agent.sandbox] if config.agent.sandbox != "none" else []
         words += [word for mount in config.agent.mounts for word in ("--agent-mount", mount)]
         words += ["--agent-answer", config.agent.answer] if config.agent.answer != "post" else []
-    done = folder.evaluations().get("final-greedy")
+    words += ["--temperature", f"{config.rollout.temperature:g}"] if mode == "sampled" else []
+    done = folder.evaluations().get(f"final-{mode}")
     if done is not None:
         episodes = int(done["success"]["count"])
         slots = min(config.rollout.num_envs or EVALUATION_SLOTS, episodes)

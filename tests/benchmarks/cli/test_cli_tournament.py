@@ -10,7 +10,9 @@ import pytest
 from small import small_model
 
 from turngym.__main__ import main
+from turngym.agents.intervals import Estimate
 from turngym.benchmarks.cli.tournament import Arguments, anchor_of, plan_of, players_of
+from turngym.benchmarks.statistics.estimates import as_json
 from turngym.benchmarks.tournaments.folder import TournamentFolder
 from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.benchmarks.tournaments.tables import remarks, tables_of
@@ -56,7 +58,7 @@ def test_the_tables_show_ratings_by_side_and_who_beat_whom(capsys: pytest.Captur
 @pytest.mark.parametrize("elo", [-0.0, -0.4])
 def test_what_rounds_to_zero_is_shown_without_a_sign(elo: float) -> None:
     found, _ = play_tournament(plan_of(Arguments(TOE, "random,minimax", 2)))
-    numbers = {"value": elo, "ci_low": elo, "ci_high": elo}
+    numbers = as_json(Estimate(elo, 0.0, elo, elo, 20, 10, "bootstrap by block"))
     found["ratings"]["players"]["random"]["elo"] = numbers
     for player in found["ratings"]["by_side"].values():
         for side in player.values():
@@ -70,14 +72,14 @@ def test_what_rounds_to_zero_is_shown_without_a_sign(elo: float) -> None:
 
 
 def test_what_a_reader_must_know_is_remarked() -> None:
-    numbers = {"elo": {"value": 10.0, "ci_low": 1.0, "ci_high": 20.0}}
+    numbers = {"elo": as_json(Estimate(10.0, 5.0, 1.0, 20.0, 20, 10, "bootstrap by block"))}
     ratings = {
         "anchor": None,
         "side_advantage": {"few": numbers, "many": numbers},
         "groups": [[["a", "few"], ["b", "many"]], [["c", "few"]]],
         "by_side": {"a": {"few": {"extreme": "all won"}, "0": {"extreme": None}}},
     }
-    lines = list(remarks({"ratings": ratings, "agent_errors": 2, "env_errors": 1}))
+    lines = list(remarks({"n_blocks": 10, "ratings": ratings, "agent_errors": 2, "env_errors": 1}))
     assert lines[0] == "advantage of few among equals: 10 Elo (1 to 20)" and len(lines) == 4
     assert lines[1].endswith("cannot be compared: a as few, b as many; c as few")
     assert lines[2] == "a as few all won: its rating is limited only by the prior"

@@ -21,7 +21,7 @@ KUHN = "turngym/KuhnPoker-v0"
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tournaments") / "kuhn"
-    assert main(["tournament", KUHN, "--blocks", "4", "--out", str(path)]) == 0
+    assert main(["tournament", KUHN, "--blocks", "6", "--out", str(path)]) == 0
     return path
 
 
@@ -45,7 +45,7 @@ def test_the_command_writes_the_page_at_the_end(played: Path) -> None:
     content = Reading((played / "page.html").read_text("utf8"))
     assert_harmless(content, scripts=2)
     found = results_of(played)
-    assert f"{found['n_games']} games in 4 blocks" in content.text and "Tournament: KuhnPoker-v0" in content.text
+    assert f"{found['n_games']} games in 6 blocks" in content.text and "Tournament: KuhnPoker-v0" in content.text
 
 
 def test_every_player_has_rank_rating_and_interval(played: Path) -> None:
