@@ -89,6 +89,7 @@ def main(argv: Sequence[str]) -> int:
         from turngym.trainers.engine.ranks.launch import is_first_here
         from turngym.trainers.loop.job import train
         from turngym.trainers.records.run_folder import RunFolder
+        from turngym.trainers.report.attention import look_at
         from turngym.trainers.report.findings import read_run
         from turngym.trainers.report.headline import control_sentence
         from turngym.trainers.settings.presets import preset_sentence
@@ -112,6 +113,8 @@ def main(argv: Sequence[str]) -> int:
         folder = RunFolder.open(result.path)
         console.print(f"report: {result.report}", markup=False, soft_wrap=True)
         mode = shown_mode(folder, folder.config())
+        for sentence in look_at(folder.metrics()):
+            console.print(sentence, markup=False, soft_wrap=True)
         if against := control_sentence(read_run(folder), mode):
             console.print(against, markup=False, soft_wrap=True)
         console.print(f"{result_sentence(folder, mode)} Evaluate the model with:", markup=False, soft_wrap=True)

@@ -6,6 +6,7 @@ submissions whose intervals overlap may be equally good.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from turngym.benchmarks.suites import SUITES
 
 SCHEMA = 1
 """Version of what :meth:`Leaderboard.as_json` gives."""
-_MANY = 10
+_MANY, _MOST_FACTS = 10, 4
 
 Ranks = tuple[int, int]
 
@@ -118,6 +119,37 @@ def build_leaderboard(entries: Iterable[Entry], left_out: Iterable[LeftOut] = ()
         parted.setdefault(key, []).append(entry)
     ordered = sorted(parted.items(), key=lambda item: (item[0][:3], -len(item[1]), item[0][3]))
     return Leaderboard(tuple(group_of(members, key[3]) for key, members in ordered), tuple(left_out))
+
+
+def distinctions(groups: Sequence[Group]) -> list[str]:
+    """Return for each table what tells it from the others of its suite and version; empty where it is alone."""
+    facts = [_facts(group) for group in groups]
+    found = []
+    for group, mine in zip(groups, facts, strict=True):
+        others = [
+            theirs
+            for other, theirs in zip(groups, facts, strict=True)
+            if other is not group and (other.suite, other.version) == (group.suite, group.version)
+        ]
+        told = [f"{name} {value}" for name, value in mine.items() if any(each.get(name) != value for each in others)]
+        missing = dict.fromkeys(name for each in others for name in each if name not in mine)
+        words = [*told[:_MOST_FACTS], *(["..."] if len(told) > _MOST_FACTS else [])]
+        found.append(", ".join(words or [f"without {name}" for name in list(missing)[:_MOST_FACTS]]))
+    return found
+
+
+def _facts(group: Group) -> dict[str, str]:
+    """Return what makes submissions comparable, by name: options, wrappers, rules, tasks, metric and protocol."""
+    config = group.entries[0].submission.config
+    found = {"metric": group.metric}
+    for each in config["environments"]:
+        place = "" if len(config["environments"]) == 1 else f"{each['label']} "
+        found |= {f"{place}{name}": json.dumps(value) for name, value in sorted(each["options"].items())}
+        if each["wrappers"]:
+            found[f"{place}wrappers"] = " ".join(map(str, each["wrappers"]))
+        found[f"{place}tasks"] = f"{len(each['seeds'])} from seed {each['seeds'][0]}" if each["seeds"] else "0"
+        found[f"{place}rules"] = each["ruleset_hash"][:8]
+    return {**found, "protocol": repr(group.protocol[:60]), "tasks and rules": group.digest}
 
 
 def group_of(entries: Sequence[Entry], digest: str) -> Group:

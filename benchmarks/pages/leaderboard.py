@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from turngym.agents.intervals import Estimate
 from turngym.benchmarks.leaderboard.entries import Entry, LeftOut
-from turngym.benchmarks.leaderboard.table import Group, Leaderboard, Ranks
+from turngym.benchmarks.leaderboard.table import Group, Leaderboard, Ranks, distinctions
 from turngym.benchmarks.pages.shell import asset, page
 from turngym.benchmarks.pages.submission import about, duration, model_ids, values
 from turngym.benchmarks.pages.tables import (
@@ -58,24 +58,18 @@ def leaderboard_page(board: Leaderboard, title: str = "Leaderboard") -> str:
         sections += [tag("p", HELP, class_="quiet"), filter_box("Filter: name, model, date …")]
     else:
         sections.append(tag("p", "There is no submission to show."))
-    names = [(group.suite, group.version) for group in board.groups]
-    for place, group in enumerate(board.groups):
-        is_alone = names.count((group.suite, group.version)) == 1
-        sections.append(_group_section(group, f"t{place}", is_alone))
+    for place, (group, distinction) in enumerate(zip(board.groups, distinctions(board.groups), strict=True)):
+        sections.append(_group_section(group, f"t{place}", distinction))
     sections += [_status_section(entries), _left_out_section(board.left_out)]
     return page(title, *sections, script=asset("tables.js"), style=asset("tables.css"), subtitle=subtitle)
 
 
-def _group_section(group: Group, key: str, is_alone: bool) -> Html:
+def _group_section(group: Group, key: str, distinction: str) -> Html:
     keys = [f"{key}r{place}" for place in range(len(group.entries))]
-    other = Html()
-    if not is_alone:
-        words = "Another table of this suite and version holds submissions with other tasks or rules."
-        other = tag("p", words, class_="quiet")
+    title = f"{group.suite}, version {group.version}"
     return tag(
         "section",
-        tag("h2", f"{group.suite}, version {group.version}"),
-        other,
+        tag("h2", f"{title}: {distinction}" if distinction else title),
         details("Protocol", tag("p", group.protocol)) if group.protocol else Html(),
         board_table(group, keys),
         bars(group, keys),

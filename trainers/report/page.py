@@ -8,6 +8,7 @@ from typing import Any
 
 from turngym.agents.episodes.evaluate import EvaluationResult
 from turngym.trainers.core.wording import UNKNOWN, counted, number, percent, signed, unbroken, with_interval
+from turngym.trainers.report.attention import look_at
 from turngym.trainers.report.findings import (
     MODES,
     RunData,
@@ -39,6 +40,7 @@ def page(run: RunData, picture: bytes | None) -> str:
     return whole_page(
         title,
         headline_section(run),
+        attention_section(run),
         curve_section(picture),
         evaluation_section(run),
         progress_section(run),
@@ -68,6 +70,14 @@ def headline_section(run: RunData) -> Html:
     control = tag("p", found["control_sentence"]) if found["control_sentence"] else Html()
     sentence = tag("p", found["sentence"], class_=f"headline {found['verdict'] or 'unclear'}")
     return join([sentence, control, tag("p", found["held_out_sentence"], class_="quiet")])
+
+
+def attention_section(run: RunData) -> Html:
+    """Return what to look at where little could be learnt; nothing where no metric shows that."""
+    found = look_at(run.metrics)
+    if not found:
+        return Html()
+    return tag("section", tag("h2", "What to look at"), tag("ul", *(tag("li", sentence) for sentence in found)))
 
 
 def curve_section(picture: bytes | None) -> Html:

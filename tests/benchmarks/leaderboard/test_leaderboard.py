@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from statistics import fmean
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from submissions import ENV, HOSTILE, changed, play, rows_of, write_rows
 from turngym.agents.intervals import Estimate, share
 from turngym.agents.verifiers import Verdict
 from turngym.benchmarks.leaderboard.entries import Entry, expand, read_entries
-from turngym.benchmarks.leaderboard.table import build_leaderboard, interquartile_mean, rank_ranges
+from turngym.benchmarks.leaderboard.table import build_leaderboard, distinctions, interquartile_mean, rank_ranges
 from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.statistics.estimates import equal_weight_mean
 from turngym.benchmarks.suites import Suite, SuiteEntry
@@ -260,3 +261,22 @@ def test_the_time_of_an_entry_leaves_out_its_baselines(played: Path, tmp_path: P
     assert isinstance(row, Entry) and row.seconds == 4
     old = changed(played / "left", tmp_path / "old", metadata=lambda metadata: dated(metadata, is_old=True))
     assert read_entries([old])[0][0].seconds == 43
+
+
+def test_tables_of_one_suite_say_in_what_they_differ(played: Path, tmp_path: Path) -> None:
+    def other_option(config: Any) -> None:
+        config["environments"][0]["options"]["size"] = 5
+
+    def other_rules(config: Any) -> None:
+        config["environments"][0]["ruleset_hash"] = "0" * 64
+
+    folders = [
+        played / "left",
+        changed(played / "left", tmp_path / "size", config=other_option),
+        changed(played / "left", tmp_path / "rules", config=other_rules),
+    ]
+    groups = build_leaderboard(*read_entries(folders)).groups
+    told = {group.entries[0].folder.name: words for group, words in zip(groups, distinctions(groups), strict=True)}
+    assert len(groups) == 3 and "size 5" in told["size"] and "rules 00000000" in told["rules"]
+    assert "size" not in told["rules"] and all(told.values()) and len(set(told.values())) == 3
+    assert distinctions(groups[:1]) == [""]
