@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turngym.envs.desktop.sandbox import command
+from turngym.envs.tools.sandbox.system import with_way_out
 from turngym.errors import TurngymError
 from turngym.system.scratch import scratch_root
 from turngym.text import printable
@@ -195,7 +196,7 @@ class DesktopSession:
         except (OSError, EOFError, ValueError, RecursionError) as error:
             said = self._last_words()
             self.close()
-            raise DesktopFault(f"the desktop has ended: {said or error}") from error
+            raise DesktopFault(f"the desktop has ended: {with_way_out(said) or error}") from error
         except TimeoutError as error:
             self.close()
             raise DesktopFault(str(error)) from error

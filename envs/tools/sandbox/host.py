@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from turngym.envs.tools.sandbox.protocol import Limits, Result, SandboxSession
+from turngym.envs.tools.sandbox.system import with_way_out
 from turngym.errors import TurngymError
 
 START_SECONDS = 60.0
@@ -188,7 +189,7 @@ class ProcessSession(DriverSession):
         if self._read_frame(START_SECONDS) != READY:
             told = self._last_words()
             self.close()
-            raise SandboxError(f"the sandbox does not start: {told or 'no word'}.")
+            raise SandboxError(f"the sandbox does not start: {with_way_out(told).rstrip('.') or 'no word'}.")
 
     @property
     def pid(self) -> int:

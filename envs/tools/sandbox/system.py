@@ -134,3 +134,22 @@ def _is_standard(path: Path, modules: frozenset[str]) -> bool:
         return path.name in _ALWAYS | modules
     is_code = path.suffix in (".py", ".so", ".pth", ".zip")
     return not is_code or path.name.partition(".")[0] in modules or path.name.startswith("_sysconfigdata_")
+
+
+_REFUSED = ("new namespace", "mount proc", "overflowuid", "user namespace", "uid map")
+"""Parts of bwrap's message where it may not create namespaces."""
+
+
+def with_way_out(told: str) -> str:
+    """Return bwrap's message, with the fix where the system refuses it namespaces, as containers do.
+
+    >>> with_way_out("bwrap: Can't mount proc on /newroot/proc")[:60]
+    "bwrap: Can't mount proc on /newroot/proc. Bubblewrap may cre"
+    """
+    if not told.startswith("bwrap:") or not any(part in told for part in _REFUSED):
+        return told
+    return (
+        f"{told.rstrip('.')}. Bubblewrap may create no namespaces here: start a Docker container with --security-opt "
+        "seccomp=unconfined --security-opt systempaths=unconfined; outside of containers, allow unprivileged user "
+        "namespaces. It does not run within gVisor."
+    )

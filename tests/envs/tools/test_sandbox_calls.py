@@ -1,15 +1,19 @@
 """The filter of kernel calls, tried by calling: what it refuses, what ordinary programs still do."""
 
 import json
+import os
 import platform
 import socket
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sandbox_backends import BACKENDS, LIMITS, Backend, backend_of, run_lines
 
 from turngym.envs.tools.sandbox import Sandbox, make_sandbox
 from turngym.envs.tools.sandbox.calls import ALLOWED, FAMILIES
+from turngym.envs.tools.sandbox.host import SandboxError
 from turngym.envs.tools.sandbox.seccomp import allowed, docker_profile, program
 from turngym.errors import MissingExtra
 
@@ -192,3 +196,20 @@ def test_without_a_filter_for_the_machine_there_is_no_sandbox(monkeypatch: pytes
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     with pytest.raises(MissingExtra, match="no filter of kernel calls for riscv64"):
         make_sandbox("bubblewrap")
+
+
+@pytest.mark.skipif(not program(), reason="no filter is written for this machine")
+@pytest.mark.parametrize(
+    "said", ["No permissions to create new namespace.", "Can't read /proc/sys/kernel/overflowuid: No such file"]
+)
+def test_a_container_that_refuses_namespaces_is_told_how_to_be_started(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        refusing = Path(folder, "bwrap")
+        refusing.write_text(f'#!/bin/sh\necho "bwrap: {said}" >&2\nexit 1\n', "utf8")
+        for path in (refusing, refusing.parent):
+            path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        with make_sandbox("bubblewrap") as made, pytest.raises(SandboxError, match="systempaths=unconfined"):
+            made.run("1")
