@@ -24,9 +24,9 @@ def lazy_names(
     >>> __getattr__, __dir__ = lazy_names("turngym", {"turngym.envs.vector": ("make_vec",)})
     >>> __getattr__("make_vec").__module__, "make_vec" in __dir__()
     ('turngym.envs.vector.make', True)
-    >>> __getattr__("make_vek")
+    >>> __getattr__("quicker")
     Traceback (most recent call last):
-    AttributeError: module 'turngym' has no attribute 'make_vek'
+    AttributeError: module 'turngym' has no attribute 'quicker'
     """
     modules = {name: module for module, names in sources.items() for name in names}
 

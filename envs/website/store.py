@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from turngym.storage.memory_database import MemoryDatabase
+
 Cell: TypeAlias = str | int
 Row: TypeAlias = tuple[Cell, ...]
 """The cells of one row; the first is its id."""
@@ -32,11 +34,6 @@ class World:
     image: bytes
 
 
-def connect() -> sqlite3.Connection:
-    """Return an empty database in memory, which any one thread at a time may use."""
-    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-
-
 def make_world(name: str, schema: Schema, tables: Mapping[str, Iterable[Row]]) -> World:
     """Return a world with these rows.
 
@@ -44,7 +41,7 @@ def make_world(name: str, schema: Schema, tables: Mapping[str, Iterable[Row]]) -
     {'note': ((1, 'milk'),)}
     """
     rows = {table: tuple(sorted(tables.get(table, ()))) for table in schema}
-    database = connect()
+    database = MemoryDatabase()
     try:
         database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         database.execute("BEGIN")
@@ -69,7 +66,7 @@ class Store:
     """
 
     def __init__(self) -> None:
-        self.database = connect()
+        self.database = MemoryDatabase()
         self._world = World("", {}, b"")
 
     def reset(self, world: World) -> None:
@@ -78,7 +75,7 @@ class Store:
         On a connection of its own: one that is kept would go on with what it knows of the tables before.
         """
         self.database.close()
-        self.database = connect()
+        self.database = MemoryDatabase()
         self.database.deserialize(world.image)
         self._world = world
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Sequence
 
 from turngym.envs.search.documents import Document, Hit
 from turngym.envs.search.retriever import RETRIEVERS, LocalRetriever, query_words
+from turngym.storage.memory_database import MemoryDatabase
 
 
 @RETRIEVERS.register("fts5")
@@ -17,10 +17,12 @@ class FTS5Retriever(LocalRetriever):
     def __init__(self, documents: Sequence[Document], argument: str = "") -> None:
         super().__init__(documents, argument)
         self._lock = threading.Lock()
-        self._database = sqlite3.connect(":memory:", check_same_thread=False)
+        self._database = MemoryDatabase()
+        self._database.execute("BEGIN")
         self._database.execute("CREATE VIRTUAL TABLE passage USING fts5(contents, tokenize='porter unicode61')")
         rows = ((place, _storable(document.contents)) for place, document in enumerate(self.documents))
         self._database.executemany("INSERT INTO passage(rowid, contents) VALUES (?, ?)", rows)
+        self._database.execute("COMMIT")
 
     def search(self, queries: Sequence[str], top_k: int) -> list[list[Hit]]:
         """Return the best passages for each query."""

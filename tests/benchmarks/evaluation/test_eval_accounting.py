@@ -219,6 +219,7 @@ def test_on_a_terminal_the_table_lives_and_json_stays_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")  # a dumb one shows no live table
     words = ["eval", LAKE, "--agent", "random", "--episodes", "3"]
     assert main(words) == 0
     assert "3/3" in capsys.readouterr().out

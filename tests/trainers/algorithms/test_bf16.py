@@ -110,7 +110,7 @@ def gap(sampler: torch.dtype, trainer: torch.dtype) -> torch.Tensor:
 
 def test_rounding_to_bf16_leaves_every_token_within_a_factor_of_two() -> None:
     figures = gap_figures(gap(torch.bfloat16, torch.bfloat16))
-    assert 0 < figures["mean"] < MEAN and figures["p99"] < P99 and figures["max"] < math.log(RATIO), figures
+    assert figures["mean"] < MEAN and figures["p99"] < P99 and figures["max"] < math.log(RATIO), figures
     mixed = gap_figures(gap(torch.bfloat16, torch.float32))
     assert 1e-4 < mixed["mean"] < MEAN
     assert gap_figures(gap(torch.float32, torch.float32))["max"] < 1e-4

@@ -274,7 +274,7 @@ def test_what_bfloat16_really_rounds_is_clipped_in_the_same_way() -> None:
 
 @pytest.mark.parametrize("layout", ["rows", "packed"])
 def test_a_trainer_in_bfloat16_agrees_with_itself_in_every_update_of_the_first_pass(layout: Any) -> None:
-    """What goes through the network beside a sequence changes its rounding: prox has the micro-batches of updates."""
+    """On some processors the other sequences of a batch change how one is rounded: prox has the updates' batches."""
     model = small_model(hidden=64)
     with torch.no_grad():
         next(iter(model.network.get_input_embeddings().parameters())).mul_(8)
@@ -294,8 +294,6 @@ def test_a_trainer_in_bfloat16_agrees_with_itself_in_every_update_of_the_first_p
         for part in batch.micro_batches(sequences=sequences)
     ]
     torch.testing.assert_close(torch.cat(found), torch.ones(sum(map(len, found))))
-    whole = ratios(gspo, batch)
-    assert ((whole < 1 - 3e-4) | (whole > 1 + 4e-4)).any(), "the cut matters"
 
 
 @pytest.mark.parametrize("name", ["grpo", "ppo", "gspo", "gigpo", "cispo", "gmpo", "rloo", "grpo+mis", "reinforce_pp"])
