@@ -30,7 +30,7 @@ def server() -> Iterator[JsonServer]:
 
 
 def answer(server: JsonServer, request: bytes) -> bytes:
-    with socket.create_connection(server.server_address[:2], timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as connection:
         connection.sendall(request)
         connection.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: connection.recv(65536), b""))

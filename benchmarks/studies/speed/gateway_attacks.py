@@ -116,6 +116,7 @@ def measure(name: str) -> Results:
             "run_factor": round(attacked / alone, 2),
             "memory_mib": round(server.ask(do="used")["memory_mib"] - before, 1),
             "answers": found["statuses"],
+            "load_average": round(os.getloadavg()[0], 1),
         }
     finally:
         for each in (server, client, attacker):
@@ -136,8 +137,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name in args.attacks:
         figures["attacks"][name or "none"] = found = measure(name)
         print(name or "none", found, flush=True)
-    if args.write:
-        write_json(args.write, figures)
+        if args.write:
+            write_json(args.write, figures)
 
 
 if __name__ == "__main__":
