@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 from turngym.agents.models.checkpoint_tensors import POLICY, read_tensors, stored_shapes
 from turngym.agents.models.loading import LanguageModel
 from turngym.errors import CheckpointError
-from turngym.storage.files import write_json
+from turngym.storage.files import read_content, write_json
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.ranks.sharding import is_part, is_sharded
 from turngym.trainers.engine.sharing import distinct_tensors, frozen_parameters
@@ -266,7 +265,7 @@ def load_policy(path: Path, model: LanguageModel) -> None:
         CheckpointError: It is empty, damaged, or belongs to another model.
     """
     with _readable(path):
-        state = json.loads((path / "state.json").read_text("utf8"))
+        state = read_content(path / "state.json")
         _require_pieces(path, state)
         _require_same_model(path, state, model)
         own = distinct_tensors([("policy", model.network)], frozen_parameters(model.network))["policy"]
@@ -283,7 +282,7 @@ def load_checkpoint(path: Path, learner: Learner) -> tuple[int, dict[str, Any]]:
         CheckpointError: It is empty, damaged, or belongs to another model or algorithm.
     """
     with _readable(path):
-        state = json.loads((path / "state.json").read_text("utf8"))
+        state = read_content(path / "state.json")
         _require_same_model(path, state, learner.model)
         _require_pieces(path, state)
         modules = _modules(learner)

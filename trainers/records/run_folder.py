@@ -11,7 +11,7 @@ from typing import Any
 from turngym.agents.episodes.evaluate import EvaluationResult, write_episodes
 from turngym.agents.trajectory import Trajectory
 from turngym.errors import CheckpointError, RunFolderExists, UnknownName
-from turngym.storage.files import append_line, read_jsonl, write_atomic, write_json
+from turngym.storage.files import append_line, read_content, read_jsonl, write_atomic, write_json
 from turngym.storage.folders import is_free, is_left_over, require_folder, require_kind
 from turngym.system.locks import FolderLock
 from turngym.trainers.records.samples import Decode, sample_of
@@ -103,7 +103,7 @@ class RunFolder:
     def config(self) -> TrainConfig:
         """Return the settings of the run."""
         try:
-            return config_from_store(json.loads((self.path / "config.json").read_text("utf8")))
+            return config_from_store(read_content(self.path / "config.json"))
         except UnknownName:
             raise
         except (ValueError, TypeError, KeyError) as error:
@@ -116,7 +116,7 @@ class RunFolder:
         stored = self.config()
         config = with_memory_settings(stored, given)
         if config != stored:
-            content = json.loads((self.path / "config.json").read_text("utf8"))
+            content = read_content(self.path / "config.json")
             for part, values in memory_settings(config).items():
                 content[part].update(values)
             write_json(self.path / "config.json", content)
@@ -153,7 +153,7 @@ class RunFolder:
     def evaluations(self) -> dict[str, dict[str, Any]]:
         """Return name -> evaluation."""
         files = sorted((self.path / "evaluations").glob("*.json"))
-        return {file.stem: json.loads(file.read_text("utf8")) for file in files}
+        return {file.stem: read_content(file) for file in files}
 
     @property
     def diagnosis(self) -> Path:
@@ -206,7 +206,7 @@ class RunFolder:
     def instances(self) -> set[str]:
         """Return the hashes of the task instances that training showed."""
         file = self.path / "instances.json"
-        return set(json.loads(file.read_text("utf8"))) if file.exists() else set()
+        return set(read_content(file)) if file.exists() else set()
 
     def write_instances(self, instances: Iterable[str]) -> None:
         """Write the hashes of the task instances that training showed."""

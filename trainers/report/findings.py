@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 from turngym.agents.episodes.evaluate import EvaluationResult
 from turngym.agents.intervals import Estimate, paired_difference, wilson
 from turngym.errors import TurngymError
+from turngym.storage.files import read_content
 from turngym.trainers.records.run_folder import RunFolder
 
 Stage: TypeAlias = Literal["before", "after", "control"]
@@ -96,7 +96,7 @@ def read_run(folder: RunFolder) -> RunData:
 
 
 def _settings(folder: RunFolder) -> dict[str, Any]:
-    return dict(json.loads((folder.path / "config.json").read_text("utf8")))
+    return dict(read_content(folder.path / "config.json"))
 
 
 def _metrics(folder: RunFolder) -> list[dict[str, Any]]:
@@ -124,7 +124,7 @@ def _instances(folder: RunFolder) -> frozenset[str]:
 
 
 def _evaluation(folder: RunFolder, name: str) -> EvaluationResult:
-    content = json.loads((folder.path / "evaluations" / f"{name}.json").read_text("utf8"))
+    content = read_content(folder.path / "evaluations" / f"{name}.json")
     episodes = tuple(folder.evaluated_episodes(name))
     success_by_instance(episodes)  # a record without what the report needs counts as damage, here and not later
     means = {key: Estimate(**content[key]) for key in ("success", "score", "reward_sum", "turns")}

@@ -7,6 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from turngym.storage.bounded import require_file
+
+_LARGEST = 2**30
+
 
 def write_atomic(path: Path, content: bytes | str) -> None:
     """Write a file under a temporary name, flush it to disk, and rename it."""
@@ -75,19 +79,47 @@ def write_json(path: Path, content: Any) -> None:
     write_atomic(path, json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
 
 
+def read_text(path: Path) -> str:
+    """Return the text of a regular file of at most 1 GiB; a pipe or a device would never end.
+
+    Raises:
+        OSError: There is no such file, or it cannot be read.
+        ValueError: It is something else, too large, or no text.
+    """
+    require_file(path, _LARGEST)
+    return path.read_text("utf8")
+
+
+def read_content(path: Path) -> Any:
+    """Return the value in a JSON file, bounded as :func:`read_text` bounds it.
+
+    Raises:
+        OSError: There is no such file, or it cannot be read.
+        ValueError: It is no regular file, too large, or no JSON.
+    """
+    return _parsed(read_text(path))
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
     """Return the records of a JSON-lines file; a last line that a kill cut short is left out.
 
     Raises:
-        ValueError: A line that is not the last is no JSON.
+        ValueError: A line that is not the last is no JSON, or the file is no regular one.
     """
     if not path.exists():
         return []
-    lines = path.read_text("utf8").removesuffix("\n").split("\n")  # splitlines would also cut inside of strings
+    lines = read_text(path).removesuffix("\n").split("\n")  # splitlines would also cut inside of strings
     records = []
     for number, line in enumerate(lines):
         try:
-            records.append(json.loads(line))
+            records.append(_parsed(line))
         except ValueError:
             if number + 1 < len(lines):
                 raise ValueError(f"line {number + 1} of {path} is no JSON: the file is damaged.") from None

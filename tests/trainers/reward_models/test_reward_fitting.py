@@ -12,6 +12,7 @@ import gymnasium
 import pytest
 import torch
 from reward_games import line_episodes, walk
+from safetensors.torch import load_file, save_file
 from small import small_model
 
 import turngym  # noqa: F401
@@ -279,6 +280,23 @@ def test_the_folder_of_somebody_else_makes_nothing_large_loads_no_model_and_impo
     fitted("spa:dimensions=512").save(tmp_path)
     _changed(tmp_path, name, **settings)
     with pytest.raises(CheckpointError):
+        load_reward_model(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["nan", "pipe", "device"])
+def test_weights_that_are_no_numbers_or_no_file_are_refused(kind: str, tmp_path: Path) -> None:
+    fitted("spa:dimensions=512").save(tmp_path)
+    file = tmp_path / "head.safetensors"
+    weights = load_file(file)
+    file.unlink()
+    if kind == "nan":
+        next(iter(weights.values())).view(-1)[0] = float("nan")
+        save_file(weights, file)
+    elif kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to("/dev/zero")
+    with pytest.raises(CheckpointError, match="is damaged"):
         load_reward_model(tmp_path)
 
 

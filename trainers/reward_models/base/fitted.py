@@ -186,6 +186,8 @@ class FittedReward(RewardModel[FittedConfigT]):
             require_file(folder / _WEIGHTS, _LARGEST_WEIGHTS)
             weights = load((folder / _WEIGHTS).read_bytes())
             self._require_size(sum(each.numel() for each in weights.values()))
+            if not all(bool(each.isfinite().all()) for each in weights.values()):
+                raise ValueError("its weights are not finite")
             head = Head(self._reader(), self.config.hidden, 0)
             head.load_state_dict(weights)
         except (OSError, ValueError, RuntimeError, SafetensorError) as error:
