@@ -12,6 +12,7 @@ Kinds = Mapping[str, "type | tuple[type, ...]"]
 """Key -> type or types of its value."""
 NUMBER = (int, float)
 _COUNTS = frozenset({"tokens_in", "tokens_out", "calls", "retries", "lost", "unmetered", "illegal"})
+_PLAYED = frozenset({"answers", "parse_failures", "defaults", "faults"})
 _AMOUNTS = frozenset({"latency", "cost"})
 
 
@@ -55,7 +56,7 @@ def usage_problem(told: Mapping[str, Any]) -> str:
     ('', 'latency must be a number of at least 0, got -0.5')
     """
     for name, value in told.items():
-        if name in _COUNTS and not (is_kind(value, int) and value >= 0):
+        if name in _COUNTS | _PLAYED and not (is_kind(value, int) and value >= 0):
             return f"{name} must be a whole number of at least 0, got {str(value)[:60]}"
         if name in _AMOUNTS and not (is_kind(value, NUMBER) and value >= 0) and (name, value) != ("cost", None):
             return f"{name} must be a number of at least 0, got {str(value)[:60]}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, MalformedData, is_kind, shape
+from turngym.benchmarks.evaluation.shapes import NUMBER, Kinds, MalformedData, is_kind, shape, usage_problem
 from turngym.benchmarks.evaluation.submission import STATUSES
 from turngym.storage.bounded import read_json, read_lines
 
@@ -109,6 +109,11 @@ def _problems(found: Mapping[str, Any]) -> Iterator[MalformedData]:
         yield from _game_problems(game, f"episodes.jsonl, line {number}")
 
 
+def _is_empty(game: Mapping[str, Any]) -> bool:
+    numbers = [*game["returns"].values(), *game["scores"].values()]
+    return not (game["winners"] or game["metrics"] or any(numbers))
+
+
 def _is_order(order: Any, players: Mapping[str, Any]) -> bool:
     is_texts = isinstance(order, list) and all(isinstance(name, str) for name in order)
     return is_texts and len(order) == len(players) and set(order) == players.keys()
@@ -129,6 +134,11 @@ def _game_problems(game: Any, place: str) -> Iterator[MalformedData]:
         kinds = {"teams": str, "seats": dict}.get(key, NUMBER)
         if not is_whole or not all(is_kind(value, kinds) for value in game[key].values()):
             yield MalformedData(place, f"{key} must have a value for each of {', '.join(seats)}")
+    for seat, told in game["seats"].items():
+        if isinstance(told, dict) and (problem := usage_problem(told)):
+            yield MalformedData(f"{place}, {seat}", problem)
+    if game["status"] == "env_error" and not _is_empty(game):
+        yield MalformedData(place, "it broke, so it has no winners and no metrics, and all returns and scores are 0")
     if not all(isinstance(name, str) and name in seats for name in game["winners"]):
         yield MalformedData(place, f"winners must be seats, got {game['winners']}")
     for action in game["actions"]:

@@ -248,12 +248,27 @@ def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
     errors = sum(game["status"] == "agent_error" for game in tournament.games)
     if errors:
         notes.append(f"in {errors} games a player failed, which counts as played")
-    label: Label = "self-reported" if not replayed else "replayed" if replayed == sound else "partly replayed"
+    broken = sum(game["status"] == "env_error" for game in tournament.games)
+    if broken:
+        notes.append(f"{broken} games broke, which no replay confirms: they count as draws")
+    claims = sound + broken if replayed else 0
+    label: Label = "self-reported" if not replayed else "replayed" if replayed == claims else "partly replayed"
     if told := _unnoticed("games", sound, replayed) if replayed else "":
         notes.append(told)
-    label = "rejected" if findings else label
+    reported = {"usage": "the players report their calls, tokens, times and failures"}
+    if label != "replayed":
+        reported["ratings"] = f"{replayed} of {len(tournament.games)} games were played again"
     return Verification(
-        path, label, tuple(findings), tuple(notes), len(tournament.games), replayed, seed, sound, replayed
+        path,
+        "rejected" if findings else label,
+        tuple(findings),
+        tuple(notes),
+        len(tournament.games),
+        replayed,
+        seed,
+        claims,
+        replayed,
+        {} if findings else reported,
     )
 
 

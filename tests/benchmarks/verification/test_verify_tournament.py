@@ -124,7 +124,9 @@ def other_rules(games: list[Game]) -> None:
 
 
 def broken(games: list[Game]) -> None:
-    games[3] |= {"status": "env_error", "fault": "it broke"}
+    zeros = dict.fromkeys(games[3]["seat_map"], 0.0)
+    games[3] |= {"status": "env_error", "fault": "it broke", "winners": [], "metrics": {}}
+    games[3] |= {"returns": zeros, "scores": zeros}
 
 
 @pytest.mark.parametrize(

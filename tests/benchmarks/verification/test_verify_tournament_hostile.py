@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from turngym.__main__ import main
+from turngym.benchmarks.tournaments.results import results
 from turngym.benchmarks.verification.verify import verify
 
 Change = Callable[[Any], object]
@@ -30,6 +31,13 @@ def put(**values: Any) -> Change:
 def many_players(plan: Any) -> None:
     plan["players"] = dict.fromkeys((f"p{number}" for number in range(10_000)), "random")
     plan["player_order"] = list(plan["players"])
+
+
+def break_game(game: Any, **claims: Any) -> None:
+    """Turn a game into one that broke, as a forger would."""
+    zeros = dict.fromkeys(game["seat_map"], 0.0)
+    broken = {"status": "env_error", "fault": "it broke", "actions": [], "length": 0, "winners": [], "metrics": {}}
+    game |= {**broken, "returns": zeros, "scores": zeros, **claims}
 
 
 HOSTILE: dict[str, tuple[str, Change, str]] = {
@@ -71,6 +79,13 @@ def test_hostile_plans_and_ratings_are_findings_at_once(name: str, true: Path, t
         (lambda games: games[0].update(seat_map={f"player_{n}": "random" for n in range(500)}), "schema"),
         (lambda games: games[0].update(winners=[["player_0"]]), "schema"),
         (lambda games: games[0]["returns"].update(player_0=True), "schema"),
+        (lambda games: games[0]["seats"]["player_0"].update(tokens_in=-5), "schema"),
+        (lambda games: games[0]["seats"]["player_0"].update(latency=-1.0), "schema"),
+        (lambda games: games[0]["seats"]["player_0"].update(defaults=-1), "schema"),
+        (lambda games: break_game(games[0], returns={"player_0": 1e6, "player_1": 0.0}), "schema"),
+        (lambda games: break_game(games[0], scores={"player_0": 1e6, "player_1": 0.0}), "schema"),
+        (lambda games: break_game(games[0], metrics={"chips_per_hand": 1e6}), "schema"),
+        (lambda games: break_game(games[0], winners=["player_0"]), "schema"),
     ],
 )
 def test_hostile_games_are_findings(change: Change, finding: str, true: Path, tmp_path: Path) -> None:
@@ -79,3 +94,19 @@ def test_hostile_games_are_findings(change: Change, finding: str, true: Path, tm
     change(games)
     (path / "episodes.jsonl").write_text("".join(json.dumps(game) + "\n" for game in games), "utf8")
     assert finding in {each.name for each in verify(path).findings}
+
+
+def test_a_game_that_broke_weakens_the_label(true: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forger turns a lost game into a draw, which no replay shows."""
+    monkeypatch.setattr("turngym.benchmarks.verification.tournaments._MOST_ERRORS", 1.0)
+    assert verify(true).label == "replayed" and "usage" in verify(true).not_recomputed
+    path = Path(shutil.copytree(true, tmp_path / "forged"))
+    games = [json.loads(line) for line in (path / "episodes.jsonl").read_text("utf8").splitlines()]
+    break_game(games[0])
+    (path / "episodes.jsonl").write_text("".join(json.dumps(game) + "\n" for game in games), "utf8")
+    plan = json.loads((path / "config.json").read_text("utf8"))
+    plan["players"] = {name: plan["players"][name] for name in plan["player_order"]}
+    (path / "results.json").write_text(json.dumps(results(plan, games, anchor="random")), "utf8")
+    found = verify(path)
+    assert found.label == "partly replayed" and "ratings" in found.not_recomputed, found
+    assert any("1 games broke" in note for note in found.notes)
