@@ -8,6 +8,7 @@ formula is built token by token, or given as a whole. Formulas are read and eval
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from fractions import Fraction
 
@@ -148,7 +149,6 @@ class EZPoints(PictureEnv):
     def begin(self, task: str | int | None) -> str:
         refuse_task(self.env_id, task)
         self._ranks = self.draw(self._deal, lambda ranks: f"{names(ranks)} for {self.target}")
-        self._order_salt = int(self.np_random.integers(2**32))
         self._open()
         return self._board
 
@@ -176,6 +176,7 @@ class EZPoints(PictureEnv):
         self._left, self._has_value = self._hand(self._ranks), False
         self._depth, self._opens = 0, self.cards - 1 if self.cards > 2 else 0
         self._head = f"Cards: {names(self._ranks)}. Target: {self.target}."
+        self._order_salt = zlib.crc32(self._head.encode())  # equal instances begin alike
         self._board = self._head + " Formula:" if self._by_token else self._head
         self._list()
 
@@ -185,7 +186,9 @@ class EZPoints(PictureEnv):
             legal = next_tokens(self._left, self.operators, self._depth, self._opens, self._has_value)
         elif self.cards == 2:
             legal = two_card_formulas(self._left, self.operators)
-        self._legal = from_drawn_place(legal, self._order_salt, str(len(self._tokens)))
+        if self.cards == 2:  # listed in order, the first operator solves most hands
+            legal = from_drawn_place(legal, self._order_salt, str(len(self._tokens)))
+        self._legal = legal
 
     def _put(self, token: str) -> None:
         """Add a token that is legal."""
@@ -250,14 +253,12 @@ class EZPoints(PictureEnv):
         return picture
 
     def save_state(self) -> JSONValue:
-        return {"ranks": list(self._ranks), "tokens": list(self._tokens), "order_salt": self._order_salt}
+        return {"ranks": list(self._ranks), "tokens": list(self._tokens)}
 
     def load_state(self, state: JSONValue) -> None:
-        self._ranks, self._order_salt = tuple(state["ranks"]), state["order_salt"]
+        self._ranks = tuple(state["ranks"])
         if len(self._ranks) != self.cards or not all(type(rank) is int and 1 <= rank <= 13 for rank in self._ranks):
             raise ValueError(f"cards {self._ranks!r}")
-        if type(self._order_salt) is not int or not 0 <= self._order_salt < 2**32:
-            raise ValueError(f"order {self._order_salt!r}")
         self._open()
         for token in state["tokens"]:
             if token not in self._legal:

@@ -21,7 +21,7 @@ def holding(env: EZPoints, *ranks: int) -> EZPoints:
     """Deal given cards, through the snapshot."""
     env.reset(seed=0)
     content = json.loads(env.snapshot())
-    content["state"] = {"ranks": list(ranks), "tokens": [], "order_salt": 0}
+    content["state"] = {"ranks": list(ranks), "tokens": []}
     env.restore(json.dumps(content).encode())
     return env
 
@@ -260,14 +260,14 @@ def test_hands_of_four_cards_are_held_out_by_their_values() -> None:
     assert len(hands["test"]) > 25
 
 
-@pytest.mark.parametrize("state", [{"ranks": [4]}, {"ranks": [4, 14]}, {"tokens": None}, {"order_salt": -1}])
+@pytest.mark.parametrize("state", [{"ranks": [4]}, {"ranks": [4, 14]}, {"tokens": None}])
 def test_a_damaged_snapshot_is_refused(state: dict[str, Any]) -> None:
     env = holding(EZPoints(), 4, 8)
     content = json.loads(env.snapshot())
     content["state"] |= state
     with pytest.raises(ConfigError, match="damaged snapshot"):
         env.restore(json.dumps(content).encode())
-    content["state"] = {"ranks": [4, 8], "tokens": ["9"], "order_salt": 0}
+    content["state"] = {"ranks": [4, 8], "tokens": ["9"]}
     with pytest.raises(ConfigError, match="damaged snapshot"):
         env.restore(json.dumps(content).encode())
 
