@@ -205,7 +205,7 @@ class Picture(gymnasium.Env[dict[str, Any], str]):
         )
 
 
-class Reused(gymnasium.Env[dict[str, Any], int]):
+class Reused(gymnasium.Env[dict[str, Any], Any]):
     """A foreign environment that writes each observation and info into the same objects; three turns an episode."""
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
@@ -215,7 +215,7 @@ class Reused(gymnasium.Env[dict[str, Any], int]):
         self.observation_space = gymnasium.spaces.Dict(board=box, parts=gymnasium.spaces.Tuple((box,)))
         self.action_space = gymnasium.spaces.Discrete(2)
         board, seen = np.zeros(2, np.int64), np.zeros(2, np.int64)
-        self.shown = {"board": board, "parts": (board,)}
+        self.shown: dict[str, Any] = {"board": board, "parts": (board,)}
         self.info: dict[str, Any] = {"turn": 0, "seen": seen, "nested": {"seen": seen}}
 
     def _look(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -231,7 +231,7 @@ class Reused(gymnasium.Env[dict[str, Any], int]):
         self.turn = 0
         return self._look()
 
-    def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         self.turn += 1
         shown, info = self._look()
         return shown, 0.5, self.turn == 3, False, info

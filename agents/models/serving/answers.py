@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -65,7 +66,7 @@ def completed(
             choice |= {"token_ids": list(outcome.ids), "prompt_token_ids": list(order.prompt)}
         choices.append(choice)
     return {
-        "id": f"cmpl-{time.time_ns():x}",
+        "id": f"cmpl-{secrets.token_hex(12)}",
         "object": "text_completion",
         "created": int(time.time()),
         "model": name,
