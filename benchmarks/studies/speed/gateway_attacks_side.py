@@ -184,7 +184,7 @@ class Attacker:
         self._hold(100, (f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body) * 40)
 
     def _hold(self, count: int, data: bytes, path: str = "") -> None:
-        """Open connections again and again, send something, and keep them."""
+        """Open connections, send something, and keep them; those that are closed are opened again, 100 a second."""
         with contextlib.ExitStack() as stack:
             held: list[socket.socket] = []
             while not self._over.is_set():
@@ -192,7 +192,8 @@ class Attacker:
                     held.remove(each)
                     each.close()
                     self._count("closed by the server")
-                for connection in self._opened(count - len(held), path):
+                missing = count - len(held)
+                for connection in self._opened(min(missing, 5) if self.statuses else missing, path):
                     stack.enter_context(connection)
                     held.append(connection)
                     self._count("opened")
