@@ -1,5 +1,6 @@
 # make quickstart        build .venv, install, train a small language model on FrozenLake, which writes a report
 # make test              build .venv, install what the tests need, run the core tests
+# make test-portable     a few of them as on another processor, without programs beside Python
 # make test-fast         the core tests that cost little: for every day
 # make lint              ruff and mypy
 # make test-integration  tests with heavy or conflicting third-party packages
@@ -19,7 +20,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(VENV)/bi
 
 INTEGRATION = journeys trainers envs own desktop miniwob peers plugins agents verl rl openenv vllm verifiers inspect tools search browsergym textworld scienceworld
 
-.PHONY: quickstart test test-fast lint test-integration $(INTEGRATION:%=integration-%) docs docs-serve docs-pages peers vllm format coverage clean
+.PHONY: quickstart test test-fast test-portable lint test-integration $(INTEGRATION:%=integration-%) docs docs-serve docs-pages peers vllm format coverage clean
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("turngym needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -45,6 +46,18 @@ test: $(VENV)/.dev$(TAG)
 
 test-fast: $(VENV)/.dev$(TAG)
 	$(PYTEST) -q -n $(WORKERS) --dist worksteal --fast
+
+# Tests that have depended on the machine, with the oldest kernels of the processor and without other programs than Debian's
+# smallest installation has.
+MINIMAL = .venvs/minimal
+PORTABLE = tests/trainers/engine/test_old_logprobs.py tests/trainers/algorithms/test_bf16.py tests/trainers/loop/test_exporting.py \
+	tests/envs/test_missing_programs.py tests/envs/tools/test_sandbox_calls.py tests/docs/test_generated_pages.py
+
+test-portable: $(VENV)/.dev$(TAG)
+	rm -rf $(MINIMAL) && mkdir -p $(MINIMAL)
+	ln -s /bin/* $(MINIMAL) && cd $(MINIMAL) && rm -f bwrap chrom* Xvfb java* docker* runsc gcc* g++* cc c++ git openbox mousepad gnumeric
+	PATH=$(CURDIR)/$(VENV)/bin:$(CURDIR)/$(MINIMAL) ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 \
+		$(PYTEST) -q -n 2 --fast $(PORTABLE)
 
 lint: $(VENV)/.dev$(TAG)
 	$(VENV)/bin/ruff check .

@@ -31,6 +31,7 @@ def test_every_id_has_the_hash_that_was_recorded(words: tuple[str, ...]) -> None
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["differing"] == {"rules": [], "expert": []}, f"record them with python {script.relative_to(ROOT)}"
+    assert not found["float_sums"], "add floats with turngym.arithmetic.float_sum"
     assert found["counts"]["rules"] > 90 and found["counts"]["expert"] > 50
 
 

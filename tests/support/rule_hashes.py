@@ -13,7 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parents[2]
 FILE = Path(__file__).parents[1] / "golden" / "hashes.json"
+OURS = frozenset({"agents", "benchmarks", "envs", "turngym", "wrappers"})
+FLOAT_SUMS: set[str] = set()
+"""Lines of turngym that have called :func:`compensated_sum` for floats."""
 
 
 def compensated_sum(values: Iterable[Any], /, start: Any = 0) -> Any:
@@ -25,6 +29,10 @@ def compensated_sum(values: Iterable[Any], /, start: Any = 0) -> Any:
     items, total = iter(values), start
     for value in items:
         if type(total) is float:
+            caller = sys._getframe(1)
+            file = Path(caller.f_code.co_filename).resolve()
+            if file.is_relative_to(ROOT) and file.relative_to(ROOT).parts[0] in OURS:
+                FLOAT_SUMS.add(f"{file.relative_to(ROOT)}:{caller.f_lineno}")
             return _of_floats(total, [value, *items])
         total = total + value
     return total
@@ -93,6 +101,7 @@ if __name__ == "__main__":
     if "--check" in sys.argv:
         hashes = found()
         told = {"differing": differing(json.loads(FILE.read_text("utf8")), hashes)}
-        print(json.dumps({**told, "counts": {kind: len(each) for kind, each in hashes.items()}}))
+        counts = {kind: len(each) for kind, each in hashes.items()}
+        print(json.dumps({**told, "counts": counts, "float_sums": sorted(FLOAT_SUMS)}))
     else:
         FILE.write_text(json.dumps(found(), indent=1, sort_keys=True) + "\n", "utf8")
