@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from turngym.agents.models.embedded import EmbeddedConfig
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.served.config import ServedConfig
 from turngym.agents.trajectory import Trajectory
 from turngym.storage.files import append_line, write_json
+from turngym.terminal.console import Console
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.engine.learner import Learner
 from turngym.trainers.engine.ranks.launch import is_first_here

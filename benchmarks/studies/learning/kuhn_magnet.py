@@ -39,13 +39,13 @@ from kuhn_table import TabularKuhn
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from rich.console import Console
 from verdicts import SEEDS
 
 from turngym.benchmarks.machine import machine
 from turngym.benchmarks.statistics.power import interval
 from turngym.envs.tablegames.kuhn_poker.rules import exploitability
 from turngym.storage.files import write_json
+from turngym.terminal.console import Console
 from turngym.trainers.loop.job import train
 from turngym.trainers.report.curve import BLUE, DASHES, PIXELS_PER_INCH, SIZE, VERMILION
 from turngym.trainers.settings.config import TrainConfig

@@ -27,7 +27,6 @@ from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from rich.console import Console
 
 from turngym.agents.episodes.self_play import LEARNER, GameSpec
 from turngym.agents.models.action_probabilities import Choice, action_chances, choices_by_anchor
@@ -36,6 +35,7 @@ from turngym.agents.models.loading import LanguageModel, load_model
 from turngym.benchmarks.machine import machine
 from turngym.envs.tablegames.kuhn_poker.rules import equilibrium, exploitability, outcomes, uniform
 from turngym.storage.files import write_json
+from turngym.terminal.console import Console
 from turngym.trainers.engine.learner import UpdateConfig
 from turngym.trainers.loop.game_task import GameTask
 from turngym.trainers.loop.job import train

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from rich.console import Console
 
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.served.config import ServedConfig
 from turngym.agents.models.vllm_config import VllmConfig
 from turngym.agents.prompt_text import PromptConfig
+from turngym.terminal.console import Console
 from turngym.trainers.core.update_config import UpdateConfig
 from turngym.trainers.loop.job import train
 from turngym.trainers.records.run_folder import RunFolder

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from chat_servers import Reply, chaotic, chat_server
-from rich.console import Console
 
 from turngym.__main__ import main
 from turngym.agents.episodes.rollout import rollout
@@ -21,6 +20,7 @@ from turngym.benchmarks.evaluation.records import Evaluation, results
 from turngym.benchmarks.evaluation.run import EvaluationRun, Watcher
 from turngym.benchmarks.suites import Suite, SuiteEntry
 from turngym.envs.vector import make_vec
+from turngym.terminal.console import Console
 
 LAKE = "turngym/FrozenLake-v0"
 HANOI = "turngym/TowerOfHanoi-v0"

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from turngym.agents.models.embedded import EmbeddedConfig
+from turngym.terminal.console import Console
 from turngym.trainers.algorithms import ALGORITHMS, build
 from turngym.trainers.core.algorithm import Need
 from turngym.trainers.loop.job import train

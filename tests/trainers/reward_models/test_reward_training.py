@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from reward_games import line_episodes, walk
-from rich.console import Console
 
 from turngym.__main__ import main
 from turngym.agents.trajectory import Branch, Trajectory
 from turngym.errors import CheckpointError, ConfigError
+from turngym.terminal.console import Console
 from turngym.trainers.loop.checkpoint import all_checkpoints
 from turngym.trainers.loop.job import train
 from turngym.trainers.loop.parts import WHOLE, Part
