@@ -26,6 +26,7 @@ from turngym.registry import Registry
 T = TypeVar("T")
 _PLACE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<name>[^:]+)", re.DOTALL)
 _FILE_PREFIX = "turngym_file_"
+_INSTALLED = frozenset({"site-packages", "dist-packages"})  # of the user, the system, or an environment below this one
 _LIBRARIES = tuple(
     f"{path}/"
     for path in {
@@ -246,7 +247,10 @@ def own_frame(error: BaseException) -> traceback.FrameSummary | None:
 
 def is_library(filename: str) -> bool:
     """Return whether a file belongs to Python, to an installed package, or to turngym."""
-    return filename.startswith(("<", *_LIBRARIES)) or str(Path(filename).resolve()).startswith(_LIBRARIES)
+    path = Path(filename)
+    if filename.startswith(("<", *_LIBRARIES)) or str(path.resolve()).startswith(_LIBRARIES):
+        return True
+    return not _INSTALLED.isdisjoint(path.parts)
 
 
 def _line(filename: str, number: int, text: str) -> str:

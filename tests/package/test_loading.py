@@ -21,7 +21,7 @@ from turngym.envs.multiagent.players import make_player
 from turngym.envs.multiagent.registration import is_game, make_game
 from turngym.envs.own import find_spec
 from turngym.errors import BrokenCode, ConfigError, TurngymError, UnknownName
-from turngym.loading import call_with
+from turngym.loading import call_with, is_library
 from turngym.trainers.algorithms import build
 from turngym.trainers.reward_models import make_reward_model
 from turngym.wrappers.wrapping import Wrapping
@@ -256,3 +256,10 @@ def test_the_commands_take_files(spellings: tuple[str, str], capsys: pytest.Capt
     players = ["--players", f"random,{place}:OwnPlayer,mine={place}:OwnAgent", "--blocks", "1"]
     assert main(["tournament", f"{place}:OwnGame", *players]) == 0, capsys.readouterr().err
     assert main(["play", f"{place}:OwnEnv", "--agent", "expert", "--option", "discs=2"]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "folder", ["/home/me/.local/lib/python3.11/site-packages/tyro", "/usr/lib/python3/dist-packages"]
+)
+def test_packages_of_the_user_and_the_system_are_no_code_of_the_user(folder: str) -> None:
+    assert is_library(f"{folder}/_cli.py") and not is_library("/home/me/packages/mine.py")
