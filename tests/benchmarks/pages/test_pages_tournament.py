@@ -79,7 +79,8 @@ def test_what_files_say_cannot_become_part_of_the_page(played: Path, tmp_path: P
     plan = {**json.loads((played / "config.json").read_text("utf8")), "game": HOSTILE, "options": {HOSTILE: HOSTILE}}
     path = copy(played, tmp_path / "t", json.loads(text), {**plan, HOSTILE: [HOSTILE]})
     lines = (path / "episodes.jsonl").read_text("utf8").splitlines()
-    broken = {**json.loads(lines[0]), "match": HOSTILE, "status": "env_error", "fault": HOSTILE}
+    nothing: dict[str, Any] = {"winners": [], "returns": {}, "scores": {}, "metrics": {}}
+    broken = {**json.loads(lines[0]), **nothing, "match": HOSTILE, "status": "env_error", "fault": HOSTILE}
     (path / "episodes.jsonl").write_text("\n".join([*lines, json.dumps(broken)]) + "\n")
     content = shown(path)
     assert_harmless(content, scripts=2)
