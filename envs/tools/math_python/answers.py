@@ -2,7 +2,8 @@
 
 Rational numbers are compared exactly. Everything else is compared as functions of its letters, by their values at
 several points with 30 to 240 digits (mpmath): there is no simplifier that could hang, and nothing is executed. Two
-formulas are equal if their difference shrinks with the precision; no number is too small to be told from zero. Lists
+formulas are equal if their difference shrinks with the precision, relative to them; no number is too small to be told
+from zero. What cannot be decided so, such as the pole of a tangent or ``2^{50000} + 1``, equals only itself. Lists
 and sets are compared in any order, tuples, intervals and matrices part by part; anything else as words. An answer that
 takes too many steps or has numbers out of bounds is not equal.
 """

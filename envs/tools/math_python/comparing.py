@@ -12,7 +12,7 @@ from turngym.envs.tools.math_python.exact import exact
 from turngym.envs.tools.math_python.intervals import as_interval
 from turngym.envs.tools.math_python.limits import Steps
 from turngym.envs.tools.math_python.reading import Tree, parts_of, unsigned
-from turngym.envs.tools.math_python.values import DIGITS, POINTS, value_at
+from turngym.envs.tools.math_python.values import DIGITS, POINTS, library, value_at
 from turngym.errors import MissingExtra
 
 _MOST_PARTS = 64
@@ -20,6 +20,8 @@ _ROUNDED = 1e-9
 """Relative error of a plain decimal for a number that no decimal equals."""
 _SETTLED = 1e-6
 """Relative change between two precisions below which a value is one, and not what cancellation left."""
+_SHRUNK = 0.65
+"""Share of the digits of a precision by which a difference must be smaller than what it is a difference of."""
 _TURNED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le", "=": "=", "\\ne": "\\ne"}
 
 
@@ -108,12 +110,12 @@ class Judge:
         if not all(self._settled(partial(self._value, tree, 0), DIGITS) for tree in (given, gold)):
             return False  # no equation holds everywhere
 
-        def gap(point: int, digits: int) -> Any:
+        def both(point: int, digits: int) -> tuple[Any, Any] | None:
             a, b = (self._value(tree, point, digits) for tree in (given, gold))
             first, second = (self._value(tree, 0, digits) for tree in (given, gold))
-            return None if None in (a, b, first, second) else a * second - first * b
+            return None if None in (a, b, first, second) else (a * second, first * b)
 
-        return self._vanishes(gap, range(1, POINTS))
+        return self._agree(both, range(1, POINTS))
 
     def _same_values(self, given: Tree, gold: Tree) -> bool:
         has_sign = _has_absolute(given) or _has_absolute(gold)
@@ -123,33 +125,42 @@ class Judge:
             first = None if second is None else self._value(given, point, digits, has_sign)
             return None if first is None else (first, second)
 
-        def gap(point: int, digits: int) -> Any:
-            found = both(point, digits)
-            return None if found is None else found[0] - found[1]
-
         try:
             if _is_decimal(given) or _is_decimal(gold):
                 found = both(0, DIGITS[0])
                 return found is not None and abs(found[0] - found[1]) <= _ROUNDED * max(map(abs, found))
-            return self._vanishes(gap, range(POINTS))
+            return self._agree(both, range(POINTS))
         except MissingExtra:
             if self._exact(gold) is None:
                 raise
             return False  # an unusual form of a plain number, which cannot be parsed
 
-    def _vanishes(self, gap: Callable[[int, int], Any], points: range) -> bool:
-        """Return whether a difference is zero at all points; at the first one, with all precisions."""
-        for point in points:
-            digits = DIGITS if point == points[0] else DIGITS[:2]
-            if self._settled(partial(gap, point), digits) != 0:
+    def _agree(self, both: Callable[[int, int], tuple[Any, Any] | None], points: range) -> bool:
+        """Return whether two values are equal at all points; at the first one, with all precisions."""
+        return all(self._agree_at(partial(both, point), DIGITS[-1 if point == points[0] else 1]) for point in points)
+
+    def _agree_at(self, both: Callable[[int], tuple[Any, Any] | None], least: int) -> bool:
+        """Return whether the difference of two values shrinks with the precision, relative to them or to a zero.
+
+        A value that no precision settles equals nothing: neither it nor its difference from another one shrinks.
+        """
+        last: Any = None
+        zeros = _Zero(), _Zero()
+        for digits in DIGITS:
+            found = both(digits)
+            if found is None:
                 return False
-        return True
+            gap = found[0] - found[1]
+            if last and gap and abs(gap - last) <= _SETTLED * abs(gap):
+                return False
+            are_zero = [zero.may_be(abs(value), digits) for zero, value in zip(zeros, found, strict=True)]
+            if digits >= least and (all(are_zero) or abs(gap) <= max(map(abs, found)) * _share(digits)):
+                return True
+            last = gap
+        return False
 
     def _settled(self, value: Callable[[int], Any], precisions: Sequence[int]) -> Any:
-        """Return a value that two precisions agree on, zero where none do, None where there is none.
-
-        What cancellation leaves of a zero shrinks with each precision; a small number stays.
-        """
+        """Return a value other than zero that two precisions agree on, None where there is none."""
         last: Any = None
         for digits in precisions:
             found = value(digits)
@@ -158,7 +169,7 @@ class Judge:
             if last is not None and found and abs(found - last) <= _SETTLED * abs(found):
                 return found
             last = found
-        return 0
+        return None
 
     def _exact(self, tree: Tree) -> Fraction | None:
         if id(tree) not in self._known:
@@ -170,6 +181,24 @@ class Judge:
         if key not in self._found:
             self._found[key] = tree, value_at(tree, point, digits, self._steps, has_sign)
         return self._found[key][1]
+
+
+class _Zero:
+    """Sees whether the sizes of a value shrink with the precision, as what cancellation leaves of a zero does."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, Any] = 0, 1
+
+    def may_be(self, size: Any, digits: int) -> bool:
+        """Return whether a size is small enough for this many digits, next to the first one that was not zero."""
+        start, first = self._first
+        if size and not start:
+            self._first = digits, size
+        return bool(size <= first * _share(digits - start))
+
+
+def _share(digits: int) -> Any:
+    return library().mpf(10) ** -int(_SHRUNK * digits)
 
 
 def _expanded(tree: Tree) -> Tree:

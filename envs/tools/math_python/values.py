@@ -21,6 +21,10 @@ _MOST_BITS = 1 << 17
 """Size of the exponent of any value, in either direction."""
 _MOST_ARGUMENT_BITS = 1000
 """The same of what a function such as the sine is applied to."""
+_MOST_APART_BITS = 365
+"""Size of a number relative to one that it is added to: 110 digits, of which nothing is lost with 240."""
+_MOST_TINY_BITS, _MOST_HYPERBOLIC = 200, 150
+"""Bounds of arguments: below, a sine is its argument; above, hyperbolic functions are powers of e."""
 _MOST_FACTORIAL, _MOST_EXP, _MOST_POWER = 10**6, 10**5, 10**7
 _COST = {"num": 1, "sym": 4, "call": 6, "^": 8, "!": 20}
 _OWN_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "log": "ln"}
@@ -65,7 +69,7 @@ def value_at(tree: Tree, point: int, digits: int, steps: Steps, has_sign: bool =
     mp = library()
     mp.dps = digits
     try:
-        return _Point(point, mp, steps, 1 + digits // 80, has_sign).value(tree)
+        return _Point(point, mp, steps, digits, has_sign).value(tree)
     except (NoValue, ZeroDivisionError):
         return None
 
@@ -73,8 +77,10 @@ def value_at(tree: Tree, point: int, digits: int, steps: Steps, has_sign: bool =
 class _Point:
     """Evaluates formulas at one point."""
 
-    def __init__(self, place: int, mp: Any, steps: Steps, cost: int, has_sign: bool) -> None:
-        self._place, self._mp, self._steps, self._cost, self._has_sign = place, mp, steps, cost, has_sign
+    def __init__(self, place: int, mp: Any, steps: Steps, digits: int, has_sign: bool) -> None:
+        self._place, self._mp, self._steps, self._has_sign = place, mp, steps, has_sign
+        self._cost = 1 + digits // 80
+        self._is_first = digits == DIGITS[0]  # later, what cancellation leaves of a zero looks too small itself
 
     def value(self, tree: Tree) -> Any:
         """Return the value of a formula.
@@ -114,11 +120,30 @@ class _Point:
             return self._power(left, right)
         if kind == "/":
             return left / right
-        return left * right if kind == "*" else left - right if kind == "-" else left + right
+        if kind == "*":
+            return left * right
+        self._require_near(left, right)
+        return left - right if kind == "-" else left + right
+
+    def _require_near(self, left: Any, right: Any) -> None:
+        """Raise where one of two numbers is too small to be seen in their sum with any precision."""
+        is_sum = self._is_first and left and right
+        if is_sum and abs(self._mp.mag(left) - self._mp.mag(right)) > _MOST_APART_BITS:
+            raise NoValue("a sum that loses one of its parts")
+
+    def _require_seen(self, argument: Any, is_hyperbolic: bool) -> None:
+        """Raise where the value of a function cannot be told from its limit."""
+        if not self._is_first or not argument:
+            return
+        size = self._mp.mag(argument)
+        exponent = self._mp.re(argument) if is_hyperbolic else self._mp.im(argument)
+        if size < -_MOST_TINY_BITS or size > _MOST_APART_BITS * 3 or abs(exponent) > _MOST_HYPERBOLIC:
+            raise NoValue("a function at its limit")
 
     def _power(self, base: Any, exponent: Any) -> Any:
         if exponent and abs(exponent) * (1 + abs(self._mp.ln(abs(base) + 1))) > _MOST_POWER:
             raise NoValue("a giant")
+        self._require_near(self._mp.one, exponent * self._mp.ln(base) if base else exponent)
         if base or not exponent:
             return self._mp.power(base, exponent)
         if self._mp.re(exponent) <= 0:
@@ -128,6 +153,7 @@ class _Point:
     def _factorial(self, value: Any) -> Any:
         if not abs(value) < _MOST_FACTORIAL:
             raise NoValue("a giant")
+        self._require_near(value, self._mp.one)
         return self._applied(self._mp.gamma, value + 1)
 
     def _call(self, name: str, inside: Tree) -> Any:
@@ -139,12 +165,15 @@ class _Point:
         if name in ("exp", "sinh", "cosh") and abs(value) > _MOST_EXP:
             raise NoValue("a giant")
         is_logarithm = name in ("ln", "log")
+        if not is_logarithm and name not in ("floor", "ceil", "exp"):
+            self._require_seen(value, name in ("sinh", "cosh", "tanh"))
         argument = self._bounded(value, _MOST_BITS if is_logarithm else _MOST_ARGUMENT_BITS)
         return self._applied(getattr(self._mp, _OWN_NAMES.get(name, name)), argument)
 
     def _function(self, name: str, value: Any) -> Any:
         """Return the value of a function that only its name is known of: equal for equal arguments."""
         number = _number(name)
+        self._require_near(self._mp.one, value)
         return self._mp.sin(self._bounded(value, _MOST_ARGUMENT_BITS) * (1 + number % 97) + self._mp.sqrt(number + 2))
 
     def _applied(self, function: Any, argument: Any) -> Any:

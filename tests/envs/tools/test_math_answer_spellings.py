@@ -66,7 +66,26 @@ SAME = [
     ("3.14159265359", r"\pi"),
     ("(c)", r"\text{(C)}"),
     ("no", "No"),
+    (r"\sin \pi", "0"),
+    (r"10^{20} \sin \pi", "0"),
+    (r"\cos(\pi/2) + 5", "5"),
+    (r"\sqrt{2}\sqrt{3}", r"\sqrt{6}"),
+    ("(\\sqrt{2} - 1)^{20}", "1/(\\sqrt{2} + 1)^{20}"),
+    (r"\frac{1}{e^{1000}}", "e^{-1000}"),
+    ("2^{50000}", "4^{25000}"),
+    ("1 + x^{300}", "x^{300} + 1"),
 ]
+NOTHING = (
+    r"\tan(\pi/2)",
+    r"1/\sin\pi",
+    r"10^{300}\sin\pi",
+    r"10^{3000}\cos(10^{300})",
+    r"\sin(10^{300})",
+    r"\frac{1}{\sin \pi} + \frac{1}{\sin 2\pi}",
+    r"10^{400}((\sqrt2)^2 - 2)",
+    r"\lfloor 10^{300} \sin \pi \rfloor",
+)
+ANYTHING = ("5", r"\frac{3}{7}", r"\sqrt{2}", r"2\pi", "x^2 + 1", "3 + 2i", "x = 5", "1.75", r"120\text{ cm}", "1, 2")
 DIFFERENT = [
     ("e^{-60}", "e^{-50}"),
     (r"\frac{1}{2006!}", r"\frac{1}{2004!}"),
@@ -98,6 +117,21 @@ DIFFERENT = [
     ("[0, 12.5]", "0<x<12.5"),
     ("y > 3", "x > 3"),
     (r"\emptyset", "0"),
+    ("2^{50000} + 1", "2^{50000}"),
+    ("3000! + 1", "3000!"),
+    (r"\pi + 10^{-300}", r"\pi"),
+    (r"\pi + 10^{-150}", r"\pi"),
+    (r"\pi^{500} + 1", r"\pi^{500}"),
+    (r"\sin \pi + 10^{-400}", "0"),
+    (r"\tan(\pi/2)", "0"),
+    (r"1/\sin\pi", "0"),
+    (r"\sin(10^{300})", "0"),
+    (r"10^{-400} \sin(10^{300})", "0"),
+    (r"\cos(10^{-200})", "1"),
+    (r"\tan(10^{-100})", r"\sin(10^{-100})"),
+    (r"\sinh 1000", r"\cosh 1000"),
+    ("2^{10^{-300}}", "1"),
+    ("y = x + 10^{-300}", "y = x"),
 ]
 
 
@@ -109,6 +143,11 @@ def test_usual_spellings_are_right(given: str, gold: str) -> None:
 @pytest.mark.parametrize(("given", "gold"), DIFFERENT)
 def test_small_differences_and_misread_texts_are_wrong(given: str, gold: str) -> None:
     assert not same_answer(given, gold)
+
+
+@pytest.mark.parametrize("given", NOTHING)
+def test_formulas_that_no_precision_settles_equal_no_answer(given: str) -> None:
+    assert [gold for gold in ANYTHING if same_answer(given, gold)] == []
 
 
 @cache
