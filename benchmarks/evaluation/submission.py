@@ -201,6 +201,9 @@ def _problems(found: Mapping[str, Any]) -> Iterator[MalformedData]:
         yield from shape(config["suite"], _SUITE, "config.json, suite")
         if config["suite"].get("metric") not in METRICS:
             yield MalformedData("config.json, suite", f"metric must be one of {', '.join(METRICS)}")
+        if not is_kind(config["sampling"].get("seed", 0), int):
+            message = f"seed must be a whole number, got {str(config['sampling']['seed'])[:60]!r}"
+            yield MalformedData("config.json, sampling", message)
         if not config["environments"] or config["repeats"] < 1:
             yield MalformedData("config.json", "it needs at least one environment, and repeats of at least 1")
         for number, each in enumerate(config["environments"]):

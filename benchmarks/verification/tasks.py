@@ -37,10 +37,8 @@ def suite_findings(submission: Submission) -> Iterator[Finding]:
     if submission.results["repeats"] != config["repeats"]:
         message = f"repeats is {submission.results['repeats']}, but config.json has {config['repeats']}"
         yield Finding("suite", "results.json", message)
-    suite = known_suite(submission)
+    suite = _named_suite(config)
     if suite is None:
-        if config["environments"][0]["env"] == name in gymnasium.registry:
-            return  # it may not be made here, which the replay tells
         yield Finding("suite", place, f"there is no suite or environment named {name!r}. {nearest(name, SUITES)}")
         return
     for key in ("version", "metric", "protocol"):
@@ -60,15 +58,22 @@ def _as_json(value: Any) -> Any:
 
 
 def known_suite(submission: Submission) -> Suite | None:
-    """Return the suite as registered here, or that of a single environment; None where neither is known."""
+    """Return the suite as registered here, or that of a single environment that may be made here; None otherwise."""
     config = submission.config
-    name = config["suite"]["name"]
+    if config["suite"]["name"] not in SUITES and refused(config["environments"][0]):
+        return None
+    return _named_suite(config)
+
+
+def _named_suite(config: Mapping[str, Any]) -> Suite | None:
+    """Return the suite of this name, or that of a single environment of this name; None where neither is known."""
+    name, first = config["suite"]["name"], config["environments"][0]
     if name in SUITES:
         return SUITES[name]
-    first, seed = config["environments"][0], config["sampling"].get("seed", 0)
-    if first["env"] != name or refused(first) or not isinstance(seed, int):
+    if first["env"] != name or name not in gymnasium.registry:
         return None
     count, wrappers = max(_DEFAULT_EPISODES, len(first["seeds"])), tuple(map(str, first["wrappers"]))
+    seed = config["sampling"].get("seed", 0)
     entry = SuiteEntry(name, first["options"], count, seed, takes_fewer=True, wrappers=wrappers)
     return Suite(name, 0, "One environment.", (entry,))
 
@@ -240,7 +245,7 @@ def _row_findings(row: Mapping[str, Any]) -> Iterator[Finding]:
     if row["length"] != len(row["actions"]):
         message = f"length is {row['length']}, but there are {len(row['actions'])} actions"
         yield Finding("length", place_of(row), message)
-    if row["terminated"] == row["truncated"] and row["status"] in ("ok", "context"):
+    if row["terminated"] == row["truncated"] and row["status"] != "env_error":
         word = "both terminated and truncated" if row["terminated"] else "neither terminated nor truncated"
         yield Finding("end", place_of(row), f"it is {word}")
     if row["status"] == "context" and (row["terminated"] or row["score"] > 0):

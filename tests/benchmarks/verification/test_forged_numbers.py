@@ -202,6 +202,21 @@ def _environment(**values: Any) -> Callable[[Files], None]:
     return forge
 
 
+def _seed(seed: Any) -> Callable[[Files], None]:
+    return lambda files: files.config["sampling"].update(seed=seed)
+
+
+def _cut_after_a_lost_answer(files: Files) -> None:
+    """Stop an episode after its first turn and tell that the agent lost an answer."""
+    row, told = files.episodes[0], files.told(0)
+    told["turns"] = told["turns"][:1]
+    illegal = int(not told["turns"][0]["action_is_valid"])
+    row |= {"actions": row["actions"][:1], "length": 1, "returns": told["turns"][0]["reward"], "success": 0}
+    row |= {"status": "agent_error", "terminated": False, "truncated": False, "illegal": illegal}
+    row["seats"]["player_0"].update(lost=1, illegal=illegal)
+    told["success"] = 0
+
+
 FORGED: dict[str, tuple[Callable[[Files], None], str]] = {
     "negative tokens": (_usage(tokens_in=-5), "schema"),
     "a negative cost": (_usage(cost=-1.0), "schema"),
@@ -219,6 +234,9 @@ FORGED: dict[str, tuple[Callable[[Files], None], str]] = {
     "a wrapper that is not there": (_environment(wrappers=["nonsense"]), "options"),
     "an option of a wrapper that is not there": (_environment(wrappers=["history:x=2"]), "options"),
     "a wrapper that cannot be read": (_environment(wrappers=["history:"]), "options"),
+    **{f"{seed!r} as seed": (_seed(seed), "schema") for seed in (None, "abc", 0.5, True, [0])},
+    "a seed of other tasks": (_seed(7), "seeds"),
+    "an episode that stops after a lost answer": (_cut_after_a_lost_answer, "end"),
     "another start of an episode": (lambda files: files.episodes[0].update(started="2020-01-01"), "date"),
 }
 
@@ -231,6 +249,19 @@ def test_what_cannot_be_is_a_finding(name: str, originals: dict[str, Path], tmp_
     files.fit()
     found = verify(files.save())
     assert finding in {each.name for each in found.findings}, found
+
+
+def test_a_suite_of_one_environment_is_known_where_it_cannot_be_made(
+    originals: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turngym.benchmarks.verification.tasks.refused", lambda environment: "not here")
+    assert verify(originals["success"], replay=0).is_accepted
+    files = Files(originals["success"], tmp_path / "forged")
+    files.config["suite"].update(version=99, protocol="anything", metric="score")
+    files.results.update(version=99, metric="score")
+    files.fit()
+    found = [each.message for each in verify(files.save(), replay=0).findings if each.name == "suite"]
+    assert [message.split()[0] for message in found] == ["version", "metric", "protocol"]
 
 
 def test_a_copy_under_another_name_is_named(originals: dict[str, Path], tmp_path: Path) -> None:
