@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from turngym.envs.tools.math_python.comparing import Judge
 from turngym.envs.tools.math_python.limits import Steps, TooCostly
-from turngym.envs.tools.math_python.reading import Tree, Unreadable, holds, read_answer
+from turngym.envs.tools.math_python.reading import CONSTANTS, Tree, Unreadable, holds, read_answer
 from turngym.envs.tools.math_python.spelling import readings, spelled
 from turngym.envs.tools.math_python.tokens import tokens
 from turngym.envs.tools.math_python.units import split_unit
@@ -28,6 +28,7 @@ _KNOWN_WORDS = re.compile(
     r"^(?:sqrt|sin|cos|tan|cot|sec|csc|log|exp|abs|inf|end|[pbv]?matrix|arc\w+|sinh|cosh|tanh|asin|acos|atan)$"
 )
 _PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:[./]\d+)?")
+_PERCENT = re.compile(r"\s*(?:\\text\s*\{\s*percent\s*\}|\bpercent\b)|\s*\\?%")
 _LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]")
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|operatorname)\s*\{([^{}]*)\}")
 _DECORATION = re.compile(r"[\s\\${}().,;:!?\"'`*_]+")
@@ -52,6 +53,8 @@ def same_answer(given: str, gold: str, must_be_worked_out: bool = False) -> bool
     """
     is_word = bool(_TEXT.search(gold))
     given, gold = spelled(given[:_LONGEST]), spelled(gold)
+    if _PERCENT.search(gold):
+        given, gold = (_PERCENT.sub("%", text) for text in (given, gold))
     if not given or given == gold:
         return bool(given)
     gold, wanted = split_unit(gold, may_be_short=False)
@@ -126,7 +129,7 @@ def _named(tree: Tree) -> tuple[Tree | None, Tree]:
         if parts[0][0] and (is_set or all(name == parts[0][0] for name, _ in parts)):
             return parts[0][0], ("seq", "", tuple([value for _, value in parts]))
     is_name = tree[:2] in (("rel", "="), ("rel", "\\in")) and tree[2][0] in ("sym", "fn")
-    if is_name and not holds(tree[3], tree[2][1].rstrip("'")):
+    if is_name and tree[2][1] not in CONSTANTS and not holds(tree[3], tree[2][1].rstrip("'")):
         return tree[2], tree[3]
     return None, tree
 

@@ -39,6 +39,7 @@ _OR = re.compile(
 )
 _GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(\{,\}|,\\!|\\[,;: !]|'|,|[ ~])\d{3}(?:\1\d{3})*+(?!\d|,\d|'|\s*/)")
 _LIST = re.compile(r"(?<=\d),(?=\d)")
+_ZERO_LED = re.compile(r"\d,0\d")
 _SCIENTIFIC = re.compile(r"(?<=\d)[eE](?=[-+]?\d)")
 _NO_DIGIT = re.compile(r"\D+")
 _REPEATING = re.compile(r"(?<!\d)(\d{0,60})\.(\d{0,60})\\(?:overline|bar|dot)\s*(?:\{\s*(\d{1,60})\s*\}|(\d))")
@@ -57,13 +58,14 @@ def spelled(text: str) -> str:
 def readings(text: str) -> list[str]:
     r"""Return the ways to read the numbers of a spelled answer; a comma or an e between digits has two meanings.
 
-    >>> readings(r"1{,}030"), readings(r"0.1\overline{6}"), readings("1,030"), readings("6e-10")
-    (['1030'], ['\\frac{15}{90}'], ['1030', '1, 030'], ['6e-10', '6 e -10'])
+    >>> readings(r"1{,}030"), readings(r"0.1\overline{6}"), readings("1,230"), readings("6e-10")
+    (['1030'], ['\\frac{15}{90}'], ['1230', '1, 230'], ['6e-10', '6 e -10'])
     """
     text = _REPEATING.sub(_repeating, text)
     grouped = _GROUPED.sub(lambda found: _NO_DIGIT.sub("", found[0]), text)
-    found = [grouped, _LIST.sub(", ", text), _SCIENTIFIC.sub(r" \g<0> ", grouped)]
-    return list(dict.fromkeys(found if found[1] != text else [grouped, *found[2:]]))
+    in_list = text if grouped != text and _ZERO_LED.search(text) else _LIST.sub(", ", text)
+    found = [grouped, in_list, _SCIENTIFIC.sub(r" \g<0> ", grouped)]
+    return list(dict.fromkeys(found if in_list != text else [grouped, *found[2:]]))
 
 
 def unwrapped(text: str) -> str:

@@ -36,8 +36,12 @@ _NAMES = {
 }
 _KNOWN = {spelling: name for name, others in _NAMES.items() for spelling in (name, *others) if spelling}
 _FACTORS = re.compile(
-    r"(?:hundred|thousand|million|billion|trillion|dozen|half|halve|third|quarter|squared|cubed|factorial"
-    r"|sqrt|sin|cos|tan|cot|sec|csc|log|exp|inf|infty|infinity|oo|or|and|times|plus|minus|over)s?",
+    r"(?:hundred|thousand|million|billion|trillion|dozen|score|gross|tens|half|halve|third|quarter|twice|fold|root|power"
+    r"|squared|cubed|factorial|doubled?|tripled?|halved|times|divided|multiplied|inverse|reciprocal|percent|permille"
+    r"|percentage|plus|minus|negative|over|below|above|or|and|not|nor|unless|about|maybe|perhaps|kilo|mega|giga|milli"
+    r"|base|mod|modulo|binary|octal|hex|hexadecimal|xor|choose|sqrt|sin|cos|tan|cot|sec|csc|log|exp|inf|infty|infinity|oo"
+    r"|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh"
+    r"|nine)ty|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|\w+teen|\w+tie|\w*hundred|\w*thousand|\w*illion)th)s?",
     re.IGNORECASE,
 )
 """Words that change the number before them, so that they must not be dropped as its unit."""

@@ -74,6 +74,10 @@ SAME = [
     (r"\frac{1}{e^{1000}}", "e^{-1000}"),
     ("2^{50000}", "4^{25000}"),
     ("1 + x^{300}", "x^{300} + 1"),
+    ("12 percent", r"12\%"),
+    ("12%", "12 percent"),
+    ("12", r"12\%"),
+    ("100,200", "(100, 200)"),
 ]
 NOTHING = (
     r"\tan(\pi/2)",
@@ -132,6 +136,12 @@ DIFFERENT = [
     (r"\sinh 1000", r"\cosh 1000"),
     ("2^{10^{-300}}", "1"),
     ("y = x + 10^{-300}", "y = x"),
+    ("1,000", "(1,0)"),
+    ("10,000", "10,0"),
+    ("1,000,200", "1,0,200"),
+    (r"\pi = 5", "5"),
+    ("e = 5", "5"),
+    ("i = 5", "5"),
 ]
 
 
@@ -148,6 +158,41 @@ def test_small_differences_and_misread_texts_are_wrong(given: str, gold: str) ->
 @pytest.mark.parametrize("given", NOTHING)
 def test_formulas_that_no_precision_settles_equal_no_answer(given: str) -> None:
     assert [gold for gold in ANYTHING if same_answer(given, gold)] == []
+
+
+CHANGING = (
+    *("thousandths", "hundredths", "billionth", "fifths", "sixteenths", "thirds", "halves", "twentieths", "tenths"),
+    *("negative", "degrees below zero", "minus three", "plus", "over five", "doubled", "tripled", "halved"),
+    *("base eight", "binary", "hex", "mod seven", "modulo 7", "maybe seven", "choose", "XOR", "inverse", "reciprocal"),
+    *(
+        "root",
+        "fold",
+        "percent",
+        "permille",
+        "kilo",
+        "times ten",
+        "unless false",
+        "million",
+        "dozen",
+        "squared",
+        "factorials",
+    ),
+    *("minutes past eight", "twenty", "thirteen", "not", "or 6"),
+)
+UNITS = (
+    *("months", "teeth", "paths", "square units", "square feet", "cubic cm", "pairs", "apples", "people"),
+    *("more hours", "hours", "degrees", "miles/hour", "km per hour", "cents", "cloths"),
+)
+
+
+@pytest.mark.parametrize("words", CHANGING)
+def test_words_that_change_a_number_are_no_units(words: str) -> None:
+    assert not same_answer(f"12 {words}", "12") and not same_answer(rf"12 \text{{ {words}}}", "12")
+
+
+@pytest.mark.parametrize("words", UNITS)
+def test_words_for_what_is_counted_are_units(words: str) -> None:
+    assert same_answer(f"12 {words}", "12") and same_answer(rf"12 \text{{ {words}}}", "12")
 
 
 @cache
