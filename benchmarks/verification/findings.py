@@ -58,6 +58,7 @@ GAME_FINDINGS = {
     "game-seed": "A game has another seed or block than the schedule.",
     "seats": "The players of a game are not those of the schedule.",
     "winner": "A game that broke has winners.",
+    "forfeits": "The forfeits among the actions are not those that the seats tell, or a built-in player forfeited.",
     "replay-game": "Played again, a game of a tournament comes out otherwise.",
 }
 """The same for what only the folder of a tournament can have wrong."""

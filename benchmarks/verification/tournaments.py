@@ -78,6 +78,10 @@ def _match_findings(game: Mapping[str, Any], match: Match, plan: Mapping[str, An
     if (game["env"], game["ruleset_hash"]) != (plan["game"], plan["ruleset_hash"]):
         message = f"it is of {game['env']} with the hash {game['ruleset_hash'][:16]}, expected {plan['game']}"
         yield Finding("ruleset", place, f"{message} with {plan['ruleset_hash'][:16]}")
+    nulls = Counter(f"player_{seat}" for seat, action in game["actions"] if action is None)
+    told = {name: seat.get("forfeits") for name, seat in game["seats"].items()}
+    if told != {name: nulls[name] for name in told} or not nulls.keys() <= told.keys():
+        yield Finding("forfeits", place, f"the actions have {dict(nulls)}, but the seats tell {told}")
     if (game["status"] == "env_error") and game["winners"]:
         yield Finding("winner", place, "it broke, but has winners")
 
@@ -163,6 +167,7 @@ def _replayed(game: Mapping[str, Any], plan: TournamentPlan) -> Iterator[Finding
     try:
         for seat, action in game["actions"]:
             if action is None:
+                yield from _forfeit_findings(game, plan, table, seat)
                 table.expire(seat)
             else:
                 table.answer(seat, action)
@@ -187,6 +192,14 @@ def _replayed(game: Mapping[str, Any], plan: TournamentPlan) -> Iterator[Finding
         if list(_differences(game[key], value, "")):
             message = f"{key}: {str(value)[:_SHOWN]}, but {str(game[key])[:_SHOWN]} was recorded"
             yield Finding("replay-game", place, message)
+
+
+def _forfeit_findings(game: Mapping[str, Any], plan: TournamentPlan, table: Table, seat: int) -> Iterator[Finding]:
+    """Yield a forfeit of a built-in player that had legal actions to choose from: it always plays one of them."""
+    name = game["seat_map"].get(f"player_{seat}", "")
+    if seat in table.pending and ":" not in plan.players.get(name, ":") and table.views[seat].legal_actions:
+        message = f"{name} at seat {seat} forfeits, but the built-in player {plan.players[name]!r} plays legal actions"
+        yield Finding("forfeits", place_of(game), message)
 
 
 def place_of(game: Mapping[str, Any]) -> str:

@@ -251,6 +251,9 @@ def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
     broken = sum(game["status"] == "env_error" for game in tournament.games)
     if broken:
         notes.append(f"{broken} games broke, which no replay confirms: they count as draws")
+    forfeits = sum(any(action is None for _, action in game["actions"]) for game in tournament.games)
+    if forfeits:
+        notes.append(f"in {forfeits} games a seat forfeited, which no replay confirms")
     claims = sound + broken if replayed else 0
     label: Label = "self-reported" if not replayed else "replayed" if replayed == claims else "partly replayed"
     if told := _unnoticed("games", sound, replayed) if replayed else "":

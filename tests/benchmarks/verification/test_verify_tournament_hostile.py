@@ -12,6 +12,10 @@ import pytest
 from turngym.__main__ import main
 from turngym.benchmarks.tournaments.results import results
 from turngym.benchmarks.verification.verify import verify
+from turngym.envs.multiagent.hosted import begin_game
+from turngym.envs.multiagent.records import transcript_sha256
+from turngym.envs.multiagent.registration import make_game
+from turngym.envs.multiagent.table import Table
 
 Change = Callable[[Any], object]
 
@@ -94,6 +98,32 @@ def test_hostile_games_are_findings(change: Change, finding: str, true: Path, tm
     change(games)
     (path / "episodes.jsonl").write_text("".join(json.dumps(game) + "\n" for game in games), "utf8")
     assert finding in {each.name for each in verify(path).findings}
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_built_in_opponent_cannot_forfeit(is_told: bool, true: Path, tmp_path: Path) -> None:
+    """A forger lets the opponent forfeit at once, makes the game and the ratings fit, and hides it or not."""
+    path = Path(shutil.copytree(true, tmp_path / "forged"))
+    games = [json.loads(line) for line in (path / "episodes.jsonl").read_text("utf8").splitlines()]
+    game = games[0]
+    table = Table(make_game("turngym/KuhnPoker-v0"), retries=0)
+    begin_game(table, game["seed"])
+    seat = table.pending[0]
+    table.expire(seat)
+    assert table.is_over
+    names = table.game.seats
+    game |= {"actions": [[seat, None]], "length": 1, "winners": [names[each] for each in table.winners()]}
+    game |= {"returns": dict(zip(names, table.returns, strict=True)), "transcript_sha256": transcript_sha256(table)}
+    game |= {"scores": {name: float(table.game.score(each)) for each, name in enumerate(names)}}
+    game |= {"metrics": {key: float(value) for key, value in table.game.metrics().items()}}
+    game["seats"][names[seat]]["forfeits"] = int(is_told)
+    (path / "episodes.jsonl").write_text("".join(json.dumps(each) + "\n" for each in games), "utf8")
+    plan = json.loads((path / "config.json").read_text("utf8"))
+    plan["players"] = {name: plan["players"][name] for name in plan["player_order"]}
+    (path / "results.json").write_text(json.dumps(results(plan, games, anchor="random")), "utf8")
+    found = verify(path, replay=1)
+    assert {each.name for each in found.findings} == {"forfeits"}, found
+    assert any("1 games a seat forfeited" in note for note in found.notes)
 
 
 def test_a_game_that_broke_weakens_the_label(true: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
