@@ -81,8 +81,8 @@ def _swap(case: Case, episode: Episode, found: _Swaps) -> None:
     answer, snapshot = _answer_to_nonsense(case)
     if snapshot is not None:
         env.restore(snapshot)
-    is_swapped = env.resample_hidden()
-    if not is_swapped:
+    is_swapped: bool | None = env.resample_hidden()
+    if is_swapped is not None and not is_swapped:  # None: it lacks the return statement, and may have changed something
         return
     found.count += 1
     after = _told(case)

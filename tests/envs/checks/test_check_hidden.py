@@ -100,3 +100,17 @@ def test_an_environment_can_declare_that_nothing_is_hidden() -> None:
     with pytest.raises(Skipped, match="nothing is hidden"):
         hidden.swaps(case)
     case.close(kept=True)
+
+
+class ForgetsToReturn(TellsLate):
+    """Swaps hidden facts and returns None."""
+
+    def resample_hidden(self) -> bool:
+        super().resample_hidden()
+        return None  # type: ignore[return-value]  # the mistake
+
+
+def test_a_swap_that_returns_nothing_counts_as_one() -> None:
+    case = Case(ForgetsToReturn, episodes=1)
+    assert hidden.hidden_in_anchor.test(case)
+    case.close(kept=True)
