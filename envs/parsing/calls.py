@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from turngym.envs.parsing.json_text import first_object
+from turngym.envs.parsing.json_text import first_object, object_spans
 from turngym.envs.parsing.scanning import Element
 from turngym.envs.parsing.thinking import THINKING
 
@@ -69,8 +69,7 @@ class Calls:
 
     def _read_json(self, text: str) -> Call:
         wanted = self._wanted["json"]
-        thought = next(THINKING.spans(text), (len(text), 0))[0]
-        call = first_object(text[:thought]) or first_object(THINKING.without(text))
+        call = first_object(THINKING.without(text, object_spans))
         if call is None:
             return Call("", problem=f"there is no JSON object: {wanted}")
         field = self.fields.get(str(call.get("tool")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 MOST_TRIES = 256
@@ -10,6 +11,31 @@ MOST_TRIES = 256
 MOST_READINGS = 8
 """Limit on repeated reading, where every start fails only much later in the text."""
 _DECODER = json.JSONDecoder()
+
+
+def objects(text: str, tries: int = MOST_TRIES) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Yield the JSON objects in a text with where they start and end, as far as its first braces show some.
+
+    >>> [(start, end) for start, end, _ in objects('{so}: {"a": {}} {"b": 1}')]
+    [(6, 15), (16, 24)]
+    """
+    start, left = text.find("{"), MOST_READINGS * len(text)
+    for _ in range(tries):
+        if start < 0 or left < 0:
+            return
+        try:
+            found, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            left -= getattr(error, "pos", len(text)) - start
+            start = text.find("{", start + 1)
+            continue
+        yield start, end, found
+        start = text.find("{", end)
+
+
+def object_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the JSON objects in a text start and end."""
+    return ((start, end) for start, end, _ in objects(text))
 
 
 def first_object(text: str, tries: int = MOST_TRIES) -> dict[str, Any] | None:
@@ -24,15 +50,4 @@ def first_object(text: str, tries: int = MOST_TRIES) -> dict[str, Any] | None:
     >>> first_object('{"a":' * 200_000) is None
     True
     """
-    start, left = text.find("{"), MOST_READINGS * len(text)
-    for _ in range(tries):
-        if start < 0 or left < 0:
-            return None
-        try:
-            found, _ = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError) as error:
-            left -= getattr(error, "pos", len(text)) - start
-            start = text.find("{", start + 1)
-            continue
-        return found if isinstance(found, dict) else None
-    return None
+    return next((found for _, _, found in objects(text, tries)), None)

@@ -7,7 +7,7 @@ A regular expression with a lazy middle (``<tag>(.*?)</tag>``) looks from every 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 _BRACE = re.compile(r"[{}]")
@@ -44,6 +44,37 @@ def first_element(text: str, names: Iterable[str]) -> Element | None:
         if end >= 0:  # where nothing closes the first one, nothing closes a later one
             found = Element(name, text[inside:end], start)
     return found
+
+
+def elements(text: str, names: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Yield where the elements of a text start and end; marks inside of one belong to its content.
+
+    >>> list(elements("<a>1 <b></a> <b>2</b>", ("a", "b")))
+    [(0, 12), (13, 21)]
+    """
+    opens = re.compile("|".join(f"<({re.escape(name)})>" for name in names))
+    unclosed, place = set[str](), 0
+    while names and (opening := opens.search(text, place)) is not None:
+        place, closing = opening.end(), f"</{opening[0][1:]}"
+        stop = -1 if closing in unclosed else text.find(closing, place)
+        if stop < 0:
+            unclosed.add(closing)
+        else:
+            yield opening.start(), (place := stop + len(closing))
+
+
+def inner_elements(text: str, name: str) -> Iterator[tuple[int, int]]:
+    """Yield where the elements of a text start and end; of elements inside of one another, the inner ones.
+
+    >>> list(inner_elements("the <a> mark: <a>1</a>", "a"))
+    [(14, 22)]
+    """
+    place, opening, closing = 0, f"<{name}>", f"</{name}>"
+    while (stop := text.find(closing, place)) >= 0:
+        start = text.rfind(opening, place, stop)
+        place = stop + len(closing)
+        if start >= 0:
+            yield start, place
 
 
 def last_element(text: str, name: str) -> str | None:

@@ -93,7 +93,14 @@ def test_tool_calls_behind_a_gateway(format: str) -> None:
 
 def test_thinking() -> None:
     opening, closing = MARKS[0]
-    for piece in (opening, closing, f"{opening}{closing}", f"{opening}<a></a>{closing}", "<|"):
+    for piece in (
+        opening,
+        closing,
+        f"{opening}{closing}",
+        f"{opening}<a></a>{closing}",
+        f"<a></a>{opening}{closing}",
+        "<|",
+    ):
         for call in (THINKING.without, THINKING.masked, lambda text: THINKING.first_element(text, ("a", "b"))):
             assert growth(call, piece) <= MOST, piece
 

@@ -85,6 +85,31 @@ def test_an_action_inside_of_thinking_is_none(name: str, begin: str, end: str) -
     assert format.read(begun.closed(up), begun) == "up"
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "action"),
+    [
+        ("tag", '<action>print("<think>")</action>', 'print("<think>")'),
+        ("tag", '<action>type "<think>a</think>" into 3</action>', 'type "<think>a</think>" into 3'),
+        ("tag", '<action>s.split("</think>")[-1]</action>', 's.split("</think>")[-1]'),
+        ("tag", "The tag <thought> is odd. <action>up</action>", "up"),
+        ("tag", "I write [THINK] here. <action>up</action>", "up"),
+        ("tag", "<think>plan</think><action>say </think></action>", "say </think>"),
+        ("tag", "<think>a</think>\n<think>b <action>left</action>", None),
+        ("tag", "Use <action>. <think>or <action>left</action></think> <action>up</action>", "up"),
+        ("tag", "Use <action>. <think>or <action>left</action></think>", None),
+        ("tag", "or [THINK] <action>left</action> </think> done", None),
+        ("tag", "<thinking>maybe <action>down</action>", None),
+        ("tag", "<reasoning>maybe <action>down</action>", None),
+        ("boxed", "\\boxed{say <think>a</think>}", "say <think>a</think>"),
+        ("json", '{"action": "<think>a</think>"}', "<think>a</think>"),
+        ("json", '{"action": "a</think>b"}', "a</think>b"),
+        ("plain", "if a <think> b", "if a <think> b"),
+    ],
+)
+def test_a_mark_of_thinking_inside_of_an_action_belongs_to_it(name: str, text: str, action: str | None) -> None:
+    assert FORMATS[name].read(text) == action
+
+
 def test_an_unknown_format_gets_the_nearest_name() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'boxed'"):
         action_format("boxd")

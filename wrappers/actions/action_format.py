@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
-from turngym.envs.parsing.json_text import MOST_READINGS, MOST_TRIES
-from turngym.envs.parsing.scanning import inside_braces, last_element
-from turngym.envs.parsing.thinking import THINKING, Thinking
+from turngym.envs.parsing.json_text import MOST_READINGS, MOST_TRIES, object_spans
+from turngym.envs.parsing.scanning import inner_elements, inside_braces, last_element
+from turngym.envs.parsing.thinking import THINKING, Regions, Thinking
 from turngym.errors import UnknownName, nearest
 
+_BOXED = "\\boxed{"
 _DECODER = json.JSONDecoder()
 _OBJECT = re.compile(r"^[^\S\n]*({)", re.MULTILINE)
 
@@ -26,12 +28,14 @@ class ActionFormat:
         instruction: Instruction for the model.
         parse: Converts a completion without thinking to the action text; None where there is no action.
         write: Converts an action text to the shortest completion that contains it.
+        regions: Yields where the actions in a text are: marks of thinking inside of one belong to it.
     """
 
     name: str
     instruction: str
     parse: Callable[[str], str | None]
     write: Callable[[str], str]
+    regions: Regions = lambda text: ()
 
     @property
     def sentence(self) -> str:
@@ -40,7 +44,7 @@ class ActionFormat:
 
     def read(self, completion: str, thinking: Thinking = THINKING) -> str | None:
         """Return the action in a completion, outside of the model's thinking; None where there is none."""
-        return self.parse(thinking.without(completion))
+        return self.parse(thinking.without(completion, self.regions))
 
     def action_of(self, completion: str, thinking: Thinking = THINKING) -> str:
         """Return the action text, or else an error text that no environment accepts as an action."""
@@ -66,9 +70,17 @@ def parse_boxed(completion: str) -> str | None:
     >>> parse_boxed(r"so \boxed{move {1} 3}")
     'move {1} 3'
     """
-    start = completion.rfind("\\boxed{")
-    found = None if start < 0 else inside_braces(completion, start + len("\\boxed"))
+    start = completion.rfind(_BOXED)
+    found = None if start < 0 else inside_braces(completion, start + len(_BOXED) - 1)
     return None if found is None else found.strip()
+
+
+def _boxes(text: str) -> Iterator[tuple[int, int]]:
+    start = text.find(_BOXED)
+    while start >= 0 and (found := inside_braces(text, start + len(_BOXED) - 1)) is not None:
+        end = start + len(_BOXED) + len(found) + 1
+        yield start, end
+        start = text.find(_BOXED, end)
 
 
 def parse_json(completion: str) -> str | None:
@@ -109,13 +121,20 @@ def parse_plain(completion: str) -> str | None:
 
 
 _ALL = (
-    ActionFormat("tag", "write the action as <action>...</action>.", parse_tag, lambda a: f"<action>{a}</action>"),
-    ActionFormat("boxed", "write the action as \\boxed{...}.", parse_boxed, lambda a: f"\\boxed{{{a}}}"),
+    ActionFormat(
+        "tag",
+        "write the action as <action>...</action>.",
+        parse_tag,
+        lambda a: f"<action>{a}</action>",
+        partial(inner_elements, name="action"),
+    ),
+    ActionFormat("boxed", "write the action as \\boxed{...}.", parse_boxed, lambda a: f"\\boxed{{{a}}}", _boxes),
     ActionFormat(
         "json",
         'write the action as one line of JSON: {"action": "..."}.',
         parse_json,
         lambda a: json.dumps({"action": a}, ensure_ascii=False),
+        object_spans,
     ),
     ActionFormat("plain", "write the action and nothing else.", parse_plain, lambda a: a),
 )

@@ -16,7 +16,7 @@ from turngym.envs.parsing.calls import cut, harmless
 from turngym.envs.parsing.thinking import THINKING
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
-from turngym.wrappers.actions.action_format import TAG, action_format, parse_tag
+from turngym.wrappers.actions.action_format import TAG, action_format
 from turngym.wrappers.core import StepResult, TextWrapper
 from turngym.wrappers.observation import with_text
 from turngym.wrappers.tool_use.tool_schema import Tool, problem_with, tool_of
@@ -114,7 +114,7 @@ class Tools(TextWrapper):
 
     def transform_action(self, action: str) -> str:
         """Take an action out of its tags, where the environment inside does not find it itself."""
-        found = parse_tag(action) if self._most and not super().finds_action else None
+        found = action_format(TAG).read(action) if self._most and not super().finds_action else None
         return action if found is None else found
 
     @property

@@ -7,7 +7,9 @@ answer stays text, and so does a call inside of the model's thinking.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from turngym.envs.parsing.thinking import Thinking
 from turngym.trainers.integrations.gateway.call_formats import FORMATS, CallFormat, Found, Tools
@@ -56,7 +58,7 @@ def read_answer(text: str, format: CallFormat, tools: Tools, key: str, thinking:
     "there is no tool 'rm'"
     """
     names = {str(tool["function"]["name"]) for tool in tools}
-    spoken = (thinking or Thinking()).masked(text)
+    spoken = (thinking or Thinking()).masked(text, partial(_calls_in, format, tools))
     found: list[Found] = []
     problems: list[str] = []
     for each in format.read(spoken, tools):
@@ -78,6 +80,16 @@ def read_answer(text: str, format: CallFormat, tools: Tools, key: str, thinking:
         problem = f"there is a call in another form than the model's ({format.name})"
     rest = "".join(kept)
     return Answer(rest.strip() if found else rest, _as_calls(found, key), problem)
+
+
+def _calls_in(format: CallFormat, tools: Tools, text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the complete calls in a text are."""
+    malformed = 0
+    for each in format.read(text, tools):
+        if not each.problem:
+            yield each.start, each.end
+        elif (malformed := malformed + 1) == MOST_MALFORMED:
+            return
 
 
 def _as_calls(found: list[Found], key: str) -> tuple[ToolCall, ...]:

@@ -163,6 +163,40 @@ def test_a_call_inside_of_thinking_is_not_one(text: str, begun: bool, count: int
     assert len(found.calls) == count and not found.problem
 
 
+MARKED_CALLS = {
+    "hermes": '<tool_call>{{"name": "look", "arguments": {{"text": {json}}}}}</tool_call>',
+    "xml": "<tool_call>\n<function=look>\n<parameter=text>\n{text}\n</parameter>\n</function>\n</tool_call>",
+    "mistral": '[TOOL_CALLS]look[ARGS]{{"text": {json}}}',
+    "gemma": '<|tool_call>call:look{{text:<|"|>{text}<|"|>}}<tool_call|>',
+    "llama": '{{"name": "look", "parameters": {{"text": {json}}}}}',
+    "lfm": "<|tool_call_start|>[look(text={json})]<|tool_call_end|>",
+    "harmony": '<|channel|>commentary to=functions.look <|constrain|>json<|message|>{{"text": {json}}}',
+}
+MARKS_INSIDE = (
+    "<think>hi</think>",
+    "a <think> b",
+    "see </think> end",
+    'x = "[THINK]"',
+    'strip("<thought>")',
+    "<|channel>",
+    're.sub(r"<think>.*?</think>", "", s)',
+    's.split("</think>")[-1]',
+    "</think> <think>a</think> [/THINK]",
+)
+
+
+@pytest.mark.parametrize("format", MARKED_CALLS)
+@pytest.mark.parametrize("inside", MARKS_INSIDE)
+def test_a_mark_of_thinking_inside_of_an_argument_belongs_to_it(format: str, inside: str) -> None:
+    written = MARKED_CALLS[format].format(text=inside, json=json.dumps(inside))
+    other = MARKED_CALLS[format].format(text="other", json='"other"')
+    for before in ("", "<think>plan</think>\n", f"<think>or {other}</think><think>no</think>"):
+        found = read(before + written, format)
+        assert [call.decoded for call in found.calls] == [{"text": inside}] and not found.problem
+        assert found.text in ("", before.strip())
+        assert not read(f"<think>{written.replace('</think>', '')}", format).calls
+
+
 def test_thinking_that_a_template_begins_is_known() -> None:
     template = WRITTEN["hermes"].replace("{{ '<|assistant|>' }}", "{{ '<|assistant|><think>\n' }}")
     assert ToolTemplate(words_of(template), PromptConfig()).plain.thinking.begun == "<think>"
