@@ -24,6 +24,8 @@ def normalise(text: str) -> str:
 def exact_match(prediction: str, answers: Sequence[str], form: Callable[[str], str] = normalise) -> bool:
     """Return whether the prediction equals one of the accepted answers after normalisation.
 
+    Where normalisation leaves nothing of the prediction, as of "The The", it must be the answer as it stands.
+
     Args:
         prediction: The answer.
         answers: Accepted ones.
@@ -33,13 +35,17 @@ def exact_match(prediction: str, answers: Sequence[str], form: Callable[[str], s
     True
     """
     found = form(prediction)
+    if not found:
+        bare = prediction.strip().casefold()
+        return bool(bare) and any(bare == answer.strip().casefold() for answer in answers)
     return any(found == form(answer) for answer in answers)
 
 
 def contains_answer(prediction: str, answers: Sequence[str]) -> bool:
     """Return whether one of the accepted answers stands somewhere in the prediction, both normalised."""
     found = normalise(prediction)
-    return any(normalise(answer) in found for answer in answers)
+    parts = map(normalise, answers)
+    return exact_match(prediction, answers) or any(part in found for part in parts if part)
 
 
 def f1(prediction: str, answers: Sequence[str], form: Callable[[str], str] = normalise) -> float:
@@ -50,6 +56,8 @@ def f1(prediction: str, answers: Sequence[str], form: Callable[[str], str] = nor
     >>> round(f1("Danube river", ["the Danube"]), 4)
     0.6667
     """
+    if not form(prediction):
+        return float(exact_match(prediction, answers, form))
     return max((_one_f1(form(prediction), form(answer)) for answer in answers), default=0.0)
 
 

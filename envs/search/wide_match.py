@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -14,6 +15,13 @@ _SMALL = (
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _VALUES = {word: value for value, word in enumerate(_SMALL)} | {word: 20 + 10 * n for n, word in enumerate(_TENS)}
 _FACTORS = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
+_KEPT = (
+    (re.compile(r"(?<![\w)\]])[-\u2212\u2013](?=[$\u20ac\u00a3]?\.?\d)"), "\u2296"),
+    (re.compile(r"(?<=\d)\.(?=\d)|(?<!\w)\.(?=\d)"), "\u2299"),
+    (re.compile(r"(?<=[A-Za-z])#"), "\u266f"),
+    (re.compile(r"(?<=[A-Za-z])\+\+?(?!\w)"), "\u2295"),
+)
+"""Signs that are part of a number or a name, and the symbols that stand for them: -5, 1.5, C#, C++."""
 _LONGEST_NUMBER = 12
 """Digits of a number that a factor may follow."""
 
@@ -21,10 +29,15 @@ _LONGEST_NUMBER = 12
 def normalise_wide(text: str) -> str:
     """Return a text in one Unicode form, without invisible signs and punctuation, its number words as digits.
 
+    The sign and the point of a number stay, as do the signs of names such as "C#".
+
     >>> normalise_wide("The \u201cForty\u2013Two\u201d Crows\u200b"), normalise_wide("two hundred and five")
     ('42 crows', '205')
     """
-    plain = "".join(map(_plain, unicodedata.normalize("NFKC", text)))
+    text = unicodedata.normalize("NFKC", text)
+    for signs, symbol in _KEPT:
+        text = signs.sub(symbol, text)
+    plain = "".join(map(_plain, text))
     return " ".join(_with_digits(normalise(unicodedata.normalize("NFKC", plain.casefold())).split()))
 
 

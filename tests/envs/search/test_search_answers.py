@@ -58,8 +58,11 @@ SCORES: list[tuple[str, list[str], bool, float]] = [
     ("Danube", ["river Danube", "Danube"], True, 1.0),
     ("Danube", ["river Danube", "the river called Danube"], False, 2 / 3),
     ("", ["Danube"], False, 0.0),
-    ("", [""], True, 1.0),
-    ("the", ["a"], True, 1.0),
+    ("", [""], False, 0.0),
+    ("", ["!!!"], False, 0.0),
+    ("", ["The The"], False, 0.0),
+    ("the", ["a"], False, 0.0),
+    ("the the", ["The The"], True, 1.0),
     ("yes", ["yes"], True, 1.0),
     ("Yes.", ["yes"], True, 1.0),
     ("yes it is", ["yes"], False, 0.0),
@@ -103,7 +106,7 @@ def test_there_are_sixty_cases() -> None:
 def test_f1_is_symmetric_between_0_and_1_and_1_for_equal_texts(first: str, second: str) -> None:
     assert f1(first, [second]) == pytest.approx(f1(second, [first]))
     assert 0 <= f1(first, [second]) <= 1
-    assert f1(first, [first]) == 1.0 and exact_match(first, [first])
+    assert f1(first, [first]) == exact_match(first, [first]) == bool(first.strip())
 
 
 @given(st.text(), st.lists(st.text(), max_size=3))
@@ -151,6 +154,8 @@ WIDE = [
     ("\ufb01sh", "fish"),
     ("STRASSE", "Stra\u00dfe"),
     ("New\u00a0York", "New York"),
+    ("\u22125", "-5"),
+    ("C\u266f", "C#"),
 ]
 NARROW = [
     ("seven", "70"),
@@ -170,6 +175,31 @@ def test_the_wider_judge_sees_through_typography_and_number_words(given_answer: 
 @pytest.mark.parametrize(("given_answer", "gold"), NARROW)
 def test_the_wider_judge_tells_different_answers_apart(given_answer: str, gold: str) -> None:
     assert exact_match(given_answer, [gold], normalise_wide) == exact_match(given_answer, [gold])
+
+
+@pytest.mark.parametrize(
+    ("given_answer", "gold"),
+    [
+        ("1.5 million", "15 million"),
+        ("1.5 million", "fifteen million"),
+        ("-5", "5"),
+        ("\u22125", "5"),
+        ("-$5", "$5"),
+        (".5", "5"),
+        ("C#", "C"),
+        ("C++", "C"),
+        ("C++", "C#"),
+        ("!", "\u201c\u201d"),
+    ],
+)
+def test_the_wider_form_keeps_the_signs_of_numbers_and_names(given_answer: str, gold: str) -> None:
+    assert not exact_match(given_answer, [gold], normalise_wide)
+    assert not exact_match(gold, [given_answer], normalise_wide)
+    assert exact_match(given_answer, [f" {given_answer.lower()} "], normalise_wide)
+
+
+def test_an_answer_of_which_normalisation_leaves_nothing_is_not_part_of_every_prediction() -> None:
+    assert not contains_answer("whatever", ["The The"]) and contains_answer("The The", ["the the"])
 
 
 @pytest.mark.parametrize(("match", "is_right"), [("published", False), ("wide", True)])
