@@ -112,7 +112,13 @@ def _problem(found: Found, names: set[str]) -> str:
         return found.problem
     if found.name not in names:
         return f"there is no tool {found.name[:40]!r}"
-    return "" if isinstance(found.arguments, dict) else f"the arguments of {found.name} are not an object"
+    if not isinstance(found.arguments, dict):
+        return f"the arguments of {found.name} are not an object"
+    try:
+        json.dumps(found.arguments, allow_nan=False)
+    except ValueError:
+        return f"the arguments of {found.name} hold a number that is not finite"
+    return ""
 
 
 INSTRUCTION = (

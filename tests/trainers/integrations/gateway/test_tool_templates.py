@@ -104,6 +104,12 @@ def test_arguments_have_the_types_that_the_tool_declares(name: str, written: str
         ("xml", "<function=look></function>", "another form"),
         ("glm", "<tool_call>look\n<arg_key>text</arg_key>\n<arg_value>a</tool_call>", "not closed with </arg_value>"),
         ("hermes", '<tool_call>{"name": "look", "arguments": {"text": "a"}', "not closed with </tool_call>"),
+        ("glm", "<tool_call>look everything now</tool_call>", "more than one name"),
+        ("glm", "<tool_call>please look look</tool_call>", "more than one name"),
+        ("hermes", '<tool_call>{"name": "look", "arguments": {"whole": 1e999}}</tool_call>', "not finite"),
+        ("hermes", '<tool_call>{"name": "look", "arguments": {"whole": [NaN]}}</tool_call>', "not finite"),
+        ("lfm", "<|tool_call_start|>[look(whole=1e999)]<|tool_call_end|>", "not finite"),
+        ("gemma", "<|tool_call>call:look{whole:1e999}<tool_call|>", "not finite"),
         ("hermes", '<tool_call>{"name": "look", "arguments": [1]}</tool_call>', "not an object"),
         ("hermes", "<tool_call>look(text='a')</tool_call>", "not a JSON object"),
         ("hermes", '[TOOL_CALLS][{"name": "look"}]', "another form"),
@@ -122,6 +128,10 @@ def test_a_malformed_call_stays_text_with_what_is_wrong(format: str, text: str, 
     found = read(text, format)
     assert problem in found.problem and found.unread
     assert len(found.calls) == (1 if text.count("<function=look>") == 2 else 0)
+
+
+def test_an_object_with_a_name_and_no_arguments_is_text() -> None:
+    assert read('{"name": "look", "age": 3}', "llama") == Answer('{"name": "look", "age": 3}')
 
 
 @pytest.mark.parametrize("name", ["kimi", "mistral", "mistral with marks", "cohere"])

@@ -108,7 +108,7 @@ def _llama(text: str, tools: Tools) -> Iterator[Found]:
     found: list[Found] = []
     while place < len(text) and not (found and text.startswith("<|", place)):
         call, end = _decoded(text, place)
-        if not isinstance(call, dict) or "name" not in call:
+        if not isinstance(call, dict) or "name" not in call or not call.keys() & {*_ARGUMENTS}:
             return
         start, place = place, end
         while place < len(text) and text[place] in "; \n":

@@ -114,6 +114,9 @@ def _all(text: str, start: int, end: int, tags: _Tags, tools: Tools) -> Iterator
             problem = one[0].problem if one else "there is something other than a call between its marks"
             yield Found(start, end, problem=problem)
             return
+        if found and not tags.tail:
+            yield Found(start, end, problem="there is more than one name between its marks")
+            return
         call, place = one[0], skipped(text, one[1])
         found.append(call._replace(start=end if found else start, end=end))
     if not found:
