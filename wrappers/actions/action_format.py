@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from turngym.errors import UnknownName, nearest
 
 _BOXED = "\\boxed{"
 _DECODER = json.JSONDecoder()
-_OBJECT = re.compile(r"^[^\S\n]*({)", re.MULTILINE)
+_OBJECT = re.compile(r"^[^\S\n]*(?:\w{1,20}:[^\S\n]*)?({)", re.MULTILINE)
+_MOST_EXACT = 2**53
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ def _boxes(text: str) -> Iterator[tuple[int, int]]:
 def parse_json(completion: str) -> str | None:
     r"""Return the ``action``, a text or a number, of the last JSON object that starts a line and ends one.
 
+    A word and a colon may stand before it, and a full stop behind it.
+
     >>> parse_json('I go up.\n{\n  "why": {"a": 1},\n  "action": "up"\n}'), parse_json('{"action": 3}')
     ('up', '3')
     """
@@ -99,11 +103,20 @@ def parse_json(completion: str) -> str | None:
         except (ValueError, RecursionError) as error:
             left -= getattr(error, "pos", len(completion)) - start
             continue
-        value = content.get("action")
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if (is_number or isinstance(value, str)) and not _rest_of_line(completion, end).strip():
-            action = str(value).strip()
+        value = _written(content.get("action"))
+        if value is not None and _rest_of_line(completion, end).strip() in ("", "."):
+            action = value
     return action
+
+
+def _written(value: object) -> str | None:
+    """Return a text or a number as an action; None for anything else."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        value = int(value) if value.is_integer() and abs(value) <= _MOST_EXACT else value
+    is_action = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return str(value).strip() if is_action else None
 
 
 def _rest_of_line(text: str, place: int) -> str:
