@@ -44,6 +44,8 @@ class Arguments:
         verify: Take the episodes of the folders as they are, without a check.
         replay: Share of each environment's episodes that the check plays again, at least one of each; 0 for none.
         seed: Which episodes the check draws; others each time unless given.
+        baselines: Also play the random and the expert baseline of the folders again. Normalised numbers depend on
+            those alone, so there are none without it, except with --no-verify.
         json: Print the tables as JSON; the page is written only if --out is given.
     """
 
@@ -53,6 +55,7 @@ class Arguments:
     verify: Annotated[bool, tyro.conf.arg(help_behavior_hint="")] = True
     replay: float = 0.05
     seed: int | None = None
+    baselines: bool = False
     json: bool = False
 
 
@@ -93,7 +96,9 @@ def main(argv: Sequence[str]) -> int:
 def _checker(arguments: Arguments, process: LimitedProcess) -> Callable[[Path], Verification] | None:
     if not arguments.verify:
         return None
-    return lambda folder: verify_submission(folder, replay=arguments.replay, seed=arguments.seed, process=process)
+    return lambda folder: verify_submission(
+        folder, replay=arguments.replay, seed=arguments.seed, baselines=arguments.baselines, process=process
+    )
 
 
 def summary(board: Leaderboard, target: Path | None) -> str:

@@ -223,10 +223,8 @@ def baseline(entry: Entry, player: str) -> dict[str, float] | None:
 
     Args:
         entry: The submission.
-        player: ``random`` or ``expert``; a submission of that agent is its own baseline.
+        player: ``random`` or ``expert``.
     """
-    if entry.submission.config["agent"] == player and entry.is_complete:
-        return {label: estimate.value for label, estimate in entry.estimates(entry.metric).items()}
     episodes = entry.submission.baselines.get(player, ())
     if not episodes or not is_complete(entry.submission, episodes):
         return None
@@ -235,12 +233,14 @@ def baseline(entry: Entry, player: str) -> dict[str, float] | None:
 
 
 def scale(entries: Sequence[Entry]) -> dict[str, tuple[float, float]]:
-    """Return label -> what counts as 0 and as 100: the means of random play and of the expert over all submissions.
+    """Return label -> what counts as 0 and as 100: the means of random play and of the expert over the submissions.
 
-    Environments in which the expert is no better than random play have no scale.
+    Of submissions that were checked only those count whose baselines the check played itself: what others call their
+    baselines would move the numbers of all. Environments in which the expert is no better than random play have none.
     """
     floors, tops = (
-        [found for entry in entries if (found := baseline(entry, player)) is not None] for player in (LOW, HIGH)
+        [found for entry in entries if _counts(entry, player) and (found := baseline(entry, player)) is not None]
+        for player in (LOW, HIGH)
     )
     if not floors or not tops:
         return {}
@@ -250,6 +250,14 @@ def scale(entries: Sequence[Entry]) -> dict[str, tuple[float, float]]:
         if high > low:
             ends[label] = low, high
     return ends
+
+
+def _counts(entry: Entry, player: str) -> bool:
+    """Return whether a baseline was played by the check, or nothing was checked."""
+    if entry.verification is None:
+        return True
+    is_played = "normalised_mean" not in entry.verification.not_recomputed
+    return is_played and player in entry.submission.results.get("baselines", {})
 
 
 def tasks_digest(submission: Submission) -> str:

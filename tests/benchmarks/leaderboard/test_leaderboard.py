@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -126,6 +127,22 @@ def test_the_scale_comes_from_baselines_and_makes_random_0_and_the_expert_100(pl
     assert means["expert"] is not None and means["expert"].value == pytest.approx(100)
     (alone,) = build_leaderboard(*read_entries([played / "left"])).groups
     assert alone.scale == {} and alone.normalised_mean(alone.entries[0]) is None
+
+
+def test_a_submission_that_calls_itself_a_baseline_moves_no_scale(played: Path, tmp_path: Path) -> None:
+    fake = changed(played / "left", tmp_path / "fake", config=lambda config: config.update(agent="expert"))
+    write_rows(fake, [{**row, "seat_map": {"player_0": "expert"}} for row in rows_of(fake)])
+    folders = [played / "random", played / "expert"]
+    (before,) = build_leaderboard(*read_entries(folders)).groups
+    (after,) = build_leaderboard(*read_entries([*folders, fake])).groups
+    assert len(after.entries) == 3 and after.scale == before.scale != {}
+
+
+def test_checked_submissions_have_a_scale_of_baselines_that_the_check_played(played: Path) -> None:
+    for is_played in (False, True):
+        board = build_leaderboard(*read_entries([played], partial(verify, replay=0, baselines=is_played)))
+        (group,) = board.groups
+        assert len(group.entries) == 3 and bool(group.scale) == is_played
 
 
 def test_other_tasks_versions_options_and_rules_get_tables_of_their_own(played: Path, tmp_path: Path) -> None:
