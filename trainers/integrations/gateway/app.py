@@ -110,20 +110,38 @@ class GatewayApp:
             return {"status": "healthy"}
         if place.is_api:
             return await self._api(scope, headers, place, key, receive, send)
-        if place.action == "env" and place.episode:
-            return await self._environment(scope, self._admitted(scope, place, key), receive)
-        if place.action == "mcp" and place.episode:
-            await self._mcp(scope, self._admitted(scope, place, key), receive, send)
-            return None
-        if not self.gateway.episodes.is_operator(key) and not self._rewards_itself(scope, place, key):
-            raise Refusal(401, "only the operator's key opens, rewards and ends episodes.")
-        body = await self._body(place.episode or "-", receive) if scope["method"] == "POST" else {}
-        return self._operate(scope, headers, place, body)
+        limits = self.gateway.limits
+        if place.action in ("env", "mcp") and place.episode:
+            episode = self._admitted(scope, place, key)
+            with episode.request(limits):
+                return await self._played(scope, place, episode, receive, send)
+        if self.gateway.episodes.is_operator(key):
+            body = {}
+            if scope["method"] == "POST":
+                async with self._read(place.episode or "-", receive, limits.max_body) as raw:
+                    body = read_object(raw, limits.max_depth)
+            return self._operate(scope, headers, place, body)
+        episode = self._rewarding_itself(scope, place, key)
+        with episode.request(limits):
+            body = await self._short(episode, receive) if scope["method"] == "POST" else {}
+            return self._operate(scope, headers, place, body)
 
     async def _api(
         self, scope: Scope, headers: dict[str, str], place: Place, key: str, receive: Receive, send: Send
     ) -> Body | None:
         episode = self._admitted(scope, place, key)
+        with episode.request(self.gateway.limits):
+            return await self._called(scope, headers, place, episode, receive, send)
+
+    async def _called(
+        self,
+        scope: Scope,
+        headers: dict[str, str],
+        place: Place,
+        episode: GatewayEpisode,
+        receive: Receive,
+        send: Send,
+    ) -> Body | None:
         action, method = place.action, scope["method"]
         if action == "models" or action.startswith("models/"):
             return _models(self.gateway, action.removeprefix("models").strip("/"))
@@ -133,20 +151,23 @@ class GatewayApp:
             raise Refusal(404, f"/v1/{action[:100]} is not served; /v1/models and {', '.join(PROTOCOLS)} are.")
         if method != "POST":
             raise Refusal(405, f"/v1/{action} takes POST, not {method[:20]}.")
-        retry = headers.get("x-stainless-retry-count", "")
-        with episode.request(self.gateway.limits):
-            async with self._read(episode.id, receive) as raw:
-                request = await self._request(episode, protocol, counts, raw)
-                if counts:
-                    return {"input_tokens": await self.gateway.count(episode, request)}
-                request = replace(request, retry=int(retry[:9]) if retry.isdecimal() and retry.isascii() else 0)
-                await self._answering.answer(episode, place.agent, protocol, request, receive, send)
+        given = headers.get("x-stainless-retry-count", "")
+        retry = int(given[:9]) if given.isdecimal() and given.isascii() else 0
+        async with self._read(episode.id, receive, self.gateway.limits.max_body) as raw:
+            if counts:
+                request = await self._request(episode, protocol, {"max_tokens": 1}, raw)
+                return {"input_tokens": await self.gateway.count(episode, request)}
+            request = await self._request(episode, protocol, {}, raw, retry)
+            await self._answering.answer(episode, place.agent, protocol, request, receive, send)
         return None
 
-    async def _request(self, episode: GatewayEpisode, protocol: Protocol, counts: bool, raw: bytes) -> CallRequest:
-        limits = self.gateway.limits
-        usual = {"max_tokens": 1} if counts else {}
-        return await self.gateway.read(episode, raw, lambda body: protocol.read({**usual, **body}, limits))
+    async def _request(
+        self, episode: GatewayEpisode, protocol: Protocol, usual: Body, raw: bytes, retry: int = 0
+    ) -> CallRequest:
+        def read(body: Body) -> CallRequest:
+            return replace(protocol.read({**usual, **body}, self.gateway.limits), retry=retry)
+
+        return await self.gateway.read(episode, raw, read)
 
     def _admitted(self, scope: Scope, place: Place, key: str) -> GatewayEpisode:
         """Return the episode that a key may speak in, which the connection counts for from now on."""
@@ -155,33 +176,39 @@ class GatewayApp:
             raise Refusal(429, f"episode {episode.id} has {self.gateway.limits.max_connections} connections in use.")
         return episode
 
-    def _rewards_itself(self, scope: Scope, place: Place, key: str) -> bool:
-        """Return whether a key is that of an episode that may do this to itself."""
-        if place.action not in ("reward", "finish") or not place.episode:
-            return False
-        return self._admitted(scope, place, key).rewards_itself
+    def _rewarding_itself(self, scope: Scope, place: Place, key: str) -> GatewayEpisode:
+        """Return the episode of a key that may do this to itself.
 
-    async def _environment(self, scope: Scope, episode: GatewayEpisode, receive: Receive) -> Body:
+        Raises:
+            Refusal: There is none.
+        """
+        if place.action in ("reward", "finish") and place.episode:
+            episode = self._admitted(scope, place, key)
+            if episode.rewards_itself:
+                return episode
+        raise Refusal(401, "only the operator's key opens, rewards and ends episodes.")
+
+    async def _played(
+        self, scope: Scope, place: Place, episode: GatewayEpisode, receive: Receive, send: Send
+    ) -> Body | None:
+        """Answer an agent that plays the environment of its episode, by actions or as tools of MCP."""
         if episode.world is None:
             raise Refusal(404, f"episode {episode.id} has no environment.")
+        if place.action == "mcp":
+            if scope["method"] != "POST":
+                raise Refusal(405, "messages of MCP are sent by POST, and each has one answer.")
+            answer = await answered(await self._short(episode, receive), episode.world)
+            with suppress(OSError):  # the client has gone
+                await send_message(send, 202 if answer is None else 200, answer)
+            return None
         if scope["method"] == "GET":
             return episode.world.look()
         if scope["method"] != "POST":
             raise Refusal(405, "an environment takes GET to look and POST to act.")
-        action = (await self._body(episode.id, receive)).get("action")
+        action = (await self._short(episode, receive)).get("action")
         if not isinstance(action, str):
             raise Refusal(400, 'an action is {"action": TEXT}.')
         return await episode.world.act(action)
-
-    async def _mcp(self, scope: Scope, episode: GatewayEpisode, receive: Receive, send: Send) -> None:
-        """Answer a message of MCP: the environment of an episode as tools."""
-        if episode.world is None:
-            raise Refusal(404, f"episode {episode.id} has no environment.")
-        if scope["method"] != "POST":
-            raise Refusal(405, "messages of MCP are sent by POST, and each has one answer.")
-        answer = await answered(await self._body(episode.id, receive), episode.world)
-        with suppress(OSError):  # the client has gone
-            await send_message(send, 202 if answer is None else 200, answer)
 
     def _operate(self, scope: Scope, headers: dict[str, str], place: Place, body: Body) -> Body:
         method, gateway = scope["method"], self.gateway
@@ -202,12 +229,14 @@ class GatewayApp:
             return {"id": episode.id, "removed": True}
         raise Refusal(404, f"{method[:20]} {place.action[:100]} of an episode is not served.")
 
-    async def _body(self, client: str, receive: Receive) -> Body:
-        async with self._read(client, receive) as raw:
-            return read_object(raw, self.gateway.limits.max_depth)
+    async def _short(self, episode: GatewayEpisode, receive: Receive) -> Body:
+        """Return the object that an agent sends, other than a request of the model."""
+        limits = self.gateway.limits
+        async with self._read(episode.id, receive, limits.max_action) as raw:
+            return await self.gateway.offload.run(episode, len(raw), lambda: read_object(raw, limits.max_depth))
 
     @asynccontextmanager
-    async def _read(self, client: str, receive: Receive) -> AsyncIterator[bytes]:
+    async def _read(self, client: str, receive: Receive, most: int) -> AsyncIterator[bytes]:
         """Yield the bytes of a body, which are counted until the block ends."""
         parts, size, is_more = [], 0, True
         try:
@@ -218,8 +247,8 @@ class GatewayApp:
                 parts.append(event.get("body", b""))
                 size, is_more = size + len(parts[-1]), event.get("more_body", False)
                 self._under_way.add(client, len(parts[-1]))
-                if size > self.gateway.limits.max_body:
-                    raise Refusal(413, f"a request has at most {self.gateway.limits.max_body} bytes.")
+                if size > most:
+                    raise Refusal(413, f"this request has at most {most} bytes.")
                 self.gateway.bounds.check_size(size)
             yield b"".join(parts)
         finally:

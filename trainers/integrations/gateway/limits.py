@@ -11,6 +11,7 @@ Retries: TypeAlias = Literal["counter", "new", "same"]
 _RETRIES = ("counter", "new", "same")
 _POSITIVE = (
     "max_body",
+    "max_action",
     "max_depth",
     "max_choices",
     "max_calls",
@@ -37,6 +38,7 @@ class GatewayLimits:
 
     Args:
         max_body: Bytes of a request.
+        max_action: Bytes of an action, of a message of MCP, and of a reward that an agent gives itself.
         max_depth: Nested objects and lists in a request.
         max_choices: Answers to one request (``n``).
         max_calls: Sampled answers of one episode.
@@ -60,6 +62,7 @@ class GatewayLimits:
     """
 
     max_body: int = 8 * 2**20
+    max_action: int = 2**16
     max_depth: int = 64
     max_choices: int = 16
     max_calls: int = 2000

@@ -11,6 +11,8 @@ from turngym.trainers.integrations.gateway.service import Gateway
 from turngym.trainers.integrations.gateway.trajectories import trajectory_of
 
 _OPENING = ("id", "group", "seed", "env_id", "instance", "options")
+_MOST_REWARD_IDS = 10_000
+_LONGEST_REWARD_ID = 200
 _ENDS = ("terminated", "truncated", "fault")
 
 
@@ -40,6 +42,10 @@ def reward(episode: GatewayEpisode, body: Body) -> Body:
     request_id = fields.text("request_id")
     if request_id and request_id in episode.reward_ids:
         return {"id": episode.id, "reward": episode.reward, "repeated": True}
+    if len(request_id) > _LONGEST_REWARD_ID:
+        raise wrong(f"request_id must have at most {_LONGEST_REWARD_ID} characters, got {len(request_id)}.")
+    if request_id and len(episode.reward_ids) >= _MOST_REWARD_IDS:
+        raise Refusal(429, f"episode {episode.id} has had {_MOST_REWARD_IDS} rewards with a request_id, the limit.")
     turn = fields.integer("turn", -1)
     if name := fields.text("call"):
         episode.find(name, fields.integer("choice", 0) or 0).reward += value

@@ -14,10 +14,12 @@ from urllib.parse import urlsplit
 import pytest
 from gateway_clients import Client, gateway_client, user
 
-from turngym.trainers.integrations.gateway import GatewayEpisode, GatewayLimits, service
+from turngym.trainers.integrations.gateway import GatewayEpisode, GatewayLimits, app, messages, operator, service
+from turngym.trainers.integrations.gateway.body import read_object
 from turngym.trainers.integrations.gateway.bounds import BytesUnderWay
 from turngym.trainers.integrations.gateway.linking import linked
 from turngym.trainers.integrations.gateway.refusal import Refusal
+from turngym.trainers.integrations.gateway.world import World
 
 LIMITS = GatewayLimits(max_new_tokens=6, max_messages=100, max_bytes_each=2 * 2**20, max_bytes=5 * 2**20)
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
@@ -67,6 +69,13 @@ def client() -> Iterator[Client]:
 @pytest.fixture
 def episode(client: Client) -> GatewayEpisode:
     return client.gateway.open()
+
+
+def _playing(client: Client) -> GatewayEpisode:
+    """Return an episode that has an environment and rewards itself."""
+    episode = client.gateway.open()
+    episode.world, episode.rewards_itself = World("Say up.", "Go.", lambda action: None), True
+    return episode
 
 
 @pytest.mark.parametrize("name", LARGE)
@@ -131,6 +140,58 @@ def test_every_request_takes_from_the_allowance_before_it_is_read(path: str) -> 
         bodies: list[Any] = [{"messages": [user("up")]}, b"x" * 100]
         found = [client.send(f"/episode/{episode.id}/v1/{path}", body, key=episode.key)[0] for body in bodies]
         assert found == [200, 429]
+
+
+@pytest.mark.parametrize("path", ["env", "mcp", "reward", "finish", "v1/models"])
+def test_whatever_an_agent_asks_takes_from_its_allowance(path: str) -> None:
+    with gateway_client(limits=GatewayLimits(max_new_tokens=2, calls_per_second=0.1)) as client:
+        episode = _playing(client)
+        method = "GET" if path == "v1/models" else "POST"
+        found = [
+            client.send(f"/episode/{episode.id}/{path}", b"x", key=episode.key, method=method)[0] for _ in range(2)
+        ]
+        assert found == [200 if method == "GET" else 400, 429] and not episode.arriving
+
+
+@pytest.mark.parametrize("path", ["env", "mcp", "reward", "finish"])
+def test_what_is_no_request_of_the_model_is_short_and_read_under_the_same_bounds(
+    client: Client, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    def reading(raw: bytes, max_depth: int) -> Any:
+        read.append(len(raw))
+        return read_object(raw, max_depth)
+
+    monkeypatch.setattr(app, "read_object", reading)
+    episode = _playing(client)
+    body = b'{"action": "x", "a": [' + b"[]," * 400_000 + b"[]]}"
+    status, content = client.send(f"/episode/{episode.id}/{path}", body, key=episode.key)
+    assert status == 413 and b"at most 65536 bytes" in content and not read
+    assert client.send(f"/episode/{episode.id}/{path}", b"[" * 60_000, key=episode.key)[0] == 400 and read == [60_000]
+
+
+def test_ids_of_rewards_are_bounded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator, "_MOST_REWARD_IDS", 2)
+    episode = _playing(client)
+    ids = ["x" * 201, "a", "b", "c", "a"]
+    bodies = [{"value": 1.0, "request_id": id} for id in ids]
+    found = [client.send(f"/episode/{episode.id}/reward", body, key=episode.key)[0] for body in bodies]
+    assert found == [400, 200, 200, 429, 200] and episode.reward == 2.0 and episode.reward_ids == {"a", "b"}
+
+
+def test_a_request_is_hashed_once(client: Client, episode: GatewayEpisode, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[Any] = []
+    plain = messages.digest
+
+    def digest(content: Any) -> str:
+        hashed.append(content)
+        return plain(content)
+
+    monkeypatch.setattr(messages, "digest", digest)
+    path, counter = f"/episode/{episode.id}/v1/chat/completions", {"x-stainless-retry-count": "1"}
+    assert client.send(path, {"messages": [user("up")]}, key=episode.key, headers=counter)[0] == 200
+    assert len([each for each in hashed if each[0] == "chat"]) == 1
 
 
 def test_what_a_template_drops_is_not_kept(client: Client, episode: GatewayEpisode) -> None:
