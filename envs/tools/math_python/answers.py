@@ -28,7 +28,7 @@ _KNOWN_WORDS = re.compile(
     r"^(?:sqrt|sin|cos|tan|cot|sec|csc|log|exp|abs|inf|end|[pbv]?matrix|arc\w+|sinh|cosh|tanh|asin|acos|atan)$"
 )
 _PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:[./]\d+)?")
-_PERCENT = re.compile(r"\s*(?:\\text\s*\{\s*percent\s*\}|\bpercent\b)|\s*\\?%")
+_PERCENT = re.compile(r"\\text\s*\{\s*percent\s*\}|\bpercent\b|%")
 _LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]")
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|operatorname)\s*\{([^{}]*)\}")
 _DECORATION = re.compile(r"[\s\\${}().,;:!?\"'`*_]+")
