@@ -34,7 +34,7 @@ MARKS: tuple[tuple[str, str], ...] = (
 """Marks around thinking: Qwen, DeepSeek, GLM and others; Magistral; Seed; Kimi-VL; EXAONE; Gemma; Command;
 OpenThinker; Apertus; gpt-oss; and two that prompts ask for."""
 MOST_THOUGHTS = 64
-"""Thoughts in the middle of an answer after which the rest counts as thinking."""
+"""Thoughts of an answer, where calls or actions are looked for between them, after which the rest is thinking."""
 _ALSO_ENDS_OTHERS = "<|end|>"
 _HEADERS = re.compile(
     r"(?:<\|end\|>)?<\|start\|>assistant(?:<\|channel\|>(?:final|commentary)<\|message\|>)?|"
@@ -115,8 +115,8 @@ class Thinking:
     def first_element(self, text: str, names: Collection[str]) -> Element | None:
         """Return the first element outside of thinking; marks inside of an element belong to its content."""
         place = 0
-        for start, end in self.spans(text, partial(elements, names=names)):
-            if (found := first_element(text[place:], names)) is None:
+        for number, (start, end) in enumerate(self.spans(text, partial(elements, names=names))):
+            if (found := first_element(text[place:], names)) is None or number == MOST_THOUGHTS:
                 return None
             if found.start < start - place:
                 return found._replace(start=found.start + place)
