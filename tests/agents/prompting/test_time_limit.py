@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from small import small_model
 
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting import chat_template
+from turngym.agents.prompting import time_limit as time_limits
 from turngym.agents.prompting.chat_template import ChatTemplate
 from turngym.agents.prompting.time_limit import time_limit
 from turngym.errors import ConfigError
@@ -88,3 +90,37 @@ def test_a_template_with_nested_loops_is_refused_or_fails_its_conversation(
 
     with pytest.raises(ConfigError, match=r"the chat template takes more than 0\.1 seconds"):
         render()
+
+
+def test_an_exception_that_lands_at_the_end_of_a_block_blocks_no_thread_and_does_not_leak(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Blocks of about the length of their limits, watched all the time."""
+    monkeypatch.setattr(time_limits, "_LOOK_SECONDS", 0.0005)
+    counts = {"raised": 0, "ended": 0, "outside": 0}
+
+    def work(number: int) -> None:
+        for _ in range(400):
+            try:
+                try:
+                    with time_limit(0.0004 * (number % 3 + 1), TooLong):
+                        sum(k for k in range(3000 + 1000 * number))
+                    counts["ended"] += 1
+                except TooLong:
+                    counts["raised"] += 1
+                sum(k for k in range(50))
+            except TooLong:
+                counts["outside"] += 1
+
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    try:
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(interval)
+    assert not any(thread.is_alive() for thread in threads)
+    assert counts["raised"] and not counts["outside"], counts
