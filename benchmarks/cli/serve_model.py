@@ -94,6 +94,8 @@ def _check(arguments: Arguments) -> None:
     Raises:
         ConfigError: There is such an option.
     """
+    if not arguments.host:
+        raise ConfigError("--host must be the address to listen on, such as 127.0.0.1, got ''.")
     if not 0 <= arguments.port < 2**16:
         raise ConfigError(f"--port must lie between 0 and {2**16 - 1}, got {arguments.port}.")
     if arguments.weights_folder is not None and not arguments.weights_folder.is_dir():

@@ -199,7 +199,8 @@ class TicTacToe(TwoSeats):
 
     def load(self, state: JSONValue) -> None:
         """Restore what ``state`` returned."""
-        self.board, self._earned, self._is_over = state["board"], list(state["earned"]), state["is_over"]
+        self.board, self._is_over = state["board"], state["is_over"]
+        self._load_earned(state["earned"])
 
 
 class PerfectPlayer(Player):

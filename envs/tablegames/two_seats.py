@@ -8,6 +8,7 @@ from typing import Any
 
 from turngym.envs.multiagent.game import Game
 from turngym.errors import ConfigError, nearest
+from turngym.types import JSONValue
 
 
 class TwoSeats(Game):
@@ -34,6 +35,16 @@ class TwoSeats(Game):
 
     def _earn(self, amounts: Sequence[float]) -> None:
         self._earned = [old + new for old, new in zip(self._earned, amounts, strict=True)]
+
+    def _load_earned(self, earned: JSONValue) -> None:
+        """Restore what each seat has earned.
+
+        Raises:
+            ValueError: It is not two numbers.
+        """
+        if len(earned) != 2 or not all(type(amount) in (int, float) for amount in earned):
+            raise ValueError(f"earned must be two numbers, got {earned!r}")
+        self._earned = list(earned)
 
     def forfeit(self, seats: Sequence[int]) -> Sequence[float]:
         """End the game, won by the seat that has not forfeited, if there is one."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from journey import ROOT, Answer, finish, start, walk, works
 
-from turngym.terminal.interrupted import INTERRUPTED
+from turngym.terminal.interrupted import INTERRUPTED, STOPPING
 
 PAUSING = '''
 """Guess the Number, which waits once where a test wants to interrupt it."""
@@ -143,7 +143,7 @@ def test_ctrl_c_in_a_tournament_keeps_the_games_played(lines: int, tmp_path: Pat
         (each / "player.py").write_text(PAUSING_PLAYER)
     expected = timeless(works(whole, *TOURNAMENT, "--json").result)
     answer = interrupted(start(folder, *TOURNAMENT, extra={"PAUSE": str(lines)}), folder)
-    assert answer.lines[-1] == "interrupted: the same command with --resume goes on" and answer.err == ""
+    assert answer.lines[-1] == "interrupted: the same command with --resume goes on" and answer.err.strip() == STOPPING
     assert timeless(works(folder, *TOURNAMENT, "--resume", "--json").result) == expected
     again = walk(folder, *TOURNAMENT)
     assert again.status == 2 and "--resume" in again.err

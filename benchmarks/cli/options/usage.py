@@ -76,7 +76,8 @@ def _options(parse: Callable[[Sequence[str]], object]) -> list[str]:
     heard = io.StringIO()
     with redirect_stdout(heard), _wide(), suppress(SystemExit):
         parse(["--help"])
-    return re.findall(r"(?m)(?:^|[│|]| ) *(?:-\w(?: [A-Z]+)?, )?(--[a-z][\w.-]*)(?= |$)", heard.getvalue())
+    words = re.split(r"[\s│|]+", heard.getvalue())
+    return [word for word in words if re.fullmatch(r"--[a-z][\w.-]*", word)]
 
 
 def suggestion(word: str, options: Sequence[str]) -> str:

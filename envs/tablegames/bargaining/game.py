@@ -248,7 +248,8 @@ class Bargaining(TwoSeats):
         """Restore what ``state`` returned."""
         self.discounts = (state["discounts"][0], state["discounts"][1])
         self.round, self._keep, self._agreed = state["round"], state["keep"], state["agreed"]
-        self._earned, self._is_over = list(state["earned"]), state["is_over"]
+        self._is_over = state["is_over"]
+        self._load_earned(state["earned"])
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
         """Draw another discount for the other seat, where the seat does not know it."""

@@ -183,7 +183,8 @@ class ConnectFour(TwoSeats):
     def load(self, state: JSONValue) -> None:
         """Restore what ``state`` returned."""
         self._play(state["moves"])
-        self._earned, self._is_over = list(state["earned"]), state["is_over"]
+        self._is_over = state["is_over"]
+        self._load_earned(state["earned"])
 
 
 class SmallConnectFour(ConnectFour):

@@ -197,7 +197,8 @@ class KuhnPoker(TwoSeats):
         """Restore what ``state`` returned."""
         self._deals = [(first, second) for first, second in state["deals"]]
         self._hand, self._history = state["hand"], tuple(state["history"])
-        self._showdowns, self._earned = state["showdowns"], list(state["earned"])
+        self._showdowns = state["showdowns"]
+        self._load_earned(state["earned"])
         self._is_over = state["is_over"]
         are_cards = all(first != second and {first, second} <= set(CARDS) for first, second in self._deals)
         if not are_cards or len(self._deals) != self.hands or self._hand not in range(self.hands + bool(self._is_over)):

@@ -180,7 +180,8 @@ class MatrixGame(TwoSeats):
         """Restore what ``state`` returned."""
         self.history = [(one, other) for one, other in state["history"]]
         self._said = [(one, other) for one, other in state["said"]]
-        self._earned, self._is_over = list(state["earned"]), state["is_over"]
+        self._is_over = state["is_over"]
+        self._load_earned(state["earned"])
 
 
 _DOMINANT = {

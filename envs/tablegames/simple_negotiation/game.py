@@ -274,7 +274,8 @@ class SimpleNegotiation(TwoSeats):
         offer = state["offer"]
         self._offer = None if offer is None else Offer(tuple(offer[0]), tuple(offer[1]))
         self._turn, self._trades = state["turn"], state["trades"]
-        self._earned, self._is_over = list(state["earned"]), state["is_over"]
+        self._is_over = state["is_over"]
+        self._load_earned(state["earned"])
 
     def swap_hidden(self, seat: int, generator: np.random.Generator) -> bool:
         """Give the other seat other goods, as many at least as it has shown; and other values where they are drawn."""

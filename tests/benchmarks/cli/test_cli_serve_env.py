@@ -20,7 +20,7 @@ GAME = "turngym/GuessTheNumber-v0"
         ([GAME, "--host", "0.0.0.0"], "pass a token that clients have to send"),
         ([GAME, "--max-sessions", "0"], "max_sessions of a server must be greater than 0"),
         ([GAME, "--idle-seconds", "-1"], "idle_seconds of a server must be greater than 0"),
-        ([GAME, "--max-sessions", "100000000"], "serve fewer sessions"),
+        ([GAME, "--max-sessions", "100000000"], "serve at most"),
         ([GAME, "--option", "hgih=3"], "hgih"),
         ([GAME, "--option", "high"], "--option takes KEY=VALUE"),
     ],

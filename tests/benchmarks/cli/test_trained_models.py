@@ -52,9 +52,13 @@ def evaluated(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[dict[str
     return result, found.err
 
 
-def own_figures(folder: Path) -> tuple[float, float, float]:
-    own = json.loads((folder / "evaluations" / "final-greedy.json").read_text())
+def own_figures(folder: Path, mode: str) -> tuple[float, float, float]:
+    own = json.loads((folder / "evaluations" / f"final-{mode}.json").read_text())
     return own["success"]["value"], own["reward_sum"]["value"], own["invalid_actions"]
+
+
+def figures(result: dict[str, Any]) -> tuple[float, ...]:
+    return tuple(result[name]["value"] for name in ("success", "return", "invalid_actions"))
 
 
 def test_the_printed_command_finds_the_number_of_the_training(
@@ -64,11 +68,14 @@ def test_the_printed_command_finds_the_number_of_the_training(
     words = shlex.split(command)
     assert words[:2] == ["turngym", "eval"] and words[4] == f"hf:{folder / 'model'}"
     result, told = evaluated(capsys, *words[2:])
-    found = tuple(result[name]["value"] for name in ("success", "return", "invalid_actions"))
-    assert found == own_figures(folder) and found[0] > 0
-    before = json.loads((folder / "evaluations" / "warmup-greedy.json").read_text())["success"]["value"]
+    found = figures(result)
+    assert found == own_figures(folder, "sampled")
+    before = json.loads((folder / "evaluations" / "warmup-sampled.json").read_text())["success"]["value"]
     assert f"on 40 test tasks: {100 * before:.1f} % before training, {100 * found[0]:.1f} % after (95 %" in sentence
     assert "it plays in the same way here" in told and len(told.splitlines()) == 1
+    place = words.index("--temperature")
+    greedy = figures(evaluated(capsys, *words[2:place], *words[place + 2 :])[0])
+    assert greedy == own_figures(folder, "greedy") and greedy[0] > 0
 
 
 def test_the_command_of_the_readme_plays_as_trained_and_options_override(
@@ -117,7 +124,8 @@ def test_every_agent_around_a_model_knows_how_it_was_trained(model: Path) -> Non
         agent = make_agent(f"{name}:{model}")
         assert isinstance(agent, ModelAgent)
         assert agent.sampling.max_new_tokens == 8 and agent.prompt.history == 1 and not agent.prompt.instructions
-    assert settings_for("random") == settings_for("openai:m@http://localhost:1/v1") == AgentSettings()
+    assert settings_for("random") == AgentSettings()
+    assert settings_for("openai:m@http://localhost:1/v1") == AgentSettings(prompt={"mode": "conversation"})
 
 
 def test_nothing_known_is_said(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Suites: fixed tasks, a number that weighs every environment the same, and the suite of text games."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import gymnasium
@@ -141,7 +142,8 @@ def test_the_mean_of_one_environment_is_its_own_estimate() -> None:
 
 
 def test_the_interval_of_a_mean_holds_1_96_standard_errors_on_both_sides() -> None:
-    mean = equal_weight_mean([estimate(0.2, 0.1), estimate(0.6, 0.1)])
+    halves = [replace(estimate(value, 0.1), low=value - 0.196, high=value + 0.196) for value in (0.2, 0.6)]
+    mean = equal_weight_mean(halves)
     assert mean.high - mean.value == pytest.approx(1.96 * 0.1 / math.sqrt(2), rel=1e-4)
     assert mean.value - mean.low == pytest.approx(mean.high - mean.value)
 

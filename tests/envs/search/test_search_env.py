@@ -173,7 +173,7 @@ def test_multiple_choice_takes_the_letter_or_the_text(tmp_path: Path) -> None:
     [
         ({"dataset": "hopp"}, "has no set 'hopp'"),
         ({"corpus": "tiny"}, "has no corpus 'tiny'"),
-        ({"split": "train"}, "with the split 'train'"),
+        ({"split": "train"}, r"expected the file hop\.train\.jsonl"),
         ({"folder": "/nowhere"}, "has no set"),
     ],
 )
