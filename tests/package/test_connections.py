@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import h11
 import pytest
 
 from turngym.web.asgi_server import Receive, Scope, Send, ServerLimits, asgi_server, belongs_to, listening
@@ -212,3 +213,62 @@ def test_a_request_hides_no_second_one() -> None:
         for request in SMUGGLED:
             found = answer(place, request)
             assert b"/hidden" not in found and found.startswith((b"HTTP/1.1 400", b"HTTP/1.1 501")), (request, found)
+
+
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the number of events which h11 finds in each piece of data."""
+    counts: list[int] = []
+    receive, next_event = h11.Connection.receive_data, h11.Connection.next_event
+
+    def receive_data(self: h11.Connection, data: bytes) -> None:
+        counts.append(0)
+        receive(self, data)
+
+    def counted(self: h11.Connection) -> Any:
+        counts[-1:] = [sum(counts[-1:]) + 1]
+        return next_event(self)
+
+    monkeypatch.setattr(h11.Connection, "receive_data", receive_data)
+    monkeypatch.setattr(h11.Connection, "next_event", counted)
+    return counts
+
+
+CHUNKS = b"1\r\n \r\n" * 100_000
+
+
+def test_tiny_chunks_end_their_connection_and_are_read_in_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = parsed(monkeypatch)
+    with running(ServerLimits()) as place, socket.create_connection(place, timeout=60) as connection:
+        connection.sendall(b"POST /x HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n")
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(CHUNKS)
+            while connection.recv(65536):
+                pass
+        assert max(counts) < 1000 and sum(counts) < 1100
+        assert b"/hello 0" in answer(place, GET)
+
+
+def test_the_rest_of_a_request_that_has_been_answered_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = parsed(monkeypatch)
+    limits = ServerLimits()
+    with running(limits) as place, socket.create_connection(place, timeout=60) as connection:
+        connection.sendall(b"GET /early HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n")
+        found = connection.recv(65536)
+        while b"/early 0" not in found:
+            found += connection.recv(65536)
+        before = sum(counts)
+        connection.sendall(CHUNKS)
+        assert connection.recv(65536) == b"", "the answer is the last"
+        connection.sendall(HIDDEN)
+        connection.shutdown(socket.SHUT_WR)
+        wait_for(lambda: not len(limits.connections))
+        assert sum(counts) <= before + 2
+
+
+def test_bodies_in_chunks_of_any_size_arrive_in_order() -> None:
+    sizes = [1] * 900 + [63, 64, 4095, 4096, 4097, 100_000] + [200] * 3000
+    body = b"".join(b"%x\r\n%s\r\n" % (size, b"y" * size) for size in sizes) + b"0\r\n\r\n"
+    request = b"POST /all HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n" + body
+    with running(ServerLimits()) as place:
+        assert f"/all {sum(sizes)}".encode() in answer(place, request + GET)
+        assert b"/hello 0" in answer(place, request + GET)

@@ -24,11 +24,17 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 _logger = logging.getLogger(__name__)
 _STATE = "turngym.connection"
 _BACKLOG = 512  # as many are accepted in one step of the event loop, and as many errors reported if no file is left
+_PIECE = 4096
+"""Bytes of a connection that are read in one step of the event loop: h11 reads each chunk in them in Python."""
+_LARGE_PIECE = 2**16
+_TINY_CHUNKS = 1000
+_TINY = 64
 _BOTH_LENGTHS = {b"content-length", b"transfer-encoding"}
 _AMBIGUOUS = b"a request has either a Content-Length or a Transfer-Encoding."
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SETTINGS = {
+    "loop": "asyncio",  # reads once a step
     "ws": "none",
     "backlog": _BACKLOG,
     "timeout_graceful_shutdown": 5,
@@ -132,7 +138,33 @@ class _AcceptErrors:
             _logger.error("connections wait because no file is left (%s): raise the limit of ulimit -n.", error)
 
 
-class _Protocol(asyncio.Protocol):
+class _Chunks:
+    """Ends a connection that sends many tiny chunks, each of which costs as much as a large one.
+
+    Args:
+        read: Returns the next event of a connection of h11.
+        abort: Ends the connection.
+    """
+
+    def __init__(self, read: Callable[[], Any], abort: Callable[[], None]) -> None:
+        self._read, self._abort = read, abort
+        self._count = self._bytes = 0
+
+    def next_event(self) -> Any:
+        """Return the next event."""
+        event = self._read()
+        if hasattr(event, "method"):
+            self._count = self._bytes = 0
+        elif hasattr(event, "chunk_start"):
+            self._count += event.chunk_start
+            self._bytes += len(event.data)
+            if self._count > _TINY_CHUNKS and self._bytes < _TINY * self._count:
+                self._abort()
+                return importlib.import_module("h11").NEED_DATA
+        return event
+
+
+class _Protocol(asyncio.BufferedProtocol):
     """A connection of uvicorn under limits; one that becomes a WebSocket is in use until its end."""
 
     def __init__(self, inner: Callable[..., Any], limits: ServerLimits, *, app_state: dict[str, Any], **rest: Any):
@@ -143,7 +175,8 @@ class _Protocol(asyncio.Protocol):
         self._arriving: asyncio.TimerHandle | None = None
         self._leaving: asyncio.TimerHandle | None = None
         self._connection: Connection | None = None
-        self._is_socket = False
+        self._is_socket = self._is_left = False
+        self._buffer = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -156,13 +189,30 @@ class _Protocol(asyncio.Protocol):
             return
         self._state[_STATE] = self._connection
         self._inner.connection_made(transport)
+        self._inner.conn.next_event = _Chunks(self._inner.conn.next_event, transport.abort).next_event
         self._watch_arrival()
 
-    def data_received(self, data: bytes) -> None:
-        if self._connection is not None:
+    def get_buffer(self, sizehint: int) -> bytearray:
+        self._buffer = bytearray(_LARGE_PIECE if self._is_socket or self._is_left else _PIECE)
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data, self._buffer = bytes(memoryview(self._buffer)[:nbytes]), bytearray()
+        if self._connection is not None and not self._leaves_rest():
             self._inner.data_received(data)
             self._keep_upgraded()
             self._watch_arrival()
+
+    def _leaves_rest(self) -> bool:
+        """Return whether a request was answered before its body ended: the rest is dropped unread, then it closes."""
+        cycle = None if self._is_socket else self._inner.cycle
+        if not self._is_left and cycle is not None and cycle.response_complete and cycle.more_body:
+            self._is_left = True
+            if self._transport.can_write_eof():
+                self._transport.write_eof()  # a client that still sends can read the answer
+            else:
+                self._transport.close()
+        return self._is_left
 
     def _keep_upgraded(self) -> None:
         """Stay in front of the protocol of a WebSocket, to which uvicorn gives the connection."""
