@@ -96,11 +96,15 @@ class TextEncoder:
         if not found:
             return self.encode_template(rendered, begins), len(self._control["none"].findall(rendered))
         first, *rest = re.split(f"{re.escape(mark)}(\\d+);", rendered)
-        ids, written = self.encode_template(first, begins), len(self._control["none"].findall(first))
+        ids, written = [*self.encode_template(first, begins)], len(self._control["none"].findall(first))
+        known: dict[str, tuple[int, ...]] = {}  # a text of many marks repeats what stands between them
         for index, segment in zip(rest[::2], rest[1::2], strict=True):
-            ids += self._plain_ids(found[int(index)]) + self._ids_after(segment)
+            if segment not in known:
+                known[segment] = self._ids_after(segment)
+            ids += self._plain_ids(found[int(index)])
+            ids += known[segment]
             written += len(self._control["none"].findall(segment))
-        return ids, written
+        return tuple(ids), written
 
     def _ids(self, text: str) -> tuple[int, ...]:
         encoded: Any = self.tokenizer.encode(text, add_special_tokens=False)

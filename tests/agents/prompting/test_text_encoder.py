@@ -169,3 +169,18 @@ def test_long_texts_of_control_tokens_are_encoded_in_linear_time() -> None:
     once = encoder.encode_one("<|user|>[gMASK]")
     assert encoder.encode_one("<|user|>[gMASK]" * 3000) == once * 3000
     assert encoder._plain_ids.cache_info().misses == 2
+
+
+def test_what_stands_between_control_tokens_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message of 70,000 control tokens took a minute: a call of the tokenizer and a longer tuple for each."""
+    encoder = TextEncoder(TOKENIZERS["glm"])
+    first, once = encoder.encode_one("<|user|>"), encoder.encode_one(" and <|user|>")
+    encode, encoded = encoder._ids, list[str]()
+
+    def counted(text: str) -> tuple[int, ...]:
+        encoded.append(text)
+        return encode(text)
+
+    monkeypatch.setattr(encoder, "_ids", counted)
+    assert encoder.encode_one("<|user|>" + " and <|user|>" * 70_000) == first + once * 70_000
+    assert len(encoded) < 10
