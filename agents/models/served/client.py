@@ -7,7 +7,7 @@ The routes are those of vLLM's server with ``VLLM_SERVER_DEV_MODE=1`` and ``--en
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -237,6 +237,6 @@ def read_generated(
 
 
 def _logprob(value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value) or value > 1e-3:
+    if type(value) not in (int, float) or not -sys.float_info.max <= value <= 1e-3:
         raise ValueError(f"no log-probability: {value!r}")
     return float(value)

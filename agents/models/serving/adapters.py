@@ -19,6 +19,8 @@ from turngym.agents.models.serving.requests import Refused
 
 _PREFIX = "base_model.model."
 _LARGEST_SETTINGS = 2**20
+_LARGEST = 2**20
+"""Largest rank and scale of an adapter."""
 _UNSERVED: Mapping[str, tuple[Any, ...]] = {
     "bias": (None, "none"),
     "use_dora": (None, False),
@@ -128,6 +130,8 @@ def _scale(file: Path) -> float:
         raise Refused(f"adapter_config.json cannot be used: {error!r}"[:300]) from error
     if kind != "LORA" or others:
         raise Refused(f"only plain LoRA is served: {', '.join(others) or 'peft_type'} of adapter_config.json is other")
-    if type(rank) is not int or rank < 1 or type(alpha) not in (int, float) or not math.isfinite(alpha):
-        raise Refused("r and lora_alpha of adapter_config.json must be numbers")
+    if type(rank) is not int or not 1 <= rank <= _LARGEST:
+        raise Refused(f"r of adapter_config.json must be a whole number from 1 to {_LARGEST}")
+    if type(alpha) not in (int, float) or not -_LARGEST <= alpha <= _LARGEST:
+        raise Refused(f"lora_alpha of adapter_config.json must be a number of at most {_LARGEST}")
     return float(alpha / (math.sqrt(rank) if is_stabilised is True else rank))

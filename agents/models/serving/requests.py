@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -198,7 +197,7 @@ def _number(given: Mapping[str, Any], name: str, least: float, most: float, defa
     value = given.get(name)
     if value is None:
         return default
-    if type(value) not in (int, float) or not math.isfinite(value) or not least <= value <= most:
+    if type(value) not in (int, float) or not least <= value <= most:  # false for NaN
         raise Refused(f'"{name}" must be a number from {least:g} to {most:g}')
     return float(value)
 

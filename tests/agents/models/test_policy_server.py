@@ -365,6 +365,8 @@ HOSTILE: list[Any] = [
     {"token_ids": [5], "sampling_params": []},
     *({"token_ids": [5], "sampling_params": {"max_tokens": each}} for each in (0, 600, "many")),
     *({"token_ids": [5], "sampling_params": {"temperature": each}} for each in (-1, "hot", 1e9)),
+    *({"token_ids": [5], "sampling_params": {each: 10**400}} for each in ("temperature", "top_p", "max_tokens", "n")),
+    *({"token_ids": [5], "sampling_params": {each: -(10**400)}} for each in ("temperature", "top_p", "seed")),
     b'{"token_ids": [5], "sampling_params": {"temperature": NaN}}',
     b'{"token_ids": [5], "sampling_params": {"temperature": 1e999}}',
     *({"token_ids": [5], "sampling_params": {"seed": each}} for each in (0.5, "a", 2**80)),
