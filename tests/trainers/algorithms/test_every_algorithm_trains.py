@@ -34,8 +34,8 @@ CONFIG = TrainConfig(
     update=UpdateConfig(learning_rate=3e-2, minibatches=2),
 )
 STEPS = {"remax": 8e-2}
-GROUPS = {"vc_ppo": 6}
-"""Two of its iterations train its critic alone, so that it has fewer to learn in."""
+GROUPS = {"vc_ppo": 6, "mappo": 12}
+"""Two of VC-PPO's iterations train its critic alone. MAPPO plays a game, which random tokens soon forfeit."""
 RISES = {"remax": 0.05, "archer": 0.0}
 """Slow learners here: where greedy play is best already, nothing that ReMax samples has a positive advantage; ArCHer
 first has to learn a critic from its replay."""
