@@ -133,6 +133,7 @@ def test_answers_are_read() -> None:
         generated(logprobs={"content": [{"token_id": 4, "logprob": -1.0}]}),
         generated(logprobs={"content": [{"token_id": 4, "logprob": -1.0}, {"token_id": 5, "logprob": float("nan")}]}),
         generated(logprobs={"content": [{"token_id": 4, "logprob": -1.0}, {"token_id": 5, "logprob": 0.5}]}),
+        generated(logprobs={"content": [{"token_id": 4, "logprob": -1.0}, {"token_id": 5, "logprob": -(10**400)}]}),
         generated(weight_versions=[{"start": 0}]),
     ],
 )

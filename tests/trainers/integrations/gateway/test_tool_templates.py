@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tool_templates import TOOLS, WRITTEN, check_calls, check_results, words_of
 
 from turngym.agents.prompt_text import PromptConfig
+from turngym.agents.prompting import chat_template
 from turngym.envs.parsing.thinking import Thinking
 from turngym.errors import PromptWarning
 from turngym.trainers.integrations.gateway.call_formats import FORMATS, Found, Tools
+from turngym.trainers.integrations.gateway.messages import ChatMessage
 from turngym.trainers.integrations.gateway.probing import calls_in
+from turngym.trainers.integrations.gateway.refusal import Refusal
 from turngym.trainers.integrations.gateway.template import ToolTemplate
 from turngym.trainers.integrations.gateway.tools import MOST_MALFORMED, Answer, read_answer
 
@@ -230,3 +234,21 @@ def test_of_many_malformed_calls_a_few_are_looked_at(format: str) -> None:
         assert not read_answer(text, counted, TOOLS, "key").calls
         assert not calls_in(counted, text, 1)
     assert asked <= (MOST_MALFORMED + 1) * len(FORMATS[format].marks)
+
+
+@quiet
+def test_a_rendering_that_takes_too_long_is_not_begun_in_another_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    loops = "{% for a in range(99999) %}" * 3 + "{% endfor %}" * 3
+    slow = "{% if messages[0]['content'] == 'slow' %}" + loops + "{% endif %}"
+    template = ToolTemplate(words_of(slow + WRITTEN["hermes"]), PromptConfig())
+    monkeypatch.setattr(chat_template, "RENDER_SECONDS", 0.1)
+    apply, forms = template.plain.apply, list[object]()
+
+    def counted(messages: Sequence[Mapping[str, Any]], goes_on: bool, tools: Tools = ()) -> str:
+        forms.append(messages)
+        return apply(messages, goes_on, tools)
+
+    monkeypatch.setattr(template.plain, "apply", counted)
+    with pytest.raises(Refusal, match="takes too long"):
+        template.render([ChatMessage("user", "slow")], TOOLS)
+    assert len(forms) == 1
