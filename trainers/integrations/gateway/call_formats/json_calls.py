@@ -108,7 +108,8 @@ def _llama(text: str, tools: Tools) -> Iterator[Found]:
     found: list[Found] = []
     while place < len(text) and not (found and text.startswith("<|", place)):
         call, end = _decoded(text, place)
-        if not isinstance(call, dict) or "name" not in call or not call.keys() & {*_ARGUMENTS}:
+        is_call = isinstance(call, dict) and "name" in call and (len(call) == 1 or bool(call.keys() & {*_ARGUMENTS}))
+        if not is_call:  # data with a name, such as a person's, is none
             return
         start, place = place, end
         while place < len(text) and text[place] in "; \n":
