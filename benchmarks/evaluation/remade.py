@@ -6,7 +6,7 @@ A submission or a recording is untrusted: it may name what is registered here wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -26,18 +26,8 @@ def refused(environment: Mapping[str, Any]) -> str:
     >>> refused({"env": "os:path", "options": {}, "wrappers": []})
     "the environment 'os:path' is not registered here"
     """
-    if reason := env_refusal(environment["env"], environment["options"]):
-        return reason
-    if len(environment["wrappers"]) > _MOST_WRAPPERS:
-        return f"it has more than {_MOST_WRAPPERS} wrappers"
-    for text in environment["wrappers"]:
-        try:
-            wrapping = Wrapping.read(str(text))
-        except TurngymError as error:
-            return f"the wrapper {str(text)[:60]!r} cannot be read: {error}"
-        if reason := wrapper_refusal(wrapping):
-            return reason
-    return ""
+    reason = env_refusal(environment["env"], environment["options"])
+    return reason or _of_wrappers(environment["wrappers"], wrapper_refusal)
 
 
 def impossible(environment: Mapping[str, Any]) -> str:
@@ -48,16 +38,20 @@ def impossible(environment: Mapping[str, Any]) -> str:
     >>> impossible({"env": "turngym/OpenEnv-v0", "options": {"url": "http://127.0.0.1"}, "wrappers": []})
     ''
     """
-    if reason := env_misfit(environment["env"], environment["options"]):
-        return reason
-    if len(environment["wrappers"]) > _MOST_WRAPPERS:
+    reason = env_misfit(environment["env"], environment["options"])
+    return reason or _of_wrappers(environment["wrappers"], wrapper_misfit)
+
+
+def _of_wrappers(texts: Sequence[Any], problem: Callable[[Wrapping], str]) -> str:
+    """Return the first problem of some wrappers; empty if there is none."""
+    if len(texts) > _MOST_WRAPPERS:
         return f"it has more than {_MOST_WRAPPERS} wrappers"
-    for text in environment["wrappers"]:
+    for text in texts:
         try:
             wrapping = Wrapping.read(str(text))
         except TurngymError as error:
             return f"the wrapper {str(text)[:60]!r} cannot be read: {error}"
-        if reason := wrapper_misfit(wrapping):
+        if reason := problem(wrapping):
             return reason
     return ""
 
