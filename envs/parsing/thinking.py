@@ -55,6 +55,8 @@ class _Known:
 
     def __init__(self, text: str, regions: Regions) -> None:
         self._text, self._regions = text, regions
+        self.are_passed = False
+        """Whether a call or action ends before the last mark that was asked about."""
         self.restart(0)
 
     def restart(self, place: int) -> None:
@@ -72,6 +74,7 @@ class _Known:
         if self._left is None:
             self._left = iter(self._regions(self._text[self._base :]))
         while self._current[1] <= mark:
+            self.are_passed = self.are_passed or self._current[1] > 0
             found = next(self._left, None)
             self._current = (found[0] + self._base, found[1] + self._base) if found else (len(self._text),) * 2
             if not found:
@@ -127,8 +130,9 @@ class Thinking:
     def spans(self, text: str, regions: Regions = _nowhere) -> Iterator[tuple[int, int]]:
         """Yield where thinking starts and ends, marks included.
 
-        Thinking at the start of an answer, or directly behind other thinking, a call or a header, goes up to the end
-        if it is not closed. Elsewhere a mark that is not closed is text, and so is a mark inside of a call or action.
+        Thinking at the start of an answer, behind a call or action, or directly behind other thinking or a header, goes
+        up to the end if it is not closed. Elsewhere a mark that is not closed is text, and so is a mark inside of a
+        call or action.
 
         Args:
             text: An answer.
@@ -148,7 +152,8 @@ class Thinking:
             stop = -1 if close in unclosed else text.find(close, opening.end())
             if stop < 0:
                 unclosed.add(close)
-                if not is_first and _LAST_HEADER.search(text, max(start - _LONGEST_HEADER, 0), start) is None:
+                is_text = not (is_first or known.are_passed)
+                if is_text and _LAST_HEADER.search(text, max(start - _LONGEST_HEADER, 0), start) is None:
                     seek = opening.end()
                     continue
             number += known.is_read

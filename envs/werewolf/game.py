@@ -139,8 +139,6 @@ class Werewolf(Course):
         phase = self._phase
         move = PLAIN.get(text)
         if move is None:
-            if phase == "talk" and text[:4] == "say ":
-                return _spoken(text[4:])
             move = read_move(text)
         elif phase == "vote" and move.verb == "vote" and move.number in self.targets(seat):
             return text  # nearly all ballots

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turngym.envs.multiagent.game import InvalidAction
@@ -74,9 +75,10 @@ def read_move(text: str) -> Move:
     move = PLAIN.get(text)
     if move is not None:
         return move
+    text = THINKING.without(text, _marked_spans)
     if text[:4].lower() == "say ":
         return Move("say", speech=text[4:])
-    text = THINKING.without(text)[-_READ:]
+    text = text[-_READ:]
     last = _last_marked(text)
     if last is None:
         bare = _ACTION.match(text)
@@ -88,8 +90,18 @@ def read_move(text: str) -> Move:
 
 def _last_marked(text: str) -> tuple[str, Any] | None:
     """Return verb and rest of the last action in brackets or in an object; what is inside another one is no action."""
+    last = deque(_marked(text), maxlen=1)
+    return last[0][2] if last else None
+
+
+def _marked_spans(text: str) -> Iterator[tuple[int, int]]:
+    return ((start, end) for start, end, _ in _marked(text))
+
+
+def _marked(text: str) -> Iterator[tuple[int, int, tuple[str, Any]]]:
+    """Yield start, end, and verb with rest of every action in brackets or in an object."""
     closing = _matching(text)
-    last, position, tries = None, 0, 0
+    position = tries = 0
     while (start := _START.search(text, position)) is not None:
         position = start.end()
         if start[1] is None:
@@ -104,11 +116,10 @@ def _last_marked(text: str) -> tuple[str, Any] | None:
             action = found.get("action")
             verb = _ACTION.match(action) if isinstance(action, str) else None
             if verb is not None:
-                last = verb[1], _argument(found, verb[1].lower(), action[verb.end() :])
+                yield start.start(), end, (verb[1], _argument(found, verb[1].lower(), action[verb.end() :]))
         elif start.start() in closing:
-            end = closing[start.start()]
-            last, position = (start[1], text[start.end() : end]), end
-    return last
+            position = closing[start.start()]
+            yield start.start(), position, (start[1], text[start.end() : position])
 
 
 def _matching(text: str) -> dict[int, int]:

@@ -194,6 +194,8 @@ def test_case_12_what_a_player_thinks_stays_with_it() -> None:
         f"{secret}. [say Hello.]",
         f'<think>{secret}</think> {{"action": "say", "message": "Hello."}} {secret}',
         f"<think>[say {secret}]</think> [say Hello.] <think>[say {secret}]",
+        f"[say Hello.] and now <think>[say {secret}]",
+        f"say Hello. <think>{secret}</think>",
     ]
     for shape in shapes:
         table = play(started(A_ROLES), [*A_ACTIONS[:4], (0, shape)])
