@@ -111,6 +111,10 @@ def test_an_exception_that_lands_at_the_end_of_a_block_blocks_no_thread_and_does
                 sum(k for k in range(50))
             except TooLong:
                 counts["outside"] += 1
+        with pytest.raises(TooLong), time_limit(0.0004, TooLong):
+            while True:
+                sum(k for k in range(50))
+        counts["raised"] += 1
 
     threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(6)]
     for thread in threads:
@@ -123,4 +127,4 @@ def test_an_exception_that_lands_at_the_end_of_a_block_blocks_no_thread_and_does
     finally:
         sys.setswitchinterval(interval)
     assert not any(thread.is_alive() for thread in threads)
-    assert counts["raised"] and not counts["outside"], counts
+    assert counts["raised"] >= 6 and not counts["outside"], counts
