@@ -1,7 +1,7 @@
-"""Hooks of MkDocs: pages that lie beside the code become pages of the site, and the long menus are filled in.
+"""Hooks of MkDocs: pages next to the code become pages of the site, and the long menus are filled in.
 
-A link between such pages is kept, a picture that one shows is taken along, and a link to any other file of the
-repository becomes plain text.
+Links are written as they work in a clone. A link between pages is kept, a picture that a page next to the code shows is
+copied, and a link to any other file of the repository becomes plain text.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -120,6 +122,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for place in sorted(pictures):
         files.append(File.generated(config, f"assets/{posixpath.basename(place)}", content=(ROOT / place).read_bytes()))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Lead the links of the documentation's own pages, which are right in a clone, to the site's pages."""
+    source = f"docs/{page.file.src_uri}"
+    if not (ROOT / source).is_file():
+        return markdown
+    inside = (str(path.relative_to(DOCS)) for path in DOCS.rglob("*.*"))
+    known = pages() | {f"docs/{each}": each for each in inside}
+    return rewritten(source, page.file.src_uri, markdown, known, set())
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
