@@ -15,10 +15,12 @@ from typing import Any
 
 import pytest
 
+from turngym.system.processes import has_ended
 from turngym.system.scratch import remove_dead, scratch_root
 
 MAKER = """
 import sys, time
+from turngym.system.processes import has_ended
 from turngym.system.scratch import scratch_root
 folder = scratch_root() / "deep"
 folder.mkdir()
@@ -26,28 +28,47 @@ folder.mkdir()
 print(folder.parent, flush=True)
 sys.stdin.read()
 """
-PARENT = """
-import subprocess, sys, threading
-from turngym.system.guardian import Guardian
+PROGRAM = """
+import os, time
+def child(*leave):
+    if not os.fork():
+        for step in leave:
+            step()
+        print(os.getpid(), flush=True)
+        os.execve("/bin/sleep", ["sleep", "600"], {} if leave == (os.setsid,) else os.environ)
+child()  # stays in the group
+child(os.setsid)  # leaves the group, and drops its variables
+child(lambda: os.fork() and os._exit(0), os.setsid)  # a daemon: leaves group and parents
+time.sleep(600)
+"""
+PARENT = f"""
+import os, subprocess, sys, threading
+from turngym.system.guardian import VARIABLE, Guardian
 
 guardian = Guardian()
-words = [sys.executable, "-I", "-S", "-c", "import os, time; os.fork(); print('x', flush=True); time.sleep(600)"]
-started = []
+words = [sys.executable, "-I", "-S", "-c", {PROGRAM!r}]
+started, marks = [], [guardian.new_mark() for _ in range(2)]
 
 
 def start():
-    started.append(subprocess.Popen(words, start_new_session=True, stdout=subprocess.PIPE))
-    guardian.watch(started[0].pid)
+    for mark in marks:
+        variables = {{**os.environ, VARIABLE: mark}}
+        made = subprocess.Popen(words, env=variables, start_new_session=True, stdout=subprocess.PIPE)
+        guardian.watch(made.pid)
+        started.append(made)
 
 
 thread = threading.Thread(target=start)
 thread.start()
 thread.join()  # a signal at the death of the thread that started a program would end it here
-assert started[0].stdout.read(4) == b"x\\nx\\n"
-print(started[0].pid, flush=True)
+for made in started:
+    print(made.pid, *[int(made.stdout.readline()) for _ in range(3)], flush=True)
+if sys.stdin.read(1) == "e":
+    guardian.end(started[0].pid, marks[0])
+    print(started[0].wait(), flush=True)
 sys.stdin.read()
 guardian.close()
-assert started[0].wait() == -9
+assert started[1].wait() == -9
 """
 
 
@@ -69,18 +90,6 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-def group_lives(group: int) -> bool:
-    """Return whether a process of a group runs; those that have ended and are not waited for do not count."""
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, found = status.read_text().rpartition(")")[2].split()[:3]
-        except OSError:
-            continue
-        if int(found) == group and state not in "ZX":
-            return True
-    return False
 
 
 def test_folders_of_dead_processes_are_removed_and_those_in_use_stay(tmp_path: Path) -> None:
@@ -109,13 +118,28 @@ def test_a_process_keeps_its_folder_and_may_sweep_again(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 @pytest.mark.parametrize("how", ["killed", "closed"])
-def test_watched_programs_end_with_the_process_that_started_them(tmp_path: Path, how: str) -> None:
+def test_all_that_watched_programs_started_ends_with_the_process_that_started_them(tmp_path: Path, how: str) -> None:
     with started(PARENT, tmp_path) as parent:
-        group = int(line(parent))
-        assert group_lives(group)
+        processes = [int(number) for _ in range(2) for number in line(parent).split()]
+        assert len(processes) == 8 and not any(map(has_ended, processes))
         if how == "killed":
             os.kill(parent.pid, signal.SIGKILL)
         else:
-            parent.communicate("")
+            parent.communicate("x")
             assert parent.returncode == 0
-    wait_for(lambda: not group_lives(group))
+        wait_for(lambda: all(map(has_ended, processes)))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_a_program_that_is_ended_leaves_nothing_and_others_stay(tmp_path: Path) -> None:
+    with started(PARENT, tmp_path) as parent:
+        ended, others = ([int(number) for number in line(parent).split()] for _ in range(2))
+        assert parent.stdin is not None
+        parent.stdin.write("e")
+        parent.stdin.flush()
+        assert line(parent) == "-9"
+        wait_for(lambda: all(map(has_ended, ended)))
+        assert not any(map(has_ended, others))
+        parent.communicate("")
+        assert parent.returncode == 0
+        wait_for(lambda: all(map(has_ended, others)))

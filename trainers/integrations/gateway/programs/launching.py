@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self
 
-from turngym.system.guardian import Guardian
+from turngym.system.guardian import VARIABLE, Guardian
 from turngym.trainers.integrations.gateway.programs.workdir import WorkFolder
 
 
@@ -97,7 +97,7 @@ class HostPlace(Place):
 
     def launch(self, words: Sequence[str], variables: Mapping[str, str]) -> Launch:
         """Return the program itself."""
-        variables = {**os.environ, **variables}
+        variables = {**os.environ, **variables, VARIABLE: self._guardian.new_mark()}
         return Launch(words, variables, self._folder.remove, memory_mib=self._memory_mib, guardian=self._guardian)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO
 
 from turngym.errors import ConfigError
+from turngym.system.guardian import VARIABLE
 from turngym.text import printable
 from turngym.trainers.integrations.gateway.programs.launching import Place
 
@@ -56,7 +57,7 @@ class Program:
         finally:
             for file in launch.files:
                 os.close(file)
-        self._guardian = launch.guardian
+        self._guardian, self._mark = launch.guardian, launch.environment.get(VARIABLE, "")
         if self._guardian is not None:
             self._guardian.watch(self._process.pid)
         if launch.memory_mib:
@@ -91,11 +92,12 @@ class Program:
         """End it with everything that it started; may be called twice."""
         if self._output.closed:
             return
-        with contextlib.suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
         if self._guardian is not None:
-            self._guardian.release(self._process.pid)
+            self._guardian.end(self._process.pid, self._mark)
+        else:
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
         self._close()
 
     def _close(self) -> None:
