@@ -112,9 +112,15 @@ def _reasoning(message: Mapping[str, Any]) -> tuple[str, str]:
 
 def _blank(reason: Any, tokens: tuple[int, int] | None, field: str, reasoning: str) -> CallFailed:
     """Return the failure of an answer without a completion, which names what to change."""
+    if reason != "length" and field:
+        detail = (
+            f"the model ended its answer after the reasoning (field {field}), without a completion: ask for less "
+            "reasoning, or, if the answer stands in that field, correct the server's reasoning parser."
+        )
+        return CallFailed("empty", detail, is_retried=False, tokens=tokens, reasoning=reasoning)
     if reason != "length":
         detail = f"a blank completion, finish_reason {reason!r}" if reason in _FINAL else "a blank completion"
-        return CallFailed("empty", detail, reason not in _FINAL, tokens=tokens, reasoning=reasoning)
+        return CallFailed("empty", detail, reason not in _FINAL, tokens=tokens)
     spent = f"all {tokens[1]} tokens" if tokens else "all tokens"
     where = f"on reasoning (field {field})" if field else "before the completion began"
     return CallFailed(

@@ -208,10 +208,10 @@ def test_with_a_chaotic_server_every_episode_and_every_call_is_accounted_for() -
     json.dumps(result.episodes)
 
 
-def thinking_only(field: str = "reasoning_content") -> Reply:
-    """Return the answer of a server whose model spent all its tokens on reasoning."""
+def thinking_only(field: str = "reasoning_content", reason: str = "length") -> Reply:
+    """Return the answer of a server whose model wrote nothing but reasoning."""
     message = {"role": "assistant", "content": None, field: "Let me see. <action>left</action>"}
-    choice = {"index": 0, "message": message, "finish_reason": "length"}
+    choice = {"index": 0, "message": message, "finish_reason": reason}
     return Reply(
         raw=json.dumps({"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 256}}).encode()
     )
@@ -231,6 +231,20 @@ def test_an_answer_of_reasoning_alone_costs_one_request_and_says_what_to_raise(f
     assert agent.problems["unfinished"] == (
         f"the model spent all 256 tokens on reasoning (field {field}): raise max_new_tokens (--max-new-tokens), or ask "
         "for less reasoning."
+    )
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_reasoning_without_a_completion_costs_one_request_and_is_explained(field: str) -> None:
+    with chat_server(lambda body: thinking_only(field, "stop")) as server:
+        agent = agent_of(server)
+        decisions = [agent.act([request(turn)])[0] for turn in range(3)]
+    assert len(server.requests) == 3, "one request for each turn"
+    assert [decision.action for decision in decisions] == [NO_ACTION] * 3, "reasoning is no action"
+    assert all(note.purpose == "reasoning" and "left" in note.text for d in decisions for note in d.notes)
+    assert agent.problems["empty"] == (
+        f"the model ended its answer after the reasoning (field {field}), without a completion: ask for less "
+        "reasoning, or, if the answer stands in that field, correct the server's reasoning parser."
     )
 
 
