@@ -24,6 +24,10 @@ from turngym.trainers.integrations.gateway.world import World
 Status: TypeAlias = Literal["open", "terminated", "truncated", "fault"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _RATE_SECONDS = 10.0
+_ID_BYTES = 8
+"""Bytes of a token id that an earlier call keeps as well."""
+_NUMBER_BYTES = 32
+"""Bytes of a number that no other call keeps."""
 
 
 def valid_name(name: str, what: str) -> str:
@@ -85,7 +89,7 @@ class GatewayEpisode:
     stored: dict[str, Stored] = field(default_factory=dict)
     """Id of a response -> what it adds to the one before it."""
     kept: int = 0
-    """Characters of texts that are kept."""
+    """About how many bytes are kept."""
     requests: int = 0
     world: World | None = None
     """The environment that the agent plays, if it is one of ours."""
@@ -138,14 +142,14 @@ class GatewayEpisode:
         """Raise if the episode may have no further answer now.
 
         Raises:
-            Refusal: There are too many requests at once, answers in all, or texts that are kept.
+            Refusal: There are too many requests at once, answers in all, or bytes that are kept.
         """
         if self.at_once >= limits.max_at_once:
             raise self._busy(limits)
         if len(self.calls) >= limits.max_calls:
             raise Refusal(429, f"episode {self.id} has had {limits.max_calls} answers, the limit.", "episode_limit")
         if self.kept > limits.max_kept:
-            raise Refusal(429, f"episode {self.id} has used up its {limits.max_kept} characters.", "episode_limit")
+            raise Refusal(429, f"episode {self.id} keeps {limits.max_kept} bytes, the limit.", "episode_limit")
 
     def require_open(self) -> None:
         """Raise if the episode has ended.
@@ -160,6 +164,8 @@ class GatewayEpisode:
         """Log an answer; that of a response is stored, so that later ones may name it."""
         self.calls.append(call)
         self.kept += len(call.observation) + len(call.prompt_text) + len(call.message.text)
+        new = len(call.prompt_ids) - call.kept + len(call.completion_ids)
+        self.kept += _ID_BYTES * len(call.ids) + _NUMBER_BYTES * (new + len(call.logprobs))
         if stored is not None and call.id not in self.stored:
             self.stored[call.id] = stored
             self.kept += sum(message.size for message in stored.messages)

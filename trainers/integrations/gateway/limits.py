@@ -55,7 +55,7 @@ class GatewayLimits:
         max_messages: Messages, calls and tools of a request.
         max_bytes_each: Bytes of one episode's requests that are under way at once.
         max_bytes: The same of all episodes.
-        max_kept: Characters of observations and stored conversations that are kept of an episode.
+        max_kept: About how many bytes are kept of an episode: tokens, observations and stored conversations.
 
     Raises:
         ConfigError: A limit is not positive.
@@ -79,7 +79,7 @@ class GatewayLimits:
     max_messages: int = 10_000
     max_bytes_each: int = 32 * 2**20
     max_bytes: int = 128 * 2**20
-    max_kept: int = 64 * 2**20
+    max_kept: int = 256 * 2**20
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:

@@ -198,7 +198,7 @@ def test_what_a_template_drops_is_not_kept(client: Client, episode: GatewayEpiso
     for k in range(5):
         past = {"role": "assistant", "content": "up", "reasoning_content": f"{k}" + "marker" * 5000}
         client.chat(episode, [user("up"), past, user("down")])
-    assert len(episode.calls) == 5 and "marker" not in repr(episode) and episode.kept < 1000
+    assert len(episode.calls) == 5 and "marker" not in repr(episode) and episode.kept < 10_000
 
 
 def test_stored_responses_hold_each_message_once(client: Client, episode: GatewayEpisode) -> None:
@@ -213,15 +213,22 @@ def test_stored_responses_hold_each_message_once(client: Client, episode: Gatewa
     assert texts[::2] == [f"message {k}" for k in range(6)] and "Say up." not in texts
 
 
-def test_texts_that_are_kept_of_an_episode_are_bounded() -> None:
-    with gateway_client(limits=GatewayLimits(max_new_tokens=2, max_kept=5000)) as client:
+@pytest.mark.parametrize("body", [{"prompt": [5] * 150}, {"prompt": "up " * 75}], ids=["token ids", "text"])
+def test_what_is_kept_of_an_episode_is_bounded(body: dict[str, Any]) -> None:
+    with gateway_client(limits=GatewayLimits(max_new_tokens=2, max_kept=10_000)) as client:
         episode = client.gateway.open()
-        for k in range(2):
-            client.chat(episode, [user(f"{k}" * 3000)])
-        status, content = client.send(
-            f"/episode/{episode.id}/v1/chat/completions", {"messages": [user("up")]}, key=episode.key
-        )
-        assert status == 429 and b"5000 characters" in content
+        found = [client.send(f"/episode/{episode.id}/v1/completions", body, key=episode.key) for _ in range(3)]
+        assert [status for status, _ in found] == [200, 200, 429] and b"10000 bytes" in found[-1][1]
+
+
+def test_token_ids_that_calls_share_are_kept_once(client: Client, episode: GatewayEpisode) -> None:
+    sizes, messages = [], [user("up " * 20)]
+    for _ in range(4):
+        before = episode.kept
+        messages += [client.chat(episode, messages)["choices"][0]["message"], user("up")]
+        sizes.append((episode.kept - before) / len(episode.calls[-1].ids))
+    assert [call.link for call in episode.calls] == ["root", *["extended"] * 3]
+    assert sizes[0] > 40 > sizes[-1], "bytes of a token"
 
 
 def _wait_for(condition: Callable[[], Any]) -> None:
