@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting.time_limit import time_limit
 from turngym.envs.parsing.thinking import MARKS, Thinking
-from turngym.errors import ConfigError, PromptWarning
+from turngym.errors import ConfigError, PromptWarning, TurngymError
 
 Said: TypeAlias = tuple[str, str]
 """Role and text of a message."""
@@ -24,8 +24,8 @@ RENDER_SECONDS = 5.0
 """Most processor time for a rendering."""
 
 
-class RenderTimeout(ConfigError):
-    """A chat template that takes too long."""
+class RenderTimeout(TurngymError, RuntimeError):
+    """A chat template that takes too long; nothing is rendered again in another form, as that would too."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -34,7 +34,7 @@ class RenderTimeout(ConfigError):
         )
 
 
-RENDER_ERRORS = (TemplateError, TypeError, ValueError, KeyError, IndexError, RenderTimeout)
+RENDER_ERRORS = (TemplateError, TypeError, ValueError, KeyError, IndexError)
 """What templates raise for conversations they do not support."""
 _PROBE = "\u241fprobe\u241f"
 _THOUGHT = "\u241fthought\u241f"
@@ -78,8 +78,6 @@ class ChatTemplate:
         """Return why a message of the user cannot be shown; None if it can."""
         try:
             shown = self._rendered([("user", _PROBE)], True)
-        except RenderTimeout as error:
-            return error
         except RENDER_ERRORS as error:
             return ConfigError(
                 f"the chat template cannot be rendered ({type(error).__name__}: {error}): set its variables with "

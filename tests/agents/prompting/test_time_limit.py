@@ -15,9 +15,8 @@ from small import small_model
 from turngym.agents.prompt_text import PromptConfig
 from turngym.agents.prompting import chat_template
 from turngym.agents.prompting import time_limit as time_limits
-from turngym.agents.prompting.chat_template import ChatTemplate
+from turngym.agents.prompting.chat_template import ChatTemplate, RenderTimeout
 from turngym.agents.prompting.time_limit import time_limit
-from turngym.errors import ConfigError
 
 LOOPS = "{% for a in range(99999) %}" * 3 + "{% endfor %}" * 3
 """More than a thousand years."""
@@ -88,7 +87,7 @@ def test_a_template_with_nested_loops_is_refused_or_fails_its_conversation(
         assert made.render([("user", "hello")], False) == "hello"
         return made.render([("user", "one"), ("assistant", "two"), ("user", "three")], True)
 
-    with pytest.raises(ConfigError, match=r"the chat template takes more than 0\.1 seconds"):
+    with pytest.raises(RenderTimeout, match=r"the chat template takes more than 0\.1 seconds"):
         render()
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from turngym.agents.prompting.chat_template import RenderTimeout
 from turngym.trainers.integrations.gateway.episode import GatewayEpisode
-from turngym.trainers.integrations.gateway.refusal import Refusal
+from turngym.trainers.integrations.gateway.refusal import Refusal, wrong
 
 _Found = TypeVar("_Found")
 _THREADS = 2
@@ -41,10 +42,13 @@ class Offload:
         Raises:
             Refusal: It took too long.
         """
-        if weight <= _SMALL:
-            return work()
-        async with episode.working:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._limited, work)
+        try:
+            if weight <= _SMALL:
+                return work()
+            async with episode.working:
+                return await asyncio.get_running_loop().run_in_executor(self._threads, self._limited, work)
+        except RenderTimeout as error:
+            raise wrong(f"the model's chat template takes too long for these messages ({error})") from error
 
     def close(self) -> None:
         """End the threads."""

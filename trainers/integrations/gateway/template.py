@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from transformers import PreTrainedTokenizerBase
 
 from turngym.agents.prompt_text import PromptConfig
-from turngym.agents.prompting.chat_template import RENDER_ERRORS, ChatTemplate, RenderTimeout, shared
+from turngym.agents.prompting.chat_template import RENDER_ERRORS, ChatTemplate, shared
 from turngym.errors import PromptWarning
 from turngym.trainers.integrations.gateway.call_formats import HERMES, CallFormat, Tools
 from turngym.trainers.integrations.gateway.forms import alternating, as_text, one_call_each, with_tools
@@ -77,6 +77,7 @@ class ToolTemplate:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, config: PromptConfig) -> None:
         self.plain = ChatTemplate(tokenizer, config)
         self._habits = _Habits()
+        assert self.plain.thinking  # rendered at the start: a template that takes too long for it is refused here
         self.lists_tools = self._lists_tools()
         self._reason = ""
         found = self._find_format()
@@ -170,8 +171,6 @@ class ToolTemplate:
         for given, listed in self._forms(messages, tools):
             try:
                 return self._apply(given, listed, goes_on)
-            except RenderTimeout as error:  # the other forms would take as long
-                raise wrong(f"the model's chat template takes too long for these messages ({error})") from error
             except RENDER_ERRORS as error:
                 reason = f"{type(error).__name__}: {str(error)[:200]}"
         raise wrong(f"the model's chat template cannot show these messages ({reason}).")

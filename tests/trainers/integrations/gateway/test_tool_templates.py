@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from tool_templates import TOOLS, WRITTEN, check_calls, check_results, words_of
+from tool_templates import TOOLS, WRITTEN, Words, check_calls, check_results, words_of
 
 from turngym.agents.prompt_text import PromptConfig
-from turngym.agents.prompting import chat_template
+from turngym.agents.prompting.chat_template import RenderTimeout
 from turngym.envs.parsing.thinking import Thinking
 from turngym.errors import PromptWarning
 from turngym.trainers.integrations.gateway.call_formats import FORMATS, Found, Tools
-from turngym.trainers.integrations.gateway.messages import ChatMessage
+from turngym.trainers.integrations.gateway.episode import GatewayEpisode
+from turngym.trainers.integrations.gateway.messages import ChatMessage, ToolCall
+from turngym.trainers.integrations.gateway.offload import Offload
 from turngym.trainers.integrations.gateway.probing import calls_in
 from turngym.trainers.integrations.gateway.refusal import Refusal
+from turngym.trainers.integrations.gateway.rendering import Renderer
 from turngym.trainers.integrations.gateway.template import ToolTemplate
 from turngym.trainers.integrations.gateway.tools import MOST_MALFORMED, Answer, read_answer
 
@@ -237,18 +241,23 @@ def test_of_many_malformed_calls_a_few_are_looked_at(format: str) -> None:
 
 
 @quiet
-def test_a_rendering_that_takes_too_long_is_not_begun_in_another_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = "{% for a in range(99999) %}" * 3 + "{% endfor %}" * 3
-    slow = "{% if messages[0]['content'] == 'slow' %}" + loops + "{% endif %}"
-    template = ToolTemplate(words_of(slow + WRITTEN["hermes"]), PromptConfig())
-    monkeypatch.setattr(chat_template, "RENDER_SECONDS", 0.1)
-    apply, forms = template.plain.apply, list[object]()
+@pytest.mark.parametrize("calls", [None, (), (ToolCall("abc123def", "look", "{}"),)], ids=["whole", "text", "result"])
+def test_a_rendering_that_takes_too_long_is_not_begun_again(
+    monkeypatch: pytest.MonkeyPatch, calls: tuple[ToolCall, ...] | None
+) -> None:
+    renderer = Renderer(Words(words_of(WRITTEN["hermes"]), frozenset([1])))
+    forms: list[Sequence[Mapping[str, Any]]] = []
 
-    def counted(messages: Sequence[Mapping[str, Any]], goes_on: bool, tools: Tools = ()) -> str:
+    def slow(messages: Sequence[Mapping[str, Any]], goes_on: bool, tools: Tools = ()) -> str:
         forms.append(messages)
-        return apply(messages, goes_on, tools)
+        raise RenderTimeout
 
-    monkeypatch.setattr(template.plain, "apply", counted)
+    monkeypatch.setattr(renderer.template.plain, "apply", slow)
+    news = [ChatMessage("tool", "a wall", call_id="abc123def") if calls else ChatMessage("user", "a wall")]
+
+    def work() -> object:
+        return renderer.whole(news, TOOLS) if calls is None else renderer.after(1, news, calls=calls)
+
     with pytest.raises(Refusal, match="takes too long"):
-        template.render([ChatMessage("user", "slow")], TOOLS)
+        asyncio.run(Offload(60.0).run(GatewayEpisode("episode", "key", 0), 0, work))
     assert len(forms) == 1
