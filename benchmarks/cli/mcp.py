@@ -36,7 +36,8 @@ class Arguments:
         token: What clients have to send as `Authorization: Bearer TOKEN`. The variable TURNGYM_TOKEN is safer: a
             command line can be read by others on the machine.
         max_sessions: Sessions over HTTP at once.
-        idle_seconds: A session over HTTP without messages for that long is ended.
+        idle_seconds: A session over HTTP without a reset or step for that long is ended; after a minute if a new one
+            needs its place.
         step_seconds: A step that takes longer ends the episode with a fault.
         reset_seconds: The same for a reset, which may include making the environment.
     """

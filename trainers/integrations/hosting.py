@@ -22,7 +22,8 @@ class HostLimits:
 
     Args:
         max_sessions: Sessions at once.
-        idle_seconds: A session without messages for that long is ended.
+        idle_seconds: A session without a reset or step for that long is ended; no other message counts.
+        spare_seconds: One that is idle for that long may be replaced by a new session if all are in use.
         step_seconds: A step that takes longer is a fault of its session.
         reset_seconds: The same for a reset, which may include making the environment.
         threads: Environments that may run at once; None for one for each session.
@@ -34,6 +35,7 @@ class HostLimits:
 
     max_sessions: int = 1024
     idle_seconds: float = 1800.0
+    spare_seconds: float = 60.0
     step_seconds: float = 60.0
     reset_seconds: float = 120.0
     threads: int | None = None

@@ -8,13 +8,15 @@ other sessions nor the server. An error ends only the episode of its own session
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from turngym.trainers.integrations.openenv_http import About, Answer, HttpSide, Receive, Scope, Send, require_served
 from turngym.trainers.integrations.openenv_messages import Refusal, dump, read_message
-from turngym.trainers.integrations.openenv_sessions import Limits, Session, Sessions
+from turngym.trainers.integrations.openenv_sessions import Limits, Session, Sessions, nothing
 from turngym.web.access import denial
 from turngym.web.asgi_server import belongs_to
 
@@ -88,12 +90,19 @@ class OpenEnvApp:
         idle = self.sessions.limits.idle_seconds
         while True:
             try:
-                async with asyncio.timeout(idle):
+                left = 0.0 if session.is_replaced else session.last_step + idle - time.monotonic()
+                async with asyncio.timeout(left) as limit:
+                    session.on_replaced = partial(limit.reschedule, 0.0)
                     event = await receive()
+                if session.is_replaced:
+                    raise TimeoutError
             except TimeoutError:
-                words = f"the session was idle for {idle:g} seconds and is ended: connect again."
-                await _last_words(send, Refusal("SESSION_ERROR", words), 1001)
+                why = f"took no step for {idle:g} seconds and is ended"
+                why = "was idle, and another one has taken its place" if session.is_replaced else why
+                await _last_words(send, Refusal("SESSION_ERROR", f"the session {why}: connect again."), 1001)
                 return
+            finally:
+                session.on_replaced = nothing
             if event["type"] == "websocket.disconnect":
                 return
             raw = event.get("text")

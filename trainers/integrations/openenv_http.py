@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -90,7 +92,6 @@ class HttpSide:
     def __init__(self, about: About, sessions: Sessions) -> None:
         self._about, self._sessions = about, sessions
         self._named: dict[str, tuple[Session, asyncio.Lock]] = {}
-        self._last_use: dict[str, float] = {}
 
     async def respond(self, scope: Scope, receive: Receive) -> JSON:
         """Return the content of the answer.
@@ -118,10 +119,12 @@ class HttpSide:
         idle = self._sessions.limits.idle_seconds
         while True:
             await asyncio.sleep(min(idle / 2, _REAP_SECONDS))
-            now = asyncio.get_running_loop().time()
-            for name in [name for name, last in self._last_use.items() if now - last > idle]:
-                if name in self._named and not self._named[name][1].locked():
-                    await self._end(name)
+            now = time.monotonic()
+            named = [(name, session) for name, (session, _) in self._named.items() if now - session.last_step > idle]
+            for name, session in named:
+                if name in self._named and not session.is_busy:
+                    del self._named[name]
+                    await self._sessions.close(session)
 
     async def _reset(self, body: Body) -> Body:
         name = body.pop("session_id", None)
@@ -133,34 +136,25 @@ class HttpSide:
                 await self._sessions.close(session)
         if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID:
             raise invalid(f"session_id must be a text of 1 to {LONGEST_ID} characters.", ["session_id"])
-        while name not in self._named and len(self._named) >= self._sessions.limits.max_named:
-            await self._end_longest_idle()
         if name not in self._named:
-            self._named[name] = self._sessions.open(), asyncio.Lock()
+            self._named[name] = self._opened(name), asyncio.Lock()
         session, lock = self._find(name)
         async with lock:
             return await session.reset(body)
 
-    async def _end_longest_idle(self) -> None:
-        """End the named session that has been idle for longest, to make room.
+    def _opened(self, name: str) -> Session:
+        """Return a new session that is named.
 
         Raises:
             Refusal: All are in use.
         """
-        limits, now = self._sessions.limits, asyncio.get_running_loop().time()
-        idle = [(last, name) for name, last in self._last_use.items() if not self._named[name][1].locked()]
-        last, name = min(idle, default=(now, ""))
-        if now - last < limits.named_seconds:
-            words = (
-                f"all {limits.max_named} sessions with a name are in use: try again later, or use the WebSocket /ws."
-            )
+        most = self._sessions.limits.max_named
+        if len(self._named) >= most and not self._sessions.replace_idle(each for each, _ in self._named.values()):
+            words = f"all {most} sessions with a name are in use: try again later, or use the WebSocket /ws."
             raise Refusal("CAPACITY_REACHED", words)
-        await self._end(name)
-
-    async def _end(self, name: str) -> None:
-        session, _ = self._named.pop(name)
-        del self._last_use[name]
-        await self._sessions.close(session)
+        session = self._sessions.open()
+        session.on_replaced = partial(self._named.pop, name)
+        return session
 
     async def _step(self, body: Body) -> Body:
         session, lock = self._find(body.get("session_id"))
@@ -174,7 +168,6 @@ class HttpSide:
         if not isinstance(name, str) or name not in self._named:
             words = 'no such session: POST /reset with {"session_id": NAME} first, or use the WebSocket /ws.'
             raise Refusal("SESSION_ERROR", words)
-        self._last_use[name] = asyncio.get_running_loop().time()
         return self._named[name]
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,14 +30,12 @@ class Limits(HostLimits):
     """Limits of a server for OpenEnv's clients; see :class:`HostLimits` for the others.
 
     Args:
-        named_seconds: A named session that is idle for that long may be replaced by a new one if all are in use.
         seed: Sessions that name no seed get one that follows from this; None for any seed.
 
     Raises:
         ConfigError: A limit is not positive.
     """
 
-    named_seconds: float = 60.0
     seed: int | None = None
 
     @property
@@ -59,6 +59,11 @@ class Session:
         self._first_seed: int | None = first_seed
         self.episode_id: str | None = None
         self.turn = 0
+        self.is_busy = self.is_replaced = False
+        self.last_step = time.monotonic()
+        """When the last reset or step succeeded, or the session began."""
+        self.on_replaced: Callable[[], object] = nothing
+        """Called when another session takes the place of this one."""
 
     async def answer(self, kind: str, data: Body) -> Body:
         """Return the answer to a message; a refusal is an answer too."""
@@ -86,7 +91,8 @@ class Session:
             return observation, info, str(_get(env, "instructions", ""))
 
         try:
-            observation, info, rules = await self._env.reset(begin)
+            with self._in_use():
+                observation, info, rules = await self._env.reset(begin)
         except (ConfigError, UnknownName) as error:
             raise invalid(str(error), ["task"]) from error
         except EnvFault as fault:
@@ -106,7 +112,8 @@ class Session:
         if not self._env.is_made:
             raise Refusal("EXECUTION_ERROR", "no episode is under way: send a reset first.")
         try:
-            observation, reward, *ended, info = await self._env.step(lambda env: env.step(action))
+            with self._in_use():
+                observation, reward, *ended, info = await self._env.step(lambda env: env.step(action))
         except EpisodeOver as error:
             raise Refusal("EXECUTION_ERROR", str(error)) from error
         except EnvFault as fault:
@@ -117,6 +124,15 @@ class Session:
     def state(self) -> Body:
         """Return the name of the episode and its number of turns; nothing hidden."""
         return {"episode_id": self.episode_id, "step_count": self.turn}
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        self.is_busy = True
+        try:
+            yield
+            self.last_step = time.monotonic()
+        finally:
+            self.is_busy = False
 
     async def close(self) -> None:
         """Close the environment; one that hangs is abandoned."""
@@ -138,18 +154,19 @@ class Sessions:
         """Number of sessions opened so far."""
         self._make = make
         self._open: set[Session] = set()
+        self._closing: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return len(self._open)
 
     def open(self) -> Session:
-        """Return a fresh session.
+        """Return a fresh session, if need be in the place of one that has been idle.
 
         Raises:
             Refusal: The server's limit is reached.
         """
         most = self.limits.max_sessions
-        if len(self._open) >= most:
+        if len(self._open) >= most and not self.replace_idle(self._open):
             raise Refusal(
                 "CAPACITY_REACHED",
                 f"all {most} sessions are in use: try again later, or start the server with more (--max-sessions).",
@@ -163,6 +180,20 @@ class Sessions:
         self._open.add(session)
         return session
 
+    def replace_idle(self, sessions: Iterable[Session]) -> bool:
+        """End the session of some that has taken no step for longest; False if none has been idle for long enough."""
+        now = time.monotonic()
+        found = min((each for each in sessions if not each.is_busy), key=lambda each: each.last_step, default=None)
+        if found is None or now - found.last_step < self.limits.spare_seconds:
+            return False
+        self._open.discard(found)
+        found.is_replaced = True
+        found.on_replaced()
+        task = asyncio.create_task(found.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        return True
+
     async def close(self, session: Session) -> None:
         """End a session."""
         try:
@@ -172,8 +203,12 @@ class Sessions:
 
     async def close_all(self) -> None:
         """End every session, and the threads."""
-        await asyncio.gather(*[self.close(session) for session in [*self._open]])
+        await asyncio.gather(*self._closing, *[self.close(session) for session in [*self._open]])
         self.threads.close()
+
+
+def nothing() -> None:
+    """Do nothing."""
 
 
 def _get(env: Any, name: str, default: Any) -> Any:

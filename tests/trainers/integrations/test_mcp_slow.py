@@ -162,7 +162,7 @@ def test_with_too_many_hanging_environments_no_other_is_made() -> None:
 
 def test_idle_sessions_make_room_for_new_ones_and_busy_ones_do_not() -> None:
     async def talk() -> None:
-        app = McpApp(Slow, Episodes(), limits=HostLimits(max_sessions=2), spare_seconds=0.0)
+        app = McpApp(Slow, Episodes(), limits=HostLimits(max_sessions=2, spare_seconds=1e-9))
         (busy,) = await clients(app, 1)
         step = asyncio.create_task(busy.call("step", action="wait"))
         await asyncio.to_thread(Slow.waiting.acquire)
@@ -175,7 +175,26 @@ def test_idle_sessions_make_room_for_new_ones_and_busy_ones_do_not() -> None:
     run(talk)
 
 
-def test_sessions_without_messages_are_ended() -> None:
+def test_messages_that_are_no_step_keep_no_place() -> None:
+    async def talk() -> None:
+        app = McpApp(Slow, Episodes(most=3), limits=HostLimits(max_sessions=3))
+        pinging, refused, playing = await clients(app, 3)
+        for each in app._sessions.values():
+            each.last_step -= 61
+        assert (await pinging.post("ping"))[0] == (await pinging.post("tools/list"))[0] == 200
+        assert await pinging.call("legal_actions") == "wait\ngo"
+        assert "played" in await refused.call("reset")
+        assert "No episode" in await refused.call("step", action="go")
+        assert await playing.call("step", action="go") == "a door"
+        assert [await Client(app).open() for _ in range(3)] == [200, 200, 503]
+        found = [(await each.post("ping"))[0] for each in (pinging, refused, playing)]
+        assert found == [404, 404, 200], "the one that plays keeps its place"
+        await app.close()
+
+    run(talk)
+
+
+def test_sessions_without_steps_are_ended_whatever_else_they_ask() -> None:
     async def talk() -> None:
         app = McpApp(Slow, Episodes(), limits=HostLimits(max_sessions=4, idle_seconds=0.05))
         events: asyncio.Queue[Any] = asyncio.Queue()
@@ -183,8 +202,9 @@ def test_sessions_without_messages_are_ended() -> None:
         sent: asyncio.Queue[Any] = asyncio.Queue()
         life = asyncio.create_task(app(scope_of("lifespan", ""), events.get, sent.put))
         await sent.get()
-        await clients(app, 4)
+        opened = await clients(app, 4)
         while app._sessions or app._ending:
+            await opened[0].post("ping")
             await asyncio.sleep(0.01)
         assert len(Slow.closed) == 4
         events.put_nowait({"type": "lifespan.shutdown"})

@@ -6,7 +6,7 @@ from functools import partial
 
 import gymnasium
 import pytest
-from asgi import Socket
+from asgi import Socket, request
 from openenv_apps import app_of, code_of, fresh, run
 from served_envs import Served, Waiting
 
@@ -149,12 +149,41 @@ def test_sessions_beyond_the_limit_are_told_so_and_closed_and_a_place_that_is_fr
     run(talk())
 
 
+def test_a_session_without_steps_makes_room_for_a_new_one_whatever_else_it_asks() -> None:
+    async def talk() -> None:
+        app = app_of(max_sessions=3)
+        async with Socket(app) as asking, Socket(app) as playing:
+            for socket in (asking, playing):
+                await socket.ask("reset")
+            assert (await request(app, "POST", "/reset", {"session_id": "named"}))[0] == 200
+            for session in app.sessions._open:
+                session.last_step -= 61
+            assert (await playing.act("go"))["type"] == "observation"
+            assert (await asking.ask("state"))["type"] == "state" and code_of(
+                await asking.ask("stop")
+            ) == "UNKNOWN_TYPE"
+            assert (await request(app, "GET", "/state", query="session_id=named"))[0] == 200
+            async with Socket(app) as first, Socket(app) as second, Socket(app) as third:
+                assert all([(await each.ask("reset"))["type"] == "observation" for each in (first, second)])
+                assert code_of(await third.hear()) == "CAPACITY_REACHED"
+                answer = await asking.hear()
+                assert code_of(answer) == "SESSION_ERROR" and "taken its place" in answer["data"]["message"]
+                assert await asking.hear() == 1001
+                assert (await request(app, "GET", "/state", query="session_id=named"))[0] == 409
+                assert (await playing.act("go"))["type"] == "observation"
+        while len(Served.closed) < 5:
+            await asyncio.sleep(0.01)
+
+    run(talk())
+
+
 def test_an_idle_session_is_ended_and_its_environment_closed() -> None:
     async def talk() -> None:
         app = app_of(idle_seconds=0.2)
         async with Socket(app) as socket:
             await socket.ask("reset")
-            answer = await socket.hear()
+            while (answer := await socket.ask("state"))["type"] == "state":
+                await asyncio.sleep(0.01)
             assert code_of(answer) == "SESSION_ERROR" and "0.2 seconds" in answer["data"]["message"]
             assert await socket.hear() == 1001
             await socket.task

@@ -94,7 +94,7 @@ def test_names_without_end_leave_half_of_the_places() -> None:
 
 def test_a_new_name_takes_the_place_of_the_one_that_was_idle_for_longest() -> None:
     async def talk() -> None:
-        app = app_of(max_sessions=4, named_seconds=0.05)
+        app = app_of(max_sessions=4, spare_seconds=0.05)
         for name in ("first", "second"):
             assert (await request(app, "POST", "/reset", {"session_id": name}))[0] == 200
         await asyncio.sleep(0.1)
@@ -103,6 +103,8 @@ def test_a_new_name_takes_the_place_of_the_one_that_was_idle_for_longest() -> No
         assert (await request(app, "POST", "/reset", {"session_id": "third"}))[0] == 200
         assert (await request(app, "POST", "/step", step))[0] == 200
         assert (await request(app, "POST", "/step", {**step, "session_id": "second"}))[0] == 409
-        assert len(app.sessions) == 2 and Served.closed == ["closed"]
+        assert len(app.sessions) == 2
+        while Served.closed != ["closed"]:
+            await asyncio.sleep(0.01)
 
     run(talk())

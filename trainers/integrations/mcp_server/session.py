@@ -85,17 +85,13 @@ class EnvSession:
         self._turn = asyncio.Lock()
         self._calls = 0
         self._is_closed = False
-        self.last_use = time.monotonic()
+        self.last_step = time.monotonic()
+        """When the last reset or step succeeded, or the session began."""
 
     @property
     def is_busy(self) -> bool:
         """Whether a call is under way."""
         return self._calls > 0
-
-    @property
-    def is_untouched(self) -> bool:
-        """Whether there is nothing to close: no call, and no environment."""
-        return not self.is_busy and not self._env.is_made
 
     async def reset(self) -> str:
         """Begin the next episode; one that is under way counts as abandoned."""
@@ -109,6 +105,7 @@ class EnvSession:
             self._record = {"episode": number, **record, "seed": seed}
             self._record |= {"turns": 0, "reward": 0.0, "success": -1, "score": 0.0}
             self._legal = legal
+            self.last_step = time.monotonic()
             return shown
 
     async def step(self, action: str) -> str:
@@ -126,6 +123,7 @@ class EnvSession:
             record["reward"] += float(reward)
             record["success"], record["score"] = int(info["success"]), float(info["score"])
             self._legal = tuple(info["legal_actions"])
+            self.last_step = time.monotonic()
             if terminated or truncated:
                 self._end("terminated" if terminated else "truncated")
             return seen(_text(observation), terminated or truncated)
@@ -158,7 +156,6 @@ class EnvSession:
                 yield
         finally:
             self._calls -= 1
-            self.last_use = time.monotonic()
 
     def _end(self, status: str) -> None:
         record, self._record, self._legal = self._record, None, ()

@@ -38,7 +38,6 @@ class McpApp:
         episodes: Their episodes.
         token: What clients send as ``Authorization: Bearer TOKEN``; without one only the loopback is served.
         limits: Limits on sessions, time, and environments that hang.
-        spare_seconds: A session that is idle for that long may be replaced by a new one if all are in use.
     """
 
     def __init__(
@@ -47,10 +46,8 @@ class McpApp:
         episodes: Episodes,
         token: str = "",
         limits: HostLimits = SESSION_LIMITS,
-        spare_seconds: float = 60.0,
     ) -> None:
         self._make, self._episodes, self._token, self._limits = make, episodes, token, limits
-        self._spare_seconds = spare_seconds
         self._threads = Threads(limits.threads or limits.max_sessions)
         self._sessions: dict[str, EnvSession] = {}
         self._ending: dict[EnvSession, asyncio.Task[None]] = {}
@@ -93,40 +90,36 @@ class McpApp:
         except (ValueError, RecursionError):
             return 400, {"error": f"a message is JSON of at most {_MOST_BYTES} bytes"}, ""
         if isinstance(message, dict) and message.get("method") == "initialize":
-            if not self._has_room():
+            if not await self._has_room():
                 return 503, {"error": f"{self._limits.max_sessions} sessions are in use, the limit: end one"}, ""
             id = secrets.token_hex(16)
             self._sessions[id] = EnvSession(self._make, self._episodes, self._threads, self._limits)
             return 200, await answered(message, self._sessions[id]), id
         if id not in self._sessions:
             return 404 if id else 400, {"error": "there is no such session: send initialize first"}, ""
-        session = self._sessions[id]
-        session.last_use = time.monotonic()
-        answer = await answered(message, session)
+        answer = await answered(message, self._sessions[id])
         return (202 if answer is None else 200), answer, ""
 
-    def _has_room(self) -> bool:
+    async def _has_room(self) -> bool:
         """Return whether there is room for a session, if need be after the end of one that has been idle."""
         if len(self._sessions) + len(self._ending) < self._limits.max_sessions:
             return True
-        self._end_idle(self._spare_seconds, most=1)
+        for ending in self._end_idle(self._limits.spare_seconds, most=1):
+            await asyncio.wait([ending])
         return len(self._sessions) + len(self._ending) < self._limits.max_sessions
 
-    def _end_idle(self, seconds: float, most: int | None = None) -> None:
+    def _end_idle(self, seconds: float, most: int | None = None) -> list[asyncio.Task[None]]:
         """End sessions that have been idle for some time, the longest idle ones first."""
         now = time.monotonic()
-        idle = [(each.last_use, id) for id, each in self._sessions.items() if not each.is_busy]
-        for _, id in sorted(each for each in idle if now - each[0] > seconds)[:most]:
-            self._end(id)
+        idle = [(each.last_step, id) for id, each in self._sessions.items() if not each.is_busy]
+        return [self._end(id) for _, id in sorted(each for each in idle if now - each[0] > seconds)[:most]]
 
-    def _end(self, id: str) -> None:
+    def _end(self, id: str) -> asyncio.Task[None]:
         """Forget a session, and close it in the background; it takes its place until the call under way is over."""
         session = self._sessions.pop(id)
-        if session.is_untouched:
-            return
-        task = asyncio.create_task(session.close())
-        self._ending[session] = task
+        self._ending[session] = task = asyncio.create_task(session.close())
         task.add_done_callback(lambda _: self._ending.pop(session))
+        return task
 
     async def _reap(self) -> None:
         while True:
