@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import Any, TypeAlias
 
+from turngym.arithmetic import as_float
 from turngym.errors import NotFinite
 from turngym.text import valid_text
 
@@ -56,7 +57,7 @@ def _valid_items(columns: Mapping[Any, Any]) -> Iterator[tuple[str, Value]]:
             continue
         if not isinstance(value, Real):
             raise TypeError(f"info['columns'][{name!r}] must be {_kind(name)}, got {type(value).__name__}")
-        number = float(value)
+        number = as_float(value)
         if not math.isfinite(number):
             if name.startswith(REWARD):
                 raise NotFinite(f"the reward part {name.removeprefix(REWARD)!r} of {number}")

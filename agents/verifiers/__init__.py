@@ -16,6 +16,7 @@ from turngym.agents.core import Agent
 from turngym.agents.players import AgentSettings
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.usage import Usage
+from turngym.arithmetic import as_float, is_finite
 from turngym.errors import ConfigError
 from turngym.loading import Wanted, call_with, is_own, load_object
 from turngym.registry import Registry
@@ -48,7 +49,7 @@ class Verdict:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON-compatible data."""
-        return {"score": self.score if math.isfinite(self.score) else None, "usage": self.usage.as_json()}
+        return {"score": float(self.score) if is_finite(self.score) else None, "usage": self.usage.as_json()}
 
 
 class MakeVerifier(Protocol):
@@ -136,4 +137,4 @@ def judge(verifier: Verifier, trajectory: Trajectory) -> Verdict:
     if isinstance(found, bool) or not isinstance(found, int | float):
         kind = type(found).__name__
         raise ConfigError(f"{type(verifier).__name__}.score must return a number, got {kind}.")
-    return Verdict(float(found))
+    return Verdict(as_float(found))

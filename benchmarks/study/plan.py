@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from turngym.arithmetic import is_finite
 from turngym.errors import ConfigError, nearest
 from turngym.storage.bounded import require_file
 
@@ -204,6 +204,6 @@ def _claims(name: str, value: Any, arms: Sequence[str]) -> tuple[Claim, ...]:
 
 
 def _effect(name: str, value: Any) -> float:
-    if type(value) not in (int, float) or not 0 < value < math.inf:
+    if type(value) not in (int, float) or not is_finite(value) or value <= 0:
         raise ConfigError(f"{name}: effect must be the smallest difference that matters, above 0, got {value!r}.")
     return float(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from turngym.agents.episodes.turn_writer import TurnWriter
 from turngym.agents.players import AGENTS, AgentSettings, make_agent
 from turngym.agents.players.styled import learns_between_tries
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
+from turngym.arithmetic import is_finite
 from turngym.benchmarks.tournaments.pairings import Match
 from turngym.envs.multiagent.game import Game
 from turngym.envs.multiagent.hosted import HostedTable
@@ -272,7 +272,7 @@ def _seats(match: Match) -> Iterator[tuple[int, str]]:
 
 def _finite(value: float) -> float | None:
     """Return a number, or None where there is none: JSON has no nan."""
-    return float(value) if math.isfinite(value) else None
+    return float(value) if is_finite(value) else None
 
 
 def _only(teams: set[str]) -> str | None:

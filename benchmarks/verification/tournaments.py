@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from turngym.arithmetic import is_finite
 from turngym.benchmarks.evaluation.remade import CANNOT_BE_MADE
 from turngym.benchmarks.evaluation.rulesets import game_ruleset_hash
 from turngym.benchmarks.tournaments.pairings import Match, schedule
@@ -184,7 +185,7 @@ def _replayed(game: Mapping[str, Any], plan: TournamentPlan) -> Iterator[Finding
         "returns": {name: float(table.returns[seat]) for seat, name in enumerate(names)},
         "scores": {name: float(rules.score(seat)) for seat, name in enumerate(names)},
         "winners": [names[seat] for seat in table.winners()],
-        "metrics": {key: float(value) if math.isfinite(value) else None for key, value in rules.metrics().items()},
+        "metrics": {key: float(value) if is_finite(value) else None for key, value in rules.metrics().items()},
         "length": len(table.actions),
         "transcript_sha256": transcript_sha256(table),
     }

@@ -20,6 +20,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import registry
 
+from turngym.arithmetic import as_float
 from turngym.envs.adapters.borrowed import import_package, made_for
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
 from turngym.envs.web.driver.chromium import find_browser
@@ -123,10 +124,10 @@ class BrowserGym(ReplayedEnv):
         text = self._look(page)
         return Reply(
             observation=f"That cannot be done: {_first_line(error)}\n{text}" if error else text,
-            reward=float(reward),
+            reward=as_float(reward),
             terminated=bool(terminated),
             truncated=bool(truncated) and not terminated,
-            success=float(reward) >= 1,
+            success=as_float(reward) >= 1,
             action_is_valid=not error,
         )
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from turngym.arithmetic import as_float
 from turngym.envs.adapters.borrowed import import_package, made_for
 from turngym.envs.adapters.gem_actions import BOARD_GAMES, legal_actions
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
@@ -124,10 +125,10 @@ class Gem(ReplayedEnv):
         if self._has_memory and not isinstance(reward, _Invalid | _Malformed):
             self._answers.add(_TURN.sub("", answer))
         limit = self._is_game and bool(truncated) and not malformed
-        success = answer.startswith("Congratulations") if self._is_game else float(reward) >= 1
+        success = answer.startswith("Congratulations") if self._is_game else as_float(reward) >= 1
         return Reply(
             observation=f"{answer}\n{self._board}".strip(),
-            reward=float(reward),
+            reward=as_float(reward),
             terminated=bool(terminated) and not limit,
             truncated=limit,
             success=success,

@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from turngym.arithmetic import as_float
 from turngym.envs.adapters.replayed import ReplayedEnv, Reply
 from turngym.envs.settings import worded
 from turngym.envs.spaces import Unicode
@@ -282,9 +283,9 @@ class GymnasiumText(ReplayedEnv):
             return Reply(UNKNOWN_ACTION, action_is_valid=False)
         observation, reward, terminated, truncated, info = env.step(known)
         text, terminated = self._show(observation, info), bool(terminated)
-        success = self._is_solved(info, float(reward), terminated)
+        success = self._is_solved(info, as_float(reward), terminated)
         valid = bool(info.get("action_is_valid", True))
-        return Reply(text, float(reward), terminated, bool(truncated) and not terminated, success, valid)
+        return Reply(text, as_float(reward), terminated, bool(truncated) and not terminated, success, valid)
 
     def _is_solved(self, info: Mapping[str, Any], reward: float, is_over: bool) -> bool:
         told = info.get("is_success", info.get("success"))

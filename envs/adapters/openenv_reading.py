@@ -7,6 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from turngym.arithmetic import as_float, is_finite
+
 Body = Mapping[str, Any]
 _BASE_FIELDS = ("done", "metadata", "reward")
 
@@ -111,7 +113,7 @@ def read_observation(data: Body, field: str = "") -> Reading:
     metadata = data.get("metadata") or observation.get("metadata") or {}
     metadata = metadata if isinstance(metadata, Mapping) else {}
     reward = data.get("reward")
-    reward = 0.0 if reward is None else float(reward)
+    reward = 0.0 if reward is None else as_float(reward)
     if not math.isfinite(reward):
         raise ValueError(f"the reward {reward} is no finite number")
     done = bool(data.get("done"))
@@ -127,10 +129,7 @@ def number(value: Any, default: float) -> float:
     """
     if value is None:
         return math.nan
-    try:
-        return float(value) if isinstance(value, int | float) and math.isfinite(value) else default
-    except OverflowError:
-        return default
+    return float(value) if isinstance(value, int | float) and is_finite(value) else default
 
 
 def is_success(metadata: Body, reward: float, above: float | None) -> bool:

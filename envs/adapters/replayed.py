@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from abc import abstractmethod
 from typing import NamedTuple
 
+from turngym.arithmetic import as_float, is_finite
 from turngym.envs.adapters.global_random import GlobalRandom
 from turngym.envs.core import UNBOUNDED, Outcome, TextEnv
 from turngym.envs.validation import refuse_task
@@ -91,8 +91,9 @@ class ReplayedEnv(TextEnv[str]):
         self._is_torn = True
         with self._random.lent():
             reply = self.foreign_step(action)
-        if not math.isfinite(reply.reward):
-            raise TurngymError(f"{self.instance} of {self.env_id} gave the reward {reply.reward}: it is broken.")
+        if not is_finite(reply.reward):
+            reward = as_float(reply.reward)
+            raise TurngymError(f"{self.instance} of {self.env_id} gave the reward {reward}: it is broken.")
         self._is_torn = False
         self._actions.append(action)
         self._total += reply.reward

@@ -6,7 +6,6 @@ Every view of a game drives a :class:`Table` and nothing else, so all of them sh
 from __future__ import annotations
 
 import json
-import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from turngym.arithmetic import as_float, is_finite
 from turngym.envs.core import too_long
 from turngym.envs.multiagent import snapshots
 from turngym.envs.multiagent.answers import Answer, Counts, SeatRequest
@@ -34,7 +34,7 @@ def are_rewards(rewards: object, num_seats: int) -> bool:
     """
     if not isinstance(rewards, list) or len(rewards) != num_seats:
         return False
-    return all(type(one) in (int, float) and math.isfinite(one) for one in rewards)
+    return all(type(one) in (int, float) and is_finite(one) for one in rewards)
 
 
 class Table:
@@ -58,8 +58,8 @@ class Table:
             raise ConfigError(f"retries must be a whole number of at least 0, got {retries!r}.")
         if isinstance(invalid_penalty, bool) or not isinstance(invalid_penalty, int | float):
             raise ConfigError(f"invalid_penalty must be a number, got {invalid_penalty!r}.")
-        if not 0 <= invalid_penalty < math.inf:
-            raise ConfigError(f"invalid_penalty must be at least 0 and finite, got {invalid_penalty!r}.")
+        if not (is_finite(invalid_penalty) and invalid_penalty >= 0):
+            raise ConfigError(f"invalid_penalty must be at least 0 and finite, got {as_float(invalid_penalty)}.")
         self.game, self.retries, self.invalid_penalty = game, retries, invalid_penalty
         self.generator = self.own_generator = np.random.default_rng(0)
         """All randomness of the game; ``own_generator`` is for callers that begin games by seeds."""

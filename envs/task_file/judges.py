@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, localcontext
 from typing import Any, NamedTuple, TypeAlias
 
+from turngym.arithmetic import as_float, is_finite
 from turngym.envs.search.answers import normalise
 from turngym.envs.search.wide_match import normalise_wide
 from turngym.envs.task_file.reading import FileTask
@@ -107,8 +107,9 @@ def _own(name: str) -> Judge:
 
     def judge(task: FileTask, given: str) -> Grade:
         found = function(task, given)
-        if not isinstance(found, bool | int | float) or not math.isfinite(found):
-            raise BrokenCode(f"the judge {name} must return True, False or a number, got {str(found)[:60]!r}.")
+        if not isinstance(found, bool | int | float) or not is_finite(found):
+            given = as_float(found) if isinstance(found, int) else found
+            raise BrokenCode(f"the judge {name} must return True, False or a finite number, got {str(given)[:60]!r}.")
         return Grade(float(found), found >= 1)
 
     return judge

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from turngym.agents.trajectory import Trajectory
+from turngym.arithmetic import as_float, is_finite
 from turngym.columns import reward_parts
 from turngym.errors import DivergenceError
 from turngym.lazy import Tensor, nn, torch
@@ -56,11 +56,11 @@ def _bad_reward(trajectory: Trajectory) -> tuple[int, str] | None:
         refused = _REFUSED.match(trajectory.fault)
         return (len(trajectory.turns) - 1, refused[1]) if refused and trajectory.turns else None
     for index, turn in enumerate(trajectory.turns):
-        if not math.isfinite(turn.reward):
-            return index, f"the reward {turn.reward}"
+        if not is_finite(turn.reward):
+            return index, f"the reward {as_float(turn.reward)}"
         for name, part in reward_parts(turn.columns).items():
-            if not math.isfinite(part):
-                return index, f"the reward part {name!r} of {part}"
+            if not is_finite(part):
+                return index, f"the reward part {name!r} of {as_float(part)}"
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from turngym.agents.trajectory import Trajectory
-from turngym.arithmetic import float_sum
+from turngym.arithmetic import as_float, float_sum, is_finite
 from turngym.columns import reward_parts
 from turngym.errors import ConfigError, DivergenceError
 from turngym.lazy import Tensor, torch
@@ -253,16 +253,16 @@ def table_of(kept: Sequence[Trajectory], flat: Sequence[FlatTurn]) -> TurnTable:
 
 def _check_rewards(flat: Sequence[FlatTurn]) -> None:
     for _, k, traj, turn, _ in flat:
-        if not abs(turn.reward) < float("inf"):
-            raise DivergenceError(
-                f"episode {traj.spec.episode} of {traj.env_id} got the reward {turn.reward} at turn {k}.", "reward"
-            )
+        if not is_finite(turn.reward):
+            raise _not_finite(traj, f"the reward {as_float(turn.reward)}", k)
         for name, part in reward_parts(turn.columns).items():
-            if not abs(part) < float("inf"):
-                raise DivergenceError(
-                    f"episode {traj.spec.episode} of {traj.env_id} got the reward part {name!r} of {part} at turn {k}.",
-                    "reward",
-                )
+            if not is_finite(part):
+                raise _not_finite(traj, f"the reward part {name!r} of {as_float(part)}", k)
+
+
+def _not_finite(trajectory: Trajectory, what: str, turn: int) -> DivergenceError:
+    place = f"episode {trajectory.spec.episode} of {trajectory.env_id}"
+    return DivergenceError(f"{place} got {what} at turn {turn}.", "reward")
 
 
 def usable(trajectories: Sequence[Trajectory]) -> list[Trajectory]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import turngym
 from turngym.agents.png import png
+from turngym.arithmetic import is_finite
 from turngym.errors import nearest
 from turngym.types import INFO_TYPES, JSONValue
 
@@ -157,7 +158,7 @@ def observation_data(
     """
     metadata = {key: info[key] for key in INFO_TYPES if key in info}
     for key in ("progress", "score"):
-        if key in metadata and not math.isfinite(metadata[key]):
+        if key in metadata and not is_finite(metadata[key]):
             metadata[key] = None
     metadata["terminated"], metadata["truncated"] = ended
     if more:

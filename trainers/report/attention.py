@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from turngym.arithmetic import as_float
 from turngym.trainers.core.wording import counted, percent
 
 LAST = 10
@@ -89,7 +90,9 @@ def _share(record: Mapping[str, Any], metric: str) -> float:
     value = record.get(metric)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan
+    value = as_float(value)
     if metric != "rollout/faults":
-        return float(value)
+        return value
     whole = record.get("rollout/episodes", 0.0)  # those without a fault
-    return value / (value + whole) if isinstance(whole, int | float) and value + whole > 0 else math.nan
+    both = value + as_float(whole) if isinstance(whole, int | float) else math.nan
+    return value / both if 0 < both < math.inf else math.nan

@@ -16,6 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from turngym.agents.intervals import Estimate
+from turngym.arithmetic import as_float
 from turngym.errors import ConfigError
 from turngym.storage.files import write_atomic
 from turngym.trainers.records.run_folder import RunFolder
@@ -90,7 +91,7 @@ def curve_points(metrics: Sequence[Mapping[str, object]], key: str) -> list[Poin
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
+    return as_float(value) if isinstance(value, int | float) else math.nan
 
 
 def moving_average(values: Sequence[float], window: int) -> list[float]:

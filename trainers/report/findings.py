@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from turngym.agents.episodes.evaluate import EvaluationResult
 from turngym.agents.intervals import Estimate, paired_difference, wilson
+from turngym.arithmetic import is_finite
 from turngym.errors import TurngymError
 from turngym.storage.files import read_content
 from turngym.trainers.records.run_folder import RunFolder
@@ -252,7 +252,7 @@ def series(metrics: Sequence[Mapping[str, Any]], key: str) -> list[tuple[int, fl
     found = []
     for position, record in enumerate(metrics):
         value = record.get(key)
-        if isinstance(value, int | float) and math.isfinite(value):
+        if isinstance(value, int | float) and is_finite(value):
             found.append((int(record.get("iteration", position)), float(value)))
     return found
 

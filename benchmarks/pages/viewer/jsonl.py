@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,8 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+
+from turngym.arithmetic import is_finite
 
 LARGEST = 64 * 2**20
 """Bytes of an episode; a longer one is reported and not read."""
@@ -170,11 +171,7 @@ def number(value: Any) -> float | None:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) else None
+    return float(value) if is_finite(value) else None
 
 
 def whole(value: Any) -> int:

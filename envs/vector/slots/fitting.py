@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from turngym.arithmetic import as_float, is_finite
 from turngym.columns import valid_columns
 from turngym.errors import NotFinite
 from turngym.text import valid_text
@@ -85,7 +86,7 @@ def finite_reward(reward: Any) -> float:
     """
     if not _is_number(reward):
         raise TypeError(f"the reward must be a number, got {_shown(reward)}")
-    number = float(reward)
+    number = as_float(reward)
     if not math.isfinite(number):
         raise NotFinite(f"the reward {number}")
     return number
@@ -134,8 +135,8 @@ def valid_table(info: dict[str, Any]) -> dict[str, Any]:
         if key in info and not is_right(info[key]):
             raise TypeError(f"info[{key!r}] must be {expected}, got {_shown(info[key])}")
     for name, part in info.get("reward_components", {}).items():
-        if not math.isfinite(part):
-            raise NotFinite(f"the reward part {name!r} of {part}")
+        if not is_finite(part):
+            raise NotFinite(f"the reward part {name!r} of {as_float(part)}")
     if "columns" in info:
         info = {**info, "columns": valid_columns(info["columns"])}
     return _valid_table(info)
@@ -177,11 +178,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_finite(value: Any) -> bool:
-    return _is_number(value) and math.isfinite(value)
+    return _is_number(value) and is_finite(value)
 
 
 def _is_share(value: Any) -> bool:
-    return _is_number(value) and not math.isinf(value)
+    return _is_number(value) and not math.isinf(as_float(value))
 
 
 def _is_success(value: Any) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from turngym.agents.trajectory import Trajectory, Turn
+from turngym.arithmetic import as_float
 from turngym.columns import REWARD, as_columns, reward_parts
 from turngym.errors import ConfigError, DivergenceError
 
@@ -131,6 +132,7 @@ def _with(model: RewardModel[Any], trajectory: Trajectory, given: Sequence[float
 
 
 def _turn(model: RewardModel[Any], turn: Turn, value: float) -> Turn:
+    value = as_float(value)
     part = model.config.weight * value
     if not math.isfinite(part):
         raise DivergenceError(f"the reward model {model.name!r} gave {value} for the action {turn.action[:60]!r}.")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from turngym.agents.core import Agent
 from turngym.agents.players import AgentSettings
 from turngym.agents.trajectory import Trajectory
 from turngym.agents.verifiers import judge, make_verifier
+from turngym.arithmetic import is_finite
 
 _SOLVED = 0.5
 
@@ -34,7 +34,7 @@ class VerifierJudge:
         if played.fault or not played.turns:
             return played
         score = judge(self._verifier, played).score
-        if not math.isfinite(score):
+        if not is_finite(score):
             return replace(played, fault="the verifier gave no score")
         last = replace(played.turns[-1], reward=played.turns[-1].reward + score)
         return replace(played, turns=[*played.turns[:-1], last], score=score, success=int(score >= _SOLVED))
