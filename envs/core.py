@@ -292,6 +292,11 @@ class TextEnv(SnapshotEnv[ObsT]):
         for key in options:
             if key != "task":
                 raise ConfigError(f"reset of {self.env_id} got the option {key!r}. {nearest(key, ['task'])}")
+        finite = self.finite_instances
+        if finite is not None and (isinstance(finite, bool) or not isinstance(finite, int | np.integer) or finite < 1):
+            raise BrokenCode(
+                f"finite_instances of {self.env_id} must be None or a number of at least 1, got {finite!r}."
+            )
         super().reset(seed=seed)
         self._running = False  # until the new episode has begun
         self.turn = 0

@@ -26,7 +26,7 @@ class TaskFile(TextEnv[str]):
         render_mode: ``"ansi"`` or None.
 
     Raises:
-        ConfigError: The file cannot be read, or the judge cannot judge its tasks.
+        ConfigError: The file cannot be read, has no task of the split, or the judge cannot judge its tasks.
         UnknownName: There is no such judge.
     """
 
@@ -46,8 +46,10 @@ class TaskFile(TextEnv[str]):
             raise ConfigError(f"{self.env_id} needs a file of tasks: pass path=FILE, or --agent.tasks FILE.")
         tasks = read_tasks(path)
         self._judge = find_judge(judge, tasks)
-        own = [task for task in tasks if task.split == split]
-        self._tasks = {task.id: task for task in own or tasks}  # too few for splits: all of them are in each
+        self._tasks = {task.id: task for task in tasks if task.split in ("", split)}
+        if not self._tasks:
+            named = ", ".join(sorted({task.split for task in tasks}))
+            raise ConfigError(f"{path} has no task of the split {split!r}, only of {named}: add one, or pass split.")
         self.finite_instances = len(self._tasks)
         self._reward = 0.0
 

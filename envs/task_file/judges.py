@@ -108,8 +108,8 @@ def _own(name: str) -> Judge:
     def judge(task: FileTask, given: str) -> Grade:
         found = function(task, given)
         if not isinstance(found, bool | int | float) or not is_finite(found):
-            given = as_float(found) if isinstance(found, int) else found
-            raise BrokenCode(f"the judge {name} must return True, False or a finite number, got {str(given)[:60]!r}.")
+            shown = as_float(found) if isinstance(found, int) else found
+            raise BrokenCode(f"the judge {name} must return True, False or a finite number, got {str(shown)[:60]!r}.")
         return Grade(float(found), found >= 1)
 
     return judge

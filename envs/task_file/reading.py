@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from turngym.envs.instances import canonical_text, instance_hash
 from turngym.errors import ConfigError, nearest
@@ -33,14 +33,14 @@ class FileTask:
         instruction: What is to be done.
         answers: Accepted answers; none where a judge of one's own decides.
         files: Name -> content of the files that an agent program finds in its folder.
-        split: Share of the tasks that it belongs to.
+        split: Share of the tasks that it belongs to; empty for all, in a file with fewer than three questions.
     """
 
     id: str
     instruction: str
     answers: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
-    split: Split = "train"
+    split: Split | Literal[""] = ""
 
 
 def read_tasks(path: StrPath) -> tuple[FileTask, ...]:
@@ -49,7 +49,8 @@ def read_tasks(path: StrPath) -> tuple[FileTask, ...]:
     A line is ``{"id", "instruction", "answer", "files", "split"}``. ``prompt`` and ``question`` are other names of
     ``instruction``, which alone is required; the id is the number of the line unless given; ``answer`` is a text, a
     number or a list of accepted ones; ``files`` maps names to texts. Without splits one task of ten, at least one,
-    belongs to ``dev`` and to ``test`` each, picked by a hash of instruction and files; equal ones share a split.
+    belongs to ``dev`` and to ``test`` each, picked by a hash of instruction and files; equal ones share a split. A file
+    that names splits need not have tasks of each.
 
     Args:
         path: The file.
@@ -73,29 +74,25 @@ def _read(path: Path, changed: int, size: int) -> tuple[FileTask, ...]:
         lines = path.read_text("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"the file of tasks {path} cannot be read: {error}.") from error
-    found: dict[str, tuple[int, FileTask, bool]] = {}
+    found: dict[str, tuple[int, FileTask]] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            content = _object(line)
-            task = _task(content, number)
+            task = _task(_object(line), number)
         except _Unreadable as error:
             raise ConfigError(f"{path}, line {number}: {error}") from None
         if task.id in found:
             raise ConfigError(f"{path}, line {number}: line {found[task.id][0]} has the id {task.id!r} already.")
-        found[task.id] = number, task, "split" in content
+        found[task.id] = number, task
     if not found:
         raise ConfigError(f"{path} holds no tasks: write one JSON object a line, with an instruction and an answer.")
-    tasks = [task for _, task, _ in found.values()]
-    if not any(given for _, _, given in found.values()):
+    tasks = [task for _, task in found.values()]
+    if not any(task.split for task in tasks):
         return tuple(_shared_out(tasks))
-    for number, _, given in found.values():
-        if not given:
+    for number, task in found.values():
+        if not task.split:
             raise ConfigError(f"{path}, line {number}: other lines name a split and this one does not: name it too.")
-    for split in SPLITS:
-        if all(task.split != split for task in tasks):
-            raise ConfigError(f"{path} names splits and has no task of {split!r}: every split needs one.")
     return tuple(tasks)
 
 
@@ -126,8 +123,8 @@ def _task(content: Mapping[str, Any], number: int) -> FileTask:
     texts = [name for name in _TEXTS if content.get(name) is not None]
     if len(texts) != 1:
         raise _Unreadable("it needs one of instruction, prompt and question.")
-    split = content.get("split", "train")
-    if split not in SPLITS:
+    split = content.get("split", "")
+    if split not in SPLITS and "split" in content:
         raise _Unreadable(f"split must be one of {', '.join(SPLITS)}, got {str(split)[:60]!r}.")
     id = _text(content["id"], "id") if content.get("id") is not None else str(number)
     if not id or len(id) > _LONGEST_ID:
@@ -183,7 +180,7 @@ def _name(name: str) -> str:
 
 
 def _shared_out(tasks: Sequence[FileTask]) -> list[FileTask]:
-    """Return tasks with splits, which depend on what they ask alone; fewer than three questions belong to train."""
+    """Return tasks with splits, which depend on what they ask alone; fewer than three questions belong to all."""
     keys = [_question(task) for task in tasks]
     counts = Counter(keys)
     if len(counts) < len(SPLITS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from turngym.envs.own import find_spec
 from turngym.envs.task_file import FileTask, TaskFile, read_tasks
 from turngym.envs.task_file.judges import find_judge
 from turngym.errors import BrokenCode, ConfigError, UnknownName
+from turngym.trainers.loop.setup import training_vector
 from turngym.trainers.settings.agent_program import TASK_FILE, ProgramConfig
-from turngym.trainers.settings.config import TrainConfig, config_from_json
+from turngym.trainers.settings.config import EvaluationConfig, TrainConfig, config_from_json
 
 
 def written(folder: Path, *lines: Any) -> Path:
@@ -34,7 +36,7 @@ def test_a_file_is_read_and_shared_out_by_questions_alone(tmp_path: Path) -> Non
     turned = written(tmp_path, *({"id": f"x{task.id}", "prompt": task.instruction} for task in reversed(tasks)))
     assert {task.id[1:]: task.split for task in read_tasks(turned)} == {task.id: task.split for task in tasks}
     few = read_tasks(written(tmp_path, {"prompt": "a"}, "", {"prompt": "b", "files": {"in/x.txt": "1"}}))
-    assert [(task.id, task.split) for task in few] == [("1", "train"), ("3", "train")] and few[1].files["in/x.txt"]
+    assert [(task.id, task.split) for task in few] == [("1", ""), ("3", "")] and few[1].files["in/x.txt"]
     own = [{"prompt": split, "split": split} for split in ("train", "dev", "test")]
     assert [task.split for task in read_tasks(written(tmp_path, *own))] == ["train", "dev", "test"]
 
@@ -98,8 +100,25 @@ def test_files_that_hold_no_tasks_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "absent", tmp_path / "binary", written(tmp_path, "", " "), "/proc/self/mem"):
         with pytest.raises(ConfigError, match=r"no file|cannot be read|holds no tasks"):
             read_tasks(path)
-    with pytest.raises(ConfigError, match="no task of 'dev'"):
-        read_tasks(written(tmp_path, {"prompt": "a", "split": "train"}, {"prompt": "b", "split": "test"}))
+
+
+def test_a_file_need_not_name_every_split(tmp_path: Path) -> None:
+    path = str(written(tmp_path, {"prompt": "a", "split": "train"}, {"prompt": "b", "split": "test"}))
+    for split, prompt in (("train", "a"), ("test", "b")):
+        env = TaskFile(path, "none", split=split)
+        assert env.reset(seed=0)[0] == prompt and env.finite_instances == 1
+    with pytest.raises(ConfigError, match="no task of the split 'dev', only of test, train"):
+        TaskFile(path, "none", split="dev")
+    few = str(written(tmp_path, {"prompt": "a"}))
+    assert TaskFile(few, "none", split="dev").tasks() == ("1",), "too few to share out: all are in each"
+    only = written(tmp_path, {"prompt": "a", "answer": "b", "split": "train"})
+    config = TrainConfig(agent=ProgramConfig(tasks=str(only)))
+    with pytest.raises(ConfigError, match=r"no task of the split 'dev', which training .* --evaluation.every 0"):
+        training_vector(config)
+    without = replace(config, evaluation=EvaluationConfig(every=0))
+    with pytest.raises(ConfigError, match=r"no task of the split 'test', which training .* --evaluation.episodes 0"):
+        training_vector(without)
+    training_vector(replace(config, evaluation=EvaluationConfig(every=0, episodes=0))).close()
 
 
 @pytest.mark.parametrize(
@@ -145,7 +164,7 @@ def test_a_judge_of_ones_own_is_called_with_task_and_answer(tmp_path: Path) -> N
     task = FileTask("x", "ab")
     assert find_judge(f"{path}:length", [task])(task, "a") == (0.5, False)
     assert find_judge(f"{path}:right", [task])(task, "x") == (1.0, True)
-    with pytest.raises(BrokenCode, match="must return True, False or a number"):
+    with pytest.raises(BrokenCode, match="must return True, False or a finite number"):
         find_judge(f"{path}:text", [task])(task, "a")
     with pytest.raises(UnknownName, match="Did you mean 'numeric'"):
         find_judge("numerc", [task])

@@ -127,7 +127,7 @@ def test_a_tournament_counts_games_whose_rules_give_one(name: str, errors: int) 
 def test_a_verdict_is_none_at_all(value: int) -> None:
     verifier = SimpleNamespace(score=lambda trajectory: value)
     played = Trajectory(EpisodeSpec(0, 0), turns=[Turn("a", "", "b")])
-    assert judge(verifier, played).as_json()["score"] is None  # type: ignore[arg-type]
+    assert judge(verifier, played).as_json()["score"] is None
     assert Verdict(value).as_json()["score"] is None
 
 

@@ -21,6 +21,7 @@ from turngym.agents.players.transformers import transformers_agent
 from turngym.agents.prompting.prompts import PromptBuilder
 from turngym.agents.trajectory import EpisodeSpec, Trajectory
 from turngym.envs.multiagent.registration import is_game
+from turngym.envs.task_file import read_tasks
 from turngym.envs.vector import TextVectorEnv, make_vec
 from turngym.errors import ConfigError
 from turngym.seeding import stream_seed
@@ -34,6 +35,7 @@ from turngym.trainers.engine.ranks.sharded import Sharded
 from turngym.trainers.engine.ranks.spread import Replicated, Spread
 from turngym.trainers.loop.sft import SupervisedLearner
 from turngym.trainers.loop.shared_play import slots_of
+from turngym.trainers.settings.agent_program import TASK_FILE
 from turngym.trainers.settings.config import EMBEDDED, TrainConfig
 from turngym.trainers.settings.precision import DTYPES
 from turngym.wrappers.actions.action_format import action_format
@@ -47,6 +49,8 @@ def training_vector(config: TrainConfig, ranks: Ranks = SINGLE) -> TextVectorEnv
     settings = config.rollout
     if "split" in config.env_options:
         raise ConfigError("training draws from the split train and evaluation from dev and test: leave out split.")
+    if config.env == TASK_FILE and (tasks := config.env_options.get("path")):
+        _require_held_out(config, str(tasks))
     return make_vec(
         config.env,
         settings.num_envs or slots_of(settings.groups, settings.group_size, ranks),
@@ -57,6 +61,17 @@ def training_vector(config: TrainConfig, ranks: Ranks = SINGLE) -> TextVectorEnv
         split="train",
         **config.env_options,
     )
+
+
+def _require_held_out(config: TrainConfig, tasks: str) -> None:
+    """Raise before training if a file of tasks has none for an evaluation during or after it."""
+    there = {task.split for task in read_tasks(tasks)}
+    for split, option in (("dev", "every"), ("test", "episodes")):
+        if getattr(config.evaluation, option) and not there & {"", split}:
+            raise ConfigError(
+                f"{tasks} has no task of the split {split!r}, which training evaluates on: add one, or pass "
+                f"--evaluation.{option} 0."
+            )
 
 
 def build_algorithm(config: TrainConfig) -> Algorithm[object]:
