@@ -6,6 +6,10 @@ formulas are equal if their difference shrinks with the precision, relative to t
 from zero. What cannot be decided so, such as the pole of a tangent or ``2^{50000} + 1``, equals only itself. Lists
 and sets are compared in any order, tuples, intervals and matrices part by part; anything else as words. An answer that
 takes too many steps or has numbers out of bounds is not equal.
+
+A unit that only one of both answers states is ignored, two different units are different, and so are the words after a
+number that may change it (``5 million``, ``3 less``). Degrees are radians in trigonometric functions and plain numbers
+elsewhere.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from collections.abc import Iterable
 from turngym.envs.tools.math_python.comparing import Judge
 from turngym.envs.tools.math_python.limits import Steps, TooCostly
 from turngym.envs.tools.math_python.reading import CONSTANTS, Tree, Unreadable, holds, read_answer
+from turngym.envs.tools.math_python.sets import set_notation
 from turngym.envs.tools.math_python.spelling import readings, spelled
 from turngym.envs.tools.math_python.tokens import tokens
 from turngym.envs.tools.math_python.units import split_unit
@@ -25,7 +30,7 @@ from turngym.envs.tools.math_python.values import library
 _LONGEST = 10_000
 _WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}")
 _KNOWN_WORDS = re.compile(
-    r"^(?:sqrt|sin|cos|tan|cot|sec|csc|log|exp|abs|inf|end|[pbv]?matrix|arc\w+|sinh|cosh|tanh|asin|acos|atan)$"
+    r"^(?:sqrt|cot|sec|csc|log|exp|abs|inf|infinity|end|[pbv]?matrix|arc\w+|a?(?:sin|cos|tan)h?|a(?:cot|sec|csc))$"
 )
 _PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:[./]\d+)?")
 _PERCENT = re.compile(r"\\text\s*\{\s*percent\s*\}|\bpercent\b|%")
@@ -57,10 +62,10 @@ def same_answer(given: str, gold: str, must_be_worked_out: bool = False) -> bool
         given, gold = (_PERCENT.sub("%", text) for text in (given, gold))
     if not given or given == gold:
         return bool(given)
-    gold, wanted = split_unit(gold, may_be_short=False)
-    given, unit = split_unit(given, may_be_short=not _LETTER.search(gold))
-    if unit and wanted and unit != wanted:
+    given, gold, has_one_unit = _without_units(given, gold)
+    if not has_one_unit:
         return False
+    given, gold = set_notation(given), set_notation(gold)
     is_text = _is_text(given) or _is_text(gold)
     if is_word or is_text:
         if _words(given) == _words(gold):
@@ -68,6 +73,16 @@ def same_answer(given: str, gold: str, must_be_worked_out: bool = False) -> bool
         if is_text:
             return False
     return _same_formula(readings(given), readings(gold), Judge(must_be_worked_out, Steps()))
+
+
+def _without_units(given: str, gold: str) -> tuple[str, str, bool]:
+    """Return both answers without units, and whether these are the same; one that is stated once is."""
+    (bare, unit), (bare_gold, wanted) = split_unit(given), split_unit(gold)
+    if unit and wanted:
+        return bare, bare_gold, unit == wanted
+    gold, _ = split_unit(gold, least=2)
+    given, _ = split_unit(given, least=3 if _LETTER.search(gold) else 1)
+    return given, gold, True
 
 
 def _same_formula(given: list[str], gold: list[str], judge: Judge) -> bool:

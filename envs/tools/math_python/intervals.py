@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from turngym.envs.tools.math_python.reading import CONSTANTS, Tree, holds
 
 _INFINITY: Tree = ("sym", "infty")
-_BELOW: Tree = ("-", ("num", 0), _INFINITY)
-_TURNED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
+_ZERO: Tree = ("num", Fraction(0))
+_BELOW: Tree = ("-", _ZERO, _INFINITY)
+_ORDERED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
+_TURNED = {**_ORDERED, "\\ne": "\\ne"}
 
 
 def as_interval(tree: Tree) -> tuple[str, Tree] | None:
@@ -23,8 +27,12 @@ def as_interval(tree: Tree) -> tuple[str, Tree] | None:
         return _between(left, sign, right)
     if _is_letter(right) and not _is_letter(left):
         sign, left, right = _TURNED[sign], right, left
+    if left[:2] == ("call", "abs") and _is_letter(left[2]) and not holds(right, left[2][1]) and sign in ("<", "\\le"):
+        return left[2][1], ("seq", _end(sign, "(") + _end(sign, ")"), (("-", _ZERO, right), right))
     if not _is_letter(left) or holds(right, left[1]):
         return None
+    if sign == "\\ne":
+        return left[1], ("seq", "", (("seq", "()", (_BELOW, right)), ("seq", "()", (right, _INFINITY))))
     if sign in ("<", "\\le"):
         return left[1], ("seq", "(" + _end(sign, ")"), (_BELOW, right))
     return left[1], ("seq", _end(sign, "(") + ")", (right, _INFINITY))
@@ -32,7 +40,9 @@ def as_interval(tree: Tree) -> tuple[str, Tree] | None:
 
 def _between(first: Tree, sign: str, right: Tree) -> tuple[str, Tree] | None:
     first_sign, left, letter = first[1:]
-    if not _is_letter(letter) or first_sign not in _TURNED or (first_sign in (">", "\\ge")) != (sign in (">", "\\ge")):
+    if not _is_letter(letter) or not {first_sign, sign} <= _ORDERED.keys():
+        return None
+    if (first_sign in (">", "\\ge")) != (sign in (">", "\\ge")):
         return None
     if left[0] == "rel" or holds(left, letter[1]) or holds(right, letter[1]):
         return None

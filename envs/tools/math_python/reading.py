@@ -13,18 +13,21 @@ import re
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from turngym.envs.tools.math_python.tokens import FUNCTIONS, tokens
+from turngym.envs.tools.math_python.tokens import FUNCTIONS, INVERSE, tokens
 
 Tree: TypeAlias = tuple[Any, ...]
 """``("num", Fraction)``, ``("sym", name)``, ``("+", a, b)``, ``("call", name, tree)``, ``("fn", letter, tree)``,
 ``("seq", marks, trees)`` ..."""
 
 _ZERO: Tree = ("num", Fraction(0))
+_MINUS_ONE: Tree = ("-", _ZERO, ("num", Fraction(1)))
+_DEGREE: Tree = ("/", ("sym", "pi"), ("num", Fraction(180)))
 LONGEST = 2000
 _DEEPEST = 60
 """Levels of brackets, exponents and functions within one another."""
 _MOST_NODES, _MOST_LEVELS = 1000, 150
 _RELATIONS = {"=", "<", ">", *(f"\\{name}" for name in ("le", "ge", "in", "to", "ne"))}
+_NO_ATOMS = {f"\\{name}" for name in ("}", "\\", "pm", "cup", "or", "over", "choose", "rfloor", "rceil", "degree")}
 CONSTANTS = {"pi", "e", "i", "infty"}
 _FUNCTION_LETTERS = set("fgFG")
 _MATRIX_MARK = "#"
@@ -52,7 +55,7 @@ def read_answer(text: str) -> Tree:
         raise Unreadable("too long")
     tree = _Reader(_TEXT.sub(lambda found: f" {found[1]} ", text)).sequence({""})
     _require_small(tree)
-    return tree
+    return _without_degrees(tree, is_angle=False)
 
 
 def _require_small(tree: Tree) -> None:
@@ -65,6 +68,17 @@ def _require_small(tree: Tree) -> None:
             break
     if level or count > _MOST_NODES:
         raise Unreadable("too large")
+
+
+def _without_degrees(tree: Tree, is_angle: bool) -> Tree:
+    """Return a tree in which angles of trigonometric functions are radians, and degrees elsewhere plain numbers."""
+    if tree[0] == "degree":
+        inside = _without_degrees(tree[1], is_angle)
+        return ("*", inside, _DEGREE) if is_angle else inside
+    if tree[0] == "seq":
+        return (*tree[:2], tuple([_without_degrees(part, is_angle) for part in tree[2]]))
+    is_angle = is_angle or (tree[0] == "call" and tree[1] in INVERSE)
+    return tuple([_without_degrees(part, is_angle) if isinstance(part, tuple) else part for part in tree])
 
 
 def parts_of(tree: Tree) -> tuple[Tree, ...]:
@@ -180,12 +194,17 @@ class _Reader:
         mark = self._now
         if not mark or mark in "+-*/^_!',;=<>)]}&:" or mark in _RELATIONS or (mark == "|" and self._open_bars):
             return False
-        return mark not in ("\\}", "\\\\", "\\pm", "\\cup", "\\or", "\\over", "\\choose", "\\rfloor", "\\rceil")
+        return mark not in _NO_ATOMS
 
     def _side_by_side(self, left: Tree) -> Tree:
         """Return a product without a sign, or a mixed number such as ``2 1/2``."""
         is_fraction, is_number = self._now == "\\frac", self._now[0].isdecimal()
         right = self._power()
+        if right[0] == "degree" and is_fraction:
+            return ("degree", self._joined(left, right[1], is_number, is_fraction))
+        return self._joined(left, right, is_number, is_fraction)
+
+    def _joined(self, left: Tree, right: Tree, is_number: bool, is_fraction: bool) -> Tree:
         whole = unsigned(left)
         if whole[0] == "num" and whole[1].denominator == 1:
             if is_number and right[0] == "num" and self._now == "/":
@@ -206,7 +225,7 @@ class _Reader:
 
     def _power(self) -> Tree:
         base = self._atom()
-        while self._now in ("^", "!", "_", "'") or self._is_applied(base):
+        while self._now in ("^", "!", "_", "'", "\\degree") or self._is_applied(base):
             mark = self._take()
             if mark == "(":
                 base = ("fn", base[1], self._bracketed(mark))
@@ -216,6 +235,8 @@ class _Reader:
                 raise Unreadable("a prime after what is no letter")
             elif mark == "!":
                 base = ("!", base)
+            elif mark == "\\degree":
+                base = ("degree", base)
             elif mark == "_":
                 base = _with_index(base, self._atom())
             else:
@@ -275,7 +296,7 @@ class _Reader:
             return self._root()
         if name in FUNCTIONS:
             return self._function(name)
-        if name in ("infty", "inf", "oo"):
+        if name in ("infty", "inf", "infinity", "oo"):
             return ("sym", "infty")
         return ("sym", name)
 
@@ -310,6 +331,8 @@ class _Reader:
         inside = self._power() if self._now not in ("+", "-") else self._factor()
         while name != "abs" and self._now and self._now.isalpha() and inside[0] in ("num", "sym", "*"):  # sin 2x
             inside = ("*", inside, self._power())
+        if power == _MINUS_ONE and name in INVERSE:
+            name, power = INVERSE[name], None
         found: Tree = ("call", name, inside)
         if base is not None:
             found = ("/", found, ("call", "ln", base)) if name == "log" else ("seq", "_", (found, base))

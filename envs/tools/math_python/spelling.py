@@ -21,6 +21,7 @@ _SIGNS = {
 _UNICODE = str.maketrans(
     {
         **{"−": "-", "–": "-", "×": "*", "·": "*", "⋅": "*", "∗": "*", "÷": "/", "⁄": "/", "∕": "/", "º": "°"},
+        **{sign: rf"\mathbb{{{letter}}}" for sign, letter in zip("ℝℂℤℚℕ", "RCZQN", strict=True)},
         **{"\u00a0": " ", "\u2009": " ", "\u202f": " ", "’": "'", "′": "'"},
         **{sign: rf"\frac{{{digits[0]}}}{{{digits[1]}}}" for sign, digits in _FRACTIONS.items()},
         **{sign: rf" \{name} " for sign, name in (_GREEK | _SIGNS).items()},
@@ -32,7 +33,9 @@ _INDEX = re.compile(f"([{_RAISED}]+)|([{_LOWERED}]+)")
 
 _MOST_WRAPPERS = 8
 _WRAPPER = re.compile(r"\\(?:boxed|fbox|text|textbf|textit|textrm|mbox|mathrm|mathbf)\s*\{")
-_MATHS = (("\\(", "\\)"), ("\\[", "\\]"))
+_MATHS = (("\\(", "\\)"), ("\\[", "\\]"), ("$", "$"))
+_BOX = re.compile(r"(?<!\\)\\(?:boxed|fbox)\s*(?=\{)")
+_BOXED_NUMBER = re.compile(r"^\\(?:boxed|fbox)\s*\{\s*([-+]?[\d.]{1,60})\s*\}(?=\s*(?:\\(?!frac)|[a-zA-Z]))")
 _OR = re.compile(
     r"\\(?:text|textrm|mbox|mathrm)\s*\{[\s,]*(?:or|and)[\s,]*\}|\\(?:lor|vee|land|wedge)(?![a-zA-Z])"
     r"|(?<![\\{a-zA-Z])(?:or|and)(?![}a-zA-Z])"
@@ -51,7 +54,7 @@ def spelled(text: str) -> str:
     >>> spelled(r"\boxed{x²}"), spelled(r"2 \text{ or } 3")
     ('x^{2}', '2  \\or  3')
     """
-    text = _INDEX.sub(_index, unwrapped(text)).translate(_UNICODE)
+    text = _BOX.sub("", _BOXED_NUMBER.sub(r"\1", _INDEX.sub(_index, unwrapped(text)))).translate(_UNICODE)
     return _OR.sub(r" \\or ", text).strip()
 
 
@@ -75,9 +78,10 @@ def unwrapped(text: str) -> str:
     'Yes'
     """
     for _ in range(_MOST_WRAPPERS):
-        inner = text.strip().rstrip(".").strip("$").strip()
+        inner = text.strip().rstrip(".").removeprefix("=").strip()
         for first, last in _MATHS:
-            if inner.startswith(first) and inner.endswith(last):
+            is_escaped = last == "$" and inner.endswith(r"\$")
+            if len(inner) > len(first) and inner.startswith(first) and inner.endswith(last) and not is_escaped:
                 inner = inner[len(first) : -len(last)]
         wrapper = _WRAPPER.match(inner)
         if wrapper and inner.endswith("}") and _is_one_group(inner[wrapper.end() : -1]):

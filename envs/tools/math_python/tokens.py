@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 
+INVERSE = {name: f"a{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")}
+"""Trigonometric functions -> what they are written as with the exponent -1."""
 FUNCTIONS = {
-    *("sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "asin", "acos", "atan"),
-    *("sinh", "cosh", "tanh", "ln", "log", "exp", "sqrt", "abs"),
+    *INVERSE,
+    *INVERSE.values(),
+    *(f"arc{name}" for name in INVERSE),
+    *("ln", "log", "exp", "sqrt", "abs"),
 }
-_CONSTANTS = {"pi", "infty", "inf", "oo"}
+_CONSTANTS = {"pi", "infty", "inf", "infinity", "oo"}
 _TOKEN = re.compile(
     r"\s*(?:((?:\d+\.\d+|\d+|\.\d+)(?:[eE][-+]?\d{1,3}(?!\d))?)|\\([a-zA-Z]+|\\|\{|\})"
     r"|(" + "|".join(sorted(FUNCTIONS | _CONSTANTS, key=len, reverse=True)) + r")(?![a-zA-Z])|(\*\*|.))",
@@ -16,8 +20,9 @@ _TOKEN = re.compile(
 )
 _DROPPED = re.compile(
     r"\\(?:left|right|displaystyle|limits|big|Big|bigl|bigr|Bigl|Bigr)(?![a-zA-Z])|\\[!,;:> ]|~|\\?\$|\\[()\[\]]"
-    r"|\^\s*(?:\{\s*\\circ\s*\}|\\circ)|°|\\?%|\\(?:degree|quad|qquad)(?![a-zA-Z])"
+    r"|\\?%|\\(?:quad|qquad)(?![a-zA-Z])"
 )
+_DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![a-zA-Z]))|°")
 _SAME = {
     **{"dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "times": "*", "cdot": "*", "div": "/", "ast": "*"},
     **{"dbinom": "binom", "tbinom": "binom", "leq": "le", "leqslant": "le", "geq": "ge", "geqslant": "ge"},
@@ -35,7 +40,7 @@ def tokens(text: str) -> list[str]:
     ['2', 'x', '+', '\\pi']
     """
     found = []
-    for number, command, name, sign in _TOKEN.findall(_DROPPED.sub(" ", text)):
+    for number, command, name, sign in _TOKEN.findall(_DROPPED.sub(" ", _DEGREES.sub(r" \\degree ", text))):
         if number:
             found.append(number)
         elif command or name:

@@ -1,8 +1,13 @@
-r"""Units after mathematical answers: ``120 cm``, ``5 \text{ cm}^2``, ``$180``, ``12 hours``."""
+r"""Units after mathematical answers: ``120 cm``, ``5 \text{ cm}^2``, ``$180``, ``30^\circ``, ``12 hours``."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from typing import TypeAlias
+
+Unit: TypeAlias = frozenset[tuple[str, int]]
+"""Names of the well-known units in a unit, each with its power: ``m/s`` is ``{("m", 1), ("s", -1)}``."""
 
 _NAMES = {
     "cm": ("centimeter", "centimetre"),
@@ -12,14 +17,16 @@ _NAMES = {
     "in": ("inch", "inches"),
     "ft": ("foot", "feet"),
     "yd": ("yard",),
-    "mi": ("mile", "mph"),
+    "mi": ("mile",),
     "kg": ("kilogram",),
     "mg": ("milligram",),
     "g": ("gram",),
-    "lb": ("pound",),
+    "lb": ("pound", "£"),
     "oz": ("ounce",),
     "L": ("l", "liter", "litre"),
     "ml": ("milliliter", "millilitre"),
+    "gallon": (),
+    "cup": (),
     "s": ("sec", "second"),
     "min": ("minute",),
     "h": ("hr", "hour"),
@@ -28,98 +35,175 @@ _NAMES = {
     "month": (),
     "year": ("yr",),
     "dollar": ("usd", "$"),
-    "cent": (),
-    "euro": ("€",),
+    "cent": ("¢",),
+    "euro": ("eur", "€"),
     "degree": (),
     "radian": ("rad",),
+    "celsius": (),
+    "fahrenheit": (),
     "": ("unit",),
 }
 _KNOWN = {spelling: name for name, others in _NAMES.items() for spelling in (name, *others) if spelling}
-_FACTORS = re.compile(
+_SHORT = {"mph": (("mi", 1), ("h", -1)), "kph": (("km", 1), ("h", -1))}
+_CHANGES = re.compile(
     r"(?:hundred|thousand|million|billion|trillion|dozen|score|gross|tens|half|halve|third|quarter|twice|fold|root|power"
     r"|squared|cubed|factorial|doubled?|tripled?|halved|times|divided|multiplied|inverse|reciprocal|percent|permille"
     r"|percentage|plus|minus|negative|over|below|above|or|and|not|nor|unless|about|maybe|perhaps|kilo|mega|giga|milli"
-    r"|base|mod|modulo|binary|octal|hex|hexadecimal|xor|choose|sqrt|sin|cos|tan|cot|sec|csc|log|exp|inf|infty|infinity|oo"
+    r"|less|fewer|short|wrong|incorrect|false|invalid|never|was|has|does|this|its|guesse?|base"
+    r"|mod|modulo|binary|octal|hex|hexadecimal|xor|choose|sqrt|sin|cos|tan|cot|sec|csc|log|exp|inf|infty|infinity|oo"
     r"|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh"
     r"|nine)ty|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|\w+teen|\w+tie|\w*hundred|\w*thousand|\w*illion)th)s?",
     re.IGNORECASE,
 )
 """Words that change the number before them, so that they must not be dropped as its unit."""
+_COUNTED = re.compile(r"\w{2,}[a-z]s|people|men|women|children|teeth|mice|geese|sheep|fish|dice|more|each|total|left")
+"""Words for what is counted, of which there is one at least after a number, unless a well-known unit is there."""
+_POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_RAISED = {"squared": 2, "cubed": 3}
 _COMMAND = re.compile(r"\\(?:text|textrm|textbf|mbox|mathrm|operatorname)\s*\{([^{}]{1,60})\}")
+_FRACTION = re.compile(
+    r"\\[dt]?frac\s{0,4}\{(\\\w{2,12}\{[^{}]{1,20}\}(?:\^\d)?)\}\{(\\\w{2,12}\{[^{}]{1,20}\}(?:\^\d)?)\}$"
+)
 _POWER = re.compile(r"\^ ?(?:\{-?\d\}|\d)")
-_WORDS = re.compile(r"[a-zA-Z]+(?:\^(?:\{\d\}|\d))?")
-_BETWEEN = re.compile(r"[ ./]+")
-_LAST_WORD = re.compile(r"(?:\s(?:square|cubic|sq|cu)\.?)?\s{1,4}([a-zA-Z]{2,12})(?:\^(?:\{\d\}|\d))?$")
+_PART = re.compile(r"[ .*]*(?:(/)|([a-zA-Z]+)(?:\^ ?(?:\{(-?\d)\}|(\d)))?)")
 _SEPARATOR = re.compile(r"(?:\\[,;: ]|\\cdot|[~./]|\s|\\$){1,8}$")
+_SINGLE = re.compile(r"[-+]?(?:0{0,3}1|\d{0,9}\.\d{1,9}|\d{1,9}/\d{1,9})")
 _TAIL = 60
-_CURRENCY = re.compile(r"(-?)\s*(?:\\?([$€£])|\\(?:pounds|euro)(?![a-zA-Z]))\s*")
+_MOST_WORDS = 4
+_CURRENCY = r"(?:\\?(?P<sign>[$€£¢])|\\(?P<name>pounds|euro)(?![a-zA-Z]))"
+_BEFORE, _AFTER = re.compile(rf"(-?)\s*{_CURRENCY}\s*"), re.compile(rf"\s{{0,4}}{_CURRENCY}$")
+_DEGREES = re.compile(
+    r"(?:\^\s{0,4}(?:\{\s?\\circ\s?\}|\\circ)|°|\\degree)\s{0,4}(?:([CF])|\\(?:text|mathrm)\{\s?([CF])\s?\})?$"
+)
+_TEMPERATURES = {"C": "celsius", "F": "fahrenheit"}
+_TRIGONOMETRIC = re.compile(r"sin|cos|tan|cot|sec|csc")
 
 
-def split_unit(text: str, may_be_short: bool = True) -> tuple[str, str]:
-    r"""Return an answer without its unit, and the unit where it is a well-known one.
+def split_unit(text: str, least: int = 1) -> tuple[str, Unit]:
+    r"""Return an answer without its unit, and the well-known units in that.
+
+    The signs for degrees and percent remain: the parser knows them.
 
     Args:
         text: The answer.
-        may_be_short: Whether plain words of one or two letters, which could be a product, may be a unit.
+        least: Letters that a plain word needs to be a unit: those of one or two could be a product.
 
-    >>> split_unit(r"120\text{ cm}^2"), split_unit("12 hours"), split_unit("$5"), split_unit("5 million")
-    (('120', 'cm'), ('12', 'h'), ('5', 'dollar'), ('5 million', ''))
+    >>> split_unit("12 apples"), split_unit("5 million")
+    (('12', frozenset()), ('5 million', frozenset()))
+    >>> bare, unit = split_unit(r"120\text{ km}/\text{h}")
+    >>> bare, sorted(unit)
+    ('120', [('h', -1), ('km', 1)])
     """
-    currency = _CURRENCY.match(text)
-    if currency:
-        text = currency[1] + text[currency.end() :]
-    bare, unit = _without_command(text)
+    text, unit = _without_currency(text)
+    bare, found = _without_command(text)
     if bare == text:
-        bare, unit = _without_words(text, 1 if may_be_short else 3)
-    return bare, unit or (_KNOWN.get(currency[2], "") if currency else "")
+        bare, found = _without_words(text, least)
+    unit |= found
+    degrees = None if _TRIGONOMETRIC.search(bare) else _DEGREES.search(bare, max(0, len(bare) - _TAIL))
+    if degrees:
+        scale = degrees[1] or degrees[2]
+        bare = bare[: degrees.start()] if scale else bare
+        unit |= {(_TEMPERATURES.get(scale, "degree"), 1)}
+    elif bare.endswith("%"):
+        unit |= {("percent", 1)}
+    return bare, unit
 
 
-def _without_command(text: str) -> tuple[str, str]:
+def _without_currency(text: str) -> tuple[str, Unit]:
+    before = _BEFORE.match(text)
+    found = before or _AFTER.search(text, max(0, len(text) - _TAIL))
+    if not found:
+        return text, frozenset()
+    unit = frozenset({(_KNOWN[_singular(found["sign"] or found["name"])], 1)})
+    return (before[1] + text[before.end() :] if before else text[: found.start()]), unit
+
+
+def _without_command(text: str) -> tuple[str, Unit]:
     r"""Cut off units such as ``\text{ m}/\text{s}``."""
-    unit = ""
-    for _ in range(3):
-        start = text.rfind("\\")
-        found = _COMMAND.match(text, max(start, 0))
-        after = text[found.end() :].strip() if found else ""
-        before = _SEPARATOR.sub("", text[:start])
-        if not found or (after and not _POWER.fullmatch(after)) or not before or not _is_unit(found[1]):
+    bare, words = _FRACTION.sub(r"\1/\2", text), ""
+    for _ in range(_MOST_WORDS):
+        start = bare.rfind("\\")
+        found = _COMMAND.match(bare, max(start, 0))
+        power = bare[found.end() :].strip() if found else ""
+        before = _SEPARATOR.sub("", bare[:start])
+        if not found or (power and not _POWER.fullmatch(power)) or not before:
             break
-        text, unit = before, _name(found[1])
-    return text, unit
+        sign = "/" if "/" in bare[len(before) : start] else " "
+        longer = f"{sign}{found[1].strip()}{power}{words}"
+        if _read(longer, bool(_SINGLE.fullmatch(before))) is None:
+            break
+        bare, words = before, longer
+    return (bare, _read(words, is_single=True) or frozenset()) if words else (text, frozenset())
 
 
-def _without_words(text: str, least: int) -> tuple[str, str]:
-    """Cut off words after a plain number, or one well-known unit after anything else."""
-    after = text.lstrip("+-0123456789.,/ ")
-    bare = text[: len(text) - len(after)].rstrip(" .,/")
-    is_number = bool(bare) and bare[-1].isdecimal() and bare[1:].find("+") == bare[1:].find("-") == -1
-    if is_number and 0 < len(after) <= _TAIL and len(after) >= least and _is_unit(after):
-        return bare, _name(after)
-    last = _LAST_WORD.search(text, max(0, len(text) - _TAIL))
-    if last and len(last[1]) >= least and _singular(last[1]) in _KNOWN and text[: last.start()].strip():
-        return text[: last.start()], _name(last[1])
-    return text, ""
+def _without_words(text: str, least: int) -> tuple[str, Unit]:
+    """Cut off words after a plain number, or well-known units after anything else."""
+    after = text.lstrip("+-0123456789.,/{} ")
+    bare = text[: len(text) - len(after)]
+    is_apart, bare = bare.endswith(" "), bare.rstrip(" .,/")
+    is_number = bare.rstrip("}")[-1:].isdecimal() and bare[1:].find("+") == bare[1:].find("-") == -1
+    if is_number and 0 < len(after) <= _TAIL and len(after) >= least + (least > 1 and not is_apart):
+        unit = _read(after, bool(_SINGLE.fullmatch(bare)))
+        if unit is not None:
+            return bare, unit
+    words = text[-_TAIL:].split(" ")
+    for count in range(min(_MOST_WORDS, len(words) - 1), 0, -1):
+        tail = " ".join(words[-count:])
+        unit = _read(tail, is_known=True) if len(tail) >= max(least, 2) else None
+        if unit is not None and text[: -len(tail)].strip():
+            return text[: -len(tail)].rstrip(), unit
+    return text, frozenset()
 
 
-def _is_unit(text: str) -> bool:
-    """Return whether all words of a text may be a unit: a letter or two only where they are a known one."""
-    words = [word for word in _BETWEEN.split(text.strip()) if word]
-    return bool(words) and all(map(_may_be_unit, words))
+def _read(text: str, is_single: bool = False, is_known: bool = False) -> Unit | None:
+    """Return the well-known units in a text; None where it may be no unit.
+
+    Args:
+        text: Words with powers and slashes.
+        is_single: Whether one thing may be counted, or a part of one, so that a word need not be a plural.
+        is_known: Whether all words must be well-known units, and longer than a letter.
+    """
+    found, side, power, last, is_counted = Counter[str](), 1, 1, "", is_single
+    for word, raised in _words(text):
+        name = _KNOWN.get(_singular(word))
+        if word in ("/", "per"):
+            side = -1
+        elif word in _POWERS:
+            power = _POWERS[word]
+        elif word in _RAISED and last:
+            found[last] += side * (_RAISED[word] - 1)
+        elif not _may_be_unit(word, is_known):
+            return None
+        else:
+            is_counted = is_counted or name is not None or word in _SHORT or bool(_COUNTED.fullmatch(word))
+            last = name or ""
+            for part, count in _SHORT.get(word, ((last, 1),)):
+                found[part] += side * power * raised * count
+            power = 1
+    if found["celsius"] or found["fahrenheit"]:
+        del found["degree"]
+    del found[""]
+    return frozenset([part for part in found.items() if part[1]]) if is_counted and power == 1 else None
 
 
-def _may_be_unit(word: str) -> bool:
-    if not _WORDS.fullmatch(word):
-        return False
-    word = word.split("^")[0]
-    return word in _KNOWN or (len(word) > 2 and not _FACTORS.fullmatch(word))
+def _may_be_unit(word: str, is_known: bool) -> bool:
+    if _singular(word) in _KNOWN or word in _SHORT:
+        return len(word) > is_known
+    return not is_known and len(word) > 2 and not _CHANGES.fullmatch(word)
 
 
-def _name(text: str) -> str:
-    """Return the known unit that a text names first, else an empty text."""
-    words = [_singular(word.split("^")[0]) for word in _BETWEEN.split(text.strip())]
-    return next((_KNOWN[word] for word in words if word in _KNOWN), "")
+def _words(text: str) -> list[tuple[str, int]]:
+    """Return the words and slashes of a text with their powers; a word that is no unit where it holds anything else."""
+    found, place, text = [], 0, text.strip(" .")
+    while place < len(text):
+        part = _PART.match(text, place)
+        if part is None:
+            return [("", 1)]
+        found.append((part[1] or part[2], int(part[3] or part[4] or 1)))
+        place = part.end()
+    return found
 
 
 def _singular(word: str) -> str:
-    word = word if word in _KNOWN else word.casefold()
+    word = word if word in _KNOWN else word.casefold() if len(word) > 2 else word
     return word.removesuffix("s") if len(word) > 3 and word not in _KNOWN else word

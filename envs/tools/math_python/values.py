@@ -12,6 +12,7 @@ from typing import Any
 
 from turngym.envs.tools.math_python.limits import Steps
 from turngym.envs.tools.math_python.reading import CONSTANTS, Tree, parts_of
+from turngym.envs.tools.math_python.tokens import INVERSE
 from turngym.errors import missing_extra
 
 POINTS = 4
@@ -27,7 +28,7 @@ _MOST_TINY_BITS, _MOST_HYPERBOLIC = 200, 150
 """Bounds of arguments: below, a sine is its argument; above, hyperbolic functions are powers of e."""
 _MOST_FACTORIAL, _MOST_EXP, _MOST_POWER = 10**6, 10**5, 10**7
 _COST = {"num": 1, "sym": 4, "call": 6, "^": 8, "!": 20}
-_OWN_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "log": "ln"}
+_OWN_NAMES = {**{f"arc{name}": inverse for name, inverse in INVERSE.items()}, "log": "ln"}
 
 
 class NoValue(ValueError):

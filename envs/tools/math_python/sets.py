@@ -1,0 +1,46 @@
+r"""Notations of sets and intervals in one form: ``]1, 2[``, ``\{x \mid x > 3\}``, ``\mathbb{R}``, ``no solution``."""
+
+from __future__ import annotations
+
+import re
+
+_REAL = r"\\mathbb\s?(?:\{\s?R\s?\}|R)"
+_ALL_REALS = re.compile(rf"(?:[a-zA-Z]\s?\\in\s?)?{_REAL}|(?:all |the )?(?:real numbers|reals)")
+_WITHOUT = re.compile(rf"{_REAL}\s?(?:\\setminus|\\backslash|-)\s?\\\{{([^{{}},]{{1,60}})\\\}}")
+_NOTHING = re.compile(r"(?:the )?empty set|no (?:real )?solutions?", re.IGNORECASE)
+_BUILDER = re.compile(rf"\\?\{{\s?([a-zA-Z])\s?(?:\\in\s?{_REAL})?\s?(?::|\\mid|\||\\colon)(.{{1,200}})\\?\}}")
+_INTERVAL = re.compile(r"\s*(?:\\left\s?)?([\[\]])([^\[\]]{1,200}[,;][^\[\]]{1,200}?)(?:\\right\s?)?([\[\]])\s*")
+_SIGNS = re.compile(r"<=|>=|(?<=[ \w]) !=(?!=)")
+_MEANINGS = {"<=": r" \le ", ">=": r" \ge ", " !=": r" \ne "}
+_LONGEST = 1000
+
+
+def set_notation(text: str) -> str:
+    r"""Return an answer with sets and intervals as the parser reads them.
+
+    >>> set_notation(r"\{x \in \mathbb{R} \mid x > 3\}"), set_notation(r"]1, 2] \cup [3, 4[")
+    ('x > 3', '(1, 2]\\cup[3, 4)')
+    >>> set_notation(r"\mathbb{R}"), set_notation("x >= 3")
+    ('(-\\infty, \\infty)', 'x  \\ge  3')
+    """
+    if len(text) > _LONGEST:
+        return text
+    if _NOTHING.fullmatch(text):
+        return r"\emptyset"
+    if _ALL_REALS.fullmatch(text):
+        return r"(-\infty, \infty)"
+    if point := _WITHOUT.fullmatch(text):
+        return rf"(-\infty, {point[1]}) \cup ({point[1]}, \infty)"
+    text = _SIGNS.sub(lambda found: _MEANINGS[found[0]], text)
+    if (builder := _BUILDER.fullmatch(text)) and builder[1] in builder[2]:
+        return builder[2].removesuffix("\\").strip()
+    return _with_round_brackets(text)
+
+
+def _with_round_brackets(text: str) -> str:
+    """Return intervals whose open ends are turned square brackets with round ones."""
+    parts = [_INTERVAL.fullmatch(part) for part in text.split(r"\cup")]
+    if all(part and part[1] + part[3] == "[]" for part in parts):
+        return text
+    found = [part and f"{'[('[part[1] == ']']}{part[2].strip()}{'])'[part[3] == '[']}" for part in parts]
+    return r"\cup".join(filter(None, found)) if all(found) else text
