@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
-from turngym.envs.parsing.thinking import THINKING, Thinking
+from turngym.envs.parsing.thinking import THINKING, Regions, Thinking
 from turngym.errors import ConfigError
 
 Fit: TypeAlias = Literal["auto", "none", "drop_oldest", "drop_middle", "summary"]
@@ -107,11 +107,21 @@ def _check_template(variables: Mapping[str, Any], text: str) -> None:
         raise ConfigError(f"chat_template must be Jinja text with {{{{ ... }}}}, got {text[:60]!r}.")
 
 
-def remembered_text(config: PromptConfig, action: str, completion: str, thinking: Thinking = THINKING) -> str:
-    """Return what later prompts show of an answer: the action in windows, the answer in conversations, or as chosen."""
+def remembered_text(
+    config: PromptConfig, action: str, completion: str, regions: Regions, thinking: Thinking = THINKING
+) -> str:
+    """Return what later prompts show of an answer: the action in windows, the answer in conversations, or as chosen.
+
+    Args:
+        config: What goes into a prompt.
+        action: The action in the answer.
+        completion: The answer.
+        regions: Where actions in an answer are, in which marks of thinking are text.
+        thinking: How the model marks its thinking.
+    """
     if config.mode == "window" and config.thinking != "keep":
         return action
-    return thinking.without(completion) if config.thinking == "strip" else completion
+    return thinking.without(completion, regions) if config.thinking == "strip" else completion
 
 
 def system_text(config: PromptConfig, instructions: str, answer_instruction: str) -> str:

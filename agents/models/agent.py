@@ -19,7 +19,7 @@ from turngym.agents.sampling import Sampling, turn_uniforms
 from turngym.agents.trajectory import Turn
 from turngym.agents.usage import Usage
 from turngym.envs.parsing.thinking import Thinking
-from turngym.wrappers.actions.action_format import AUTO
+from turngym.wrappers.actions.action_format import AUTO, action_format
 
 
 class ModelAgent(Agent, ChatModel):
@@ -193,17 +193,17 @@ class ModelAgent(Agent, ChatModel):
         seen = request.observation
         if self.prompt.mode == "conversation":
             seen = shown_text(self.prompt, seen, request.info)
-        memory.turns.append(
-            PastTurn(seen, remembered_text(self.prompt, action, completion, self.thinking), action, answer)
-        )
+        said = remembered_text(self.prompt, action, completion, self.format_of(request).regions, self.thinking)
+        memory.turns.append(PastTurn(seen, said, action, answer))
         memory.ids = prompt + answer
 
     def recall(self, episode: int, turns: Sequence[Turn]) -> None:
         """Remember the turns that came before an episode that begins in the middle of another one."""
+        regions = action_format(self.format, finds_action=True).regions  # ``auto``: those of any notation
         past = [
             PastTurn(
                 turn.observation,
-                remembered_text(self.prompt, turn.action, turn.completion, self.thinking),
+                remembered_text(self.prompt, turn.action, turn.completion, regions, self.thinking),
                 turn.action,
                 turn.completion_ids,
             )

@@ -106,7 +106,7 @@ class ServerPrompts:
     def remember(self, request: Request, completion: str, action: str) -> None:
         """Note the answer to a request."""
         memory = self.memories.setdefault(request.episode, _Memory())
-        said = remembered_text(self.config, action, completion)
+        said = remembered_text(self.config, action, completion, self.format_of(request).regions)
         past = _Past(request.observation, said, action)
         if self.config.mode == "conversation":
             messages = (memory.asked, {"role": "assistant", "content": said})

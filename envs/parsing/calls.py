@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from turngym.envs.parsing.json_text import first_object, object_spans
-from turngym.envs.parsing.scanning import Element
+from turngym.envs.parsing.scanning import Element, boxes, elements
 from turngym.envs.parsing.thinking import THINKING
 
 FORMS = ("tags", "json")
+_TAGS = ("action", "answer", "code", "python", "search", "tool_call")
 _CONTROL = re.compile(
     r"<(\s*(?:/\s*)?)(think|search|information|answer|warning|verify|python|output|code|action|"
     r"tool|tool_call|tool_response|im_start|im_end|start_of_turn|end_of_turn|bos|eos|s)\b",
@@ -84,6 +85,19 @@ class Calls:
         if form == "tags":
             return f"<{tool}>{content}</{tool}>"
         return json.dumps({"tool": tool, self.fields[tool]: content}, ensure_ascii=False)
+
+
+def any_calls(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the calls in a text are, in any of the notations of environments: elements, objects and boxes.
+
+    >>> list(any_calls('<python>{"a": 1}</python> {"tool": "answer"}'))
+    [(0, 25), (26, 44)]
+    """
+    place = 0
+    for start, end in sorted([*elements(text, _TAGS), *object_spans(text), *boxes(text)]):
+        if start >= place:
+            yield start, end
+            place = end
 
 
 def harmless(text: str) -> str:

@@ -105,6 +105,20 @@ def inside_braces(text: str, start: int) -> str | None:
     return None
 
 
+def boxes(text: str) -> Iterator[tuple[int, int]]:
+    r"""Yield where the boxes of a text start and end.
+
+    >>> list(boxes(r"so \boxed{a{b}} or \boxed{c}"))
+    [(3, 15), (19, 27)]
+    """
+    mark = "\\boxed{"
+    start = text.find(mark)
+    while start >= 0 and (found := inside_braces(text, start + len(mark) - 1)) is not None:
+        end = start + len(mark) + len(found) + 1
+        yield start, end
+        start = text.find(mark, end)
+
+
 def unfenced(text: str, languages: Iterable[str] = ()) -> str:
     r"""Return what a code fence around a whole text holds; the text itself without one.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from turngym.envs.parsing.calls import Call, Calls, cut, harmless
+from turngym.envs.parsing.calls import Call, Calls, any_calls, cut, harmless
 from turngym.envs.parsing.scanning import inside_braces, unfenced
 from turngym.envs.parsing.thinking import THINKING
 from turngym.envs.tools.sandbox import Result
@@ -36,7 +36,7 @@ def read(text: str, form: str) -> Call:
     >>> read('{"tool": "answer", "text": "7"}', "json").content
     '7'
     """
-    spoken = THINKING.masked(text)
+    spoken = THINKING.masked(text, any_calls)
     boxed = _BOXED.search(spoken) if form == "tags" else None
     inside = inside_braces(spoken, boxed.end() - 1) if boxed else None
     tag = CALLS.first(text) if boxed and inside is not None else None

@@ -4,6 +4,7 @@ Formats, wrappers and environments are those that are registered: a new one is c
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ import turngym.wrappers.tool_use.tools
 from turngym.agents.verifiers.model import read_score
 from turngym.envs.core import TextEnv
 from turngym.envs.multiagent.game import Game
-from turngym.envs.parsing.calls import harmless
+from turngym.envs.parsing.calls import any_calls, harmless
 from turngym.envs.parsing.json_text import first_object
 from turngym.envs.parsing.scanning import first_element, inside_braces, last_element, unfenced
 from turngym.envs.parsing.thinking import MARKS, THINKING
@@ -23,7 +24,7 @@ from turngym.envs.registration import specs
 from turngym.errors import MissingExtra
 from turngym.trainers.integrations.gateway.call_formats import FORMATS as CALL_FORMATS
 from turngym.trainers.integrations.gateway.tools import read_answer
-from turngym.wrappers.actions.action_format import FORMATS
+from turngym.wrappers.actions.action_format import FORMATS, action_format
 from turngym.wrappers.rewards.recipes import canonical_action
 
 PIECES = (
@@ -51,6 +52,8 @@ SHARED: dict[str, Callable[[str], object]] = {
     "unfenced": unfenced,
     "first_object": first_object,
     "harmless": harmless,
+    "any_calls": lambda text: deque(any_calls(text), maxlen=0),
+    "own_format": action_format("auto", finds_action=True).action_of,
     "canonical_action": lambda text: canonical_action(text, text, text),
     "read_score": read_score,
 }

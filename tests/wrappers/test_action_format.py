@@ -109,10 +109,16 @@ def test_an_action_inside_of_thinking_is_none(name: str, begin: str, end: str) -
         ("json", '{"action": "<think>a</think>"}', "<think>a</think>"),
         ("json", '{"action": "a</think>b"}', "a</think>b"),
         ("plain", "if a <think> b", "if a <think> b"),
+        ("own", '<python>print("<think>1</think>")</python>', '<python>print("<think>1</think>")</python>'),
+        ("own", '<code>"</think>"</code>', '<code>"</think>"</code>'),
+        ("own", '{"tool": "search", "query": "<think>a</think>"}', '{"tool": "search", "query": "<think>a</think>"}'),
+        ("own", "so \\boxed{<think>a</think>}", "so \\boxed{<think>a</think>}"),
+        ("own", "<think>or <python>1</python></think><python>2</python>", "<python>2</python>"),
+        ("own", "<think>or <python>1</python>", None),
     ],
 )
 def test_a_mark_of_thinking_inside_of_an_action_belongs_to_it(name: str, text: str, action: str | None) -> None:
-    assert FORMATS[name].read(text) == action
+    assert {**FORMATS, "own": action_format("auto", finds_action=True)}[name].read(text) == action
 
 
 def test_an_unknown_format_gets_the_nearest_name() -> None:

@@ -92,6 +92,8 @@ def test_a_call_that_is_not_closed_is_answered() -> None:
     env = made(error_cost=0.5)
     observation, reward, *_ = env.step(call("add", a=2, b=3).removesuffix("</tool_call>"))
     assert "not closed" in observation and reward == -0.5 and env.num_calls == 1
+    unclosed = '<tool_call>{"name": "say", "arguments": {"text": "<think>a</think>"}}'
+    assert env._call_in(f"<think>hm</think>{unclosed}") == unclosed
 
 
 def test_what_a_tool_raises_is_an_observation() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
+from turngym.envs.parsing.calls import any_calls
 from turngym.envs.parsing.json_text import MOST_READINGS, MOST_TRIES, object_spans
-from turngym.envs.parsing.scanning import inner_elements, inside_braces, last_element
+from turngym.envs.parsing.scanning import boxes, inner_elements, inside_braces, last_element
 from turngym.envs.parsing.thinking import THINKING, Regions, Thinking
 from turngym.errors import UnknownName, nearest
 
@@ -77,14 +78,6 @@ def parse_boxed(completion: str) -> str | None:
     return None if found is None else found.strip()
 
 
-def _boxes(text: str) -> Iterator[tuple[int, int]]:
-    start = text.find(_BOXED)
-    while start >= 0 and (found := inside_braces(text, start + len(_BOXED) - 1)) is not None:
-        end = start + len(_BOXED) + len(found) + 1
-        yield start, end
-        start = text.find(_BOXED, end)
-
-
 def parse_json(completion: str) -> str | None:
     r"""Return the ``action``, a text or a number, of the last JSON object that starts a line and ends one.
 
@@ -141,7 +134,7 @@ _ALL = (
         lambda a: f"<action>{a}</action>",
         partial(inner_elements, name="action"),
     ),
-    ActionFormat("boxed", "write the action as \\boxed{...}.", parse_boxed, lambda a: f"\\boxed{{{a}}}", _boxes),
+    ActionFormat("boxed", "write the action as \\boxed{...}.", parse_boxed, lambda a: f"\\boxed{{{a}}}", boxes),
     ActionFormat(
         "json",
         'write the action as one line of JSON: {"action": "..."}.',
@@ -154,7 +147,7 @@ _ALL = (
 FORMATS: Mapping[str, ActionFormat] = MappingProxyType({item.name: item for item in _ALL})
 TAG, AUTO = "tag", "auto"
 """``auto`` is the environment's own notation where it has one, else ``tag``."""
-_OWN = ActionFormat("own", "", parse_plain, lambda a: a)
+_OWN = ActionFormat("own", "", parse_plain, lambda a: a, any_calls)
 
 
 def action_format(name: str, finds_action: bool = False) -> ActionFormat:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
 
-from turngym.envs.parsing.calls import cut, harmless
+from turngym.envs.parsing.calls import any_calls, cut, harmless
 from turngym.envs.parsing.thinking import THINKING
 from turngym.errors import ConfigError, nearest
 from turngym.wrappers import WRAPPERS
@@ -158,9 +158,8 @@ class Tools(TextWrapper):
         found = THINKING.first_element(action, ("tool_call",))
         if found is not None:
             return found.content
-        spoken = THINKING.without(action)
-        start = spoken.find("<tool_call>")
-        return None if start < 0 else spoken[start:]
+        start = THINKING.masked(action, any_calls).find("<tool_call>")
+        return None if start < 0 else action[start:]
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one turn: a call of a tool, or a turn of the environment."""

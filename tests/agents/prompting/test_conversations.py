@@ -9,16 +9,19 @@ from chat_shapes import SHAPES, Shape, shape_model
 from small import agent_of, sokoban_vector
 
 from turngym.__main__ import main
+from turngym.agents.core import Request
 from turngym.agents.episodes.rollout import rollout
 from turngym.agents.models.agent import ModelAgent
 from turngym.agents.models.loading import LanguageModel
 from turngym.agents.models.settings import model_settings
 from turngym.agents.players import make_agent
 from turngym.agents.prompting.prompts import Memory, PastTurn, PromptBuilder, PromptConfig
-from turngym.agents.trajectory import EpisodeSpec
+from turngym.agents.servers.prompts import ServerPrompts
+from turngym.agents.trajectory import EpisodeSpec, Turn
 from turngym.envs.parsing.thinking import THINKING
 from turngym.errors import ConfigError
 from turngym.trainers.core.rows import build_rows
+from turngym.wrappers.actions.action_format import action_format
 
 pytestmark = pytest.mark.filterwarnings("ignore::turngym.errors.PromptWarning")
 each_shape = pytest.mark.parametrize("name", SHAPES)
@@ -172,3 +175,27 @@ def test_an_evaluation_makes_the_choice_of_the_run(thinking: str, tmp_path: Path
 )
 def test_thinking_in_a_channel_is_stripped(completion: str, rest: str) -> None:
     assert THINKING.without(completion) == rest
+
+
+@pytest.mark.parametrize(
+    ("format", "completion", "kept"),
+    [
+        ("tag", "<think>hm</think> <action>say <think>a</think></action>", "<action>say <think>a</think></action>"),
+        ("tag", "<action>up</action> <think>or <action>left</action>", "<action>up</action> "),
+        ("boxed", "\\boxed{<think>a</think>}", "\\boxed{<think>a</think>}"),
+        ("json", '{"action": "</think>"}', '{"action": "</think>"}'),
+        ("auto", '<python>"<think>a</think>"</python>', '<python>"<think>a</think>"</python>'),
+    ],
+)
+def test_history_without_thinking_shows_actions_as_they_were_written(format: str, completion: str, kept: str) -> None:
+    """Where a server, a model, and an episode that branches remember an answer."""
+    config = PromptConfig(mode="conversation", thinking="strip")
+    request = Request(0, 0, 0, "a wall", {}, "", finds_action=format == "auto")
+    prompts = ServerPrompts(config, lambda request: action_format(format, request.finds_action), escape=False)
+    prompts.messages(request)
+    prompts.remember(request, completion, "")
+    assert prompts.memories[0].turns[0].answer == kept
+    agent = ModelAgent(family_model("qwen"), lambda *_: [], config, format=format)
+    agent.remember(request, "", completion, (), ())
+    agent.recall(1, [Turn("a wall", "", "", completion, (), ())])
+    assert [agent._memories[episode].turns[0].answer for episode in (0, 1)] == [kept, kept]

@@ -244,6 +244,21 @@ def test_answers_in_boxes_and_tags_are_read() -> None:
     assert env.step(f"<answer>{'9' * 99_000}</answer>")[2]
 
 
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        (r"\boxed{<think>a</think> 3}", ("answer", "<think>a</think> 3")),
+        (r"<think>or \boxed{2}</think> \boxed{3}", ("answer", "3")),
+        (r"I think <think>or \boxed{2}</think> \boxed{3}", ("answer", "3")),
+        (r'<python>s = "<think>"</python> \boxed{5} </think>', ("python", 's = "<think>"')),
+        (r'<python>s = "<think>\boxed{1}</think>"</python>', ("python", r's = "<think>\boxed{1}</think>"')),
+        (r"\boxed{3} <python>'<think>'</python> </think>", ("answer", "3")),
+    ],
+)
+def test_marks_of_thinking_inside_of_a_box_or_a_call_belong_to_it(text: str, call: tuple[str, str]) -> None:
+    assert read(text, "tags")[:2] == call
+
+
 def test_no_sandbox_is_an_error_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     shared_sandbox.cache_clear()
