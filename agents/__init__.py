@@ -5,7 +5,7 @@ A custom agent is one class, which every command takes as ``path/to/file.py:Clas
 >>> from turngym.agents import Agent, Decision
 >>> class FirstLegal(Agent):
 ...     def act(self, requests):
-...         return [Decision(request.info["legal_actions"][0]) for request in requests]
+...         return [Decision(request.legal_actions[0]) for request in requests]
 """
 
 from typing import TYPE_CHECKING

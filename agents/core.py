@@ -47,6 +47,23 @@ class Request:
     image: NDArray[np.uint8] | None = None
     finds_action: bool = False
 
+    @property
+    def legal_actions(self) -> tuple[str, ...]:
+        """The legal actions, one at least.
+
+        Raises:
+            ConfigError: The environment lists none.
+        """
+        listed: tuple[str, ...] = self.info["legal_actions"]
+        if not listed:
+            about = self.instructions.strip().partition("\n")[0][:80]
+            raise ConfigError(
+                f"the environment ({about!r}) lists no legal actions, because any text may be one: write the action "
+                "from request.instructions and request.observation, or play an environment that lists them, such as "
+                "turngym/Sokoban-v0."
+            )
+        return listed
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

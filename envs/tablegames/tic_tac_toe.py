@@ -104,7 +104,8 @@ def drawn(board: str) -> str:
 class TicTacToe(TwoSeats):
     """Tic-Tac-Toe: +1 for the winner, -1 for the loser, 0 for a draw.
 
-    The anchor is the board with the seat's mark. Between perfect players every game is a draw.
+    The anchor is the board with the seat's mark. Between perfect players every game is a draw. An action is the number
+    of a cell; answers may show it alone or in brackets, ``6`` or ``[6]``.
 
     >>> game = TicTacToe()
     >>> game.begin(np.random.default_rng(0), {"board": "XX.OO...."})

@@ -24,7 +24,7 @@ class Shy(Agent):
     def act(self, requests): return [Decision("I would rather not") for _ in requests]
 
 class FirstLegal(Agent):
-    def act(self, requests): return [Decision(request.info["legal_actions"][0]) for request in requests]
+    def act(self, requests): return [Decision(request.legal_actions[0]) for request in requests]
 
 class LastLegal(Player):
     def begin(self, view, generator): pass

@@ -82,11 +82,13 @@ def _message(found: Mapping[str, Any]) -> str:
 
 
 def _keep_of(found: Mapping[str, Any], seat: int, pie: int) -> int | None:
-    """Return what the proposer keeps by a JSON offer; the second share may be left out."""
+    """Return what the proposer keeps by a JSON offer; one share is enough, as is an ``action`` in words."""
     numbers = {str(key).casefold(): whole_number(value) for key, value in found.items()}
     own, other = ("keep", *_OWN_KEYS[seat]), ("give", *_OWN_KEYS[1 - seat])
     keep = next((numbers[key] for key in own if key in numbers), None)
     give = next((numbers[key] for key in other if key in numbers), None)
+    if keep is give is None and isinstance(found.get("action"), str):
+        return _keep_in_words(found["action"], pie)
     return _agreeing(keep, give, pie)
 
 

@@ -37,7 +37,7 @@ class ConnectFour(TwoSeats):
 
     The anchor is the board, row by row from the top, with the seat's mark. Between perfect players the first seat wins
     on the usual board of 7 columns and 6 rows; 4 x 4, 5 x 4 and 4 x 5 are draws, and with 6 columns and 4 rows the
-    second seat wins.
+    second seat wins. An action is the number of a column; answers may show it alone or in brackets, ``3`` or ``[3]``.
 
     Args:
         rows: Height, from 2 to 12.

@@ -160,6 +160,16 @@ def test_a_game_with_swapped_secrets_goes_on_unnoticed(game_id: str) -> None:
 
 
 @pytest.mark.parametrize("game_id", IDS)
+def test_a_legal_action_is_read_alone_in_brackets_and_in_json(game_id: str) -> None:
+    table = started(make_game(game_id), 0)
+    for _, _seat in zip(range(8), decisions(table, at_random(stream("forms"))), strict=False):
+        for seat in table.pending:
+            for action in table.game.legal_actions(seat):
+                forms = (action, f"[{action}]", f"I choose [{action}].", json.dumps({"action": action}))
+                assert {table.game.read(seat, form).partition(" | ")[0] for form in forms} == {action}
+
+
+@pytest.mark.parametrize("game_id", IDS)
 @settings(max_examples=25)
 @given(text=ANY_TEXT, steps=st.integers(0, 3))
 def test_no_text_does_more_than_be_refused(game_id: str, text: str, steps: int) -> None:
