@@ -48,7 +48,7 @@ class Arguments:
         idle_seconds: An episode without a request for so long has ended.
         max_body: Bytes of a request.
         calls_per_second: Requests of one episode that begin in a second, on average over ten; others are refused (429).
-        max_at_once: Requests of one episode that are answered at once; others are refused (429).
+        max_at_once: Requests of one episode, and answers to them (`n`), at once; more are refused (429).
         max_calls: Answers of one episode.
         max_episodes: Open episodes.
         seed: Seed of the samples.

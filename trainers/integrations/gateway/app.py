@@ -298,6 +298,8 @@ async def _send_json(send: Send, status: int, content: Body) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if status in (429, 503):  # with what the client has sent behind the request
+        headers.append((b"connection", b"close"))
     with suppress(OSError):  # the client has gone
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

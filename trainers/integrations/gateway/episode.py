@@ -97,6 +97,7 @@ class GatewayEpisode:
     """Hash of a prompt -> how often it was sampled."""
     reward_ids: set[str] = field(default_factory=set)
     at_once: int = 0
+    """Answers that are being sampled."""
     arriving: int = 0
     """Requests that are being read and answered."""
     working: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
@@ -114,15 +115,15 @@ class GatewayEpisode:
         """
         self.take_allowance(limits)
         if self.arriving >= limits.max_at_once:
-            raise self._busy(limits)
+            raise self._busy(limits, "requests")
         self.arriving += 1
         try:
             yield
         finally:
             self.arriving -= 1
 
-    def _busy(self, limits: GatewayLimits) -> Refusal:
-        return Refusal(429, f"episode {self.id} has {limits.max_at_once} requests under way: wait for one.")
+    def _busy(self, limits: GatewayLimits, what: str) -> Refusal:
+        return Refusal(429, f"episode {self.id} has {limits.max_at_once} {what} under way: wait for one.")
 
     def take_allowance(self, limits: GatewayLimits) -> None:
         """Count a request that begins.
@@ -138,14 +139,14 @@ class GatewayEpisode:
             raise Refusal(429, f"episode {self.id} asks more than {limits.calls_per_second:g} times a second.")
         self._allowance -= 1
 
-    def require_room(self, limits: GatewayLimits) -> None:
-        """Raise if the episode may have no further answer now.
+    def require_room(self, limits: GatewayLimits, choices: int) -> None:
+        """Raise if the episode may not have these answers now.
 
         Raises:
-            Refusal: There are too many requests at once, answers in all, or bytes that are kept.
+            Refusal: There are too many answers at once, or in all, or bytes that are kept.
         """
-        if self.at_once >= limits.max_at_once:
-            raise self._busy(limits)
+        if self.at_once and self.at_once + choices > limits.max_at_once:
+            raise self._busy(limits, "answers")
         if len(self.calls) >= limits.max_calls:
             raise Refusal(429, f"episode {self.id} has had {limits.max_calls} answers, the limit.", "episode_limit")
         if self.kept > limits.max_kept:

@@ -42,7 +42,7 @@ class GatewayLimits:
         max_depth: Nested objects and lists in a request.
         max_choices: Answers to one request (``n``).
         max_calls: Sampled answers of one episode.
-        max_at_once: Requests of one episode that are answered at once.
+        max_at_once: Requests of one episode that are read, and answers that are sampled for it, at once.
         calls_per_second: Requests of one episode that begin in one second, on average over ten.
         max_episodes: Open episodes.
         idle_seconds: An episode without a request for that long has ended: its agent is dead.

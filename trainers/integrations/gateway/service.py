@@ -111,10 +111,10 @@ class Gateway:
             for call in calls:
                 call.requests += 1
             return calls
-        episode.require_room(self.limits)
+        episode.require_room(self.limits, request.choices)
         reply: asyncio.Future[list[SampledCall]] = asyncio.get_running_loop().create_future()
         episode.replies[key] = reply
-        episode.at_once += 1
+        episode.at_once += request.choices
         try:
             calls = await self._sample(episode, agent, request, on_text)
         except BaseException as error:
@@ -125,7 +125,7 @@ class Gateway:
                 episode.prompt_did_not_fit = error.message
             raise
         finally:
-            episode.at_once -= 1
+            episode.at_once -= request.choices
             episode.last_use = time.monotonic()
         reply.set_result(calls)
         return calls

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from gateway_clients import Client, gateway_client, user
@@ -140,6 +143,39 @@ def test_names_and_addresses_are_checked(client: Client, episode: GatewayEpisode
     assert client.send("/episodes", {"key": "mine"})[0] == 400
     evil = {"Origin": "http://evil.example"}
     assert client.send("/v1/models", key=episode.key, headers=evil)[0] == 403
+
+
+def _pipelined(client: Client, path: str, key: str, body: bytes, count: int) -> bytes:
+    """Send the same request several times over one connection without waiting; return all that comes back."""
+    place = urlsplit(client.url)
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\nContent-Length: {len(body)}"
+    with socket.create_connection((place.hostname, place.port), timeout=120) as connection:
+        connection.sendall((f"{head}\r\n\r\n".encode() + body) * count)
+        parts = []
+        with suppress(ConnectionResetError):
+            while part := connection.recv(2**16):
+                parts.append(part)
+    return b"".join(parts)
+
+
+def test_each_answer_to_a_request_counts_among_those_at_once(client: Client, episode: GatewayEpisode) -> None:
+    path = f"/episode/{episode.id}/v1/chat/completions"
+    bodies = [{"messages": [user("a")], "n": n} for n in (2, 2, 1, 4)]
+    with client.gateway.engine.paused(), ThreadPoolExecutor(2) as threads:
+        first = threads.submit(client.send, path, bodies[0], episode.key)
+        deadline = time.monotonic() + 120
+        while episode.at_once < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        status, content = client.send(path, bodies[1], episode.key)
+        assert status == 429 and b"answers under way" in content
+        assert _pipelined(client, path, episode.key, json.dumps(bodies[1]).encode(), 20).count(b"HTTP/1.1 ") == 1
+        third = threads.submit(client.send, path, bodies[2], episode.key)
+        while episode.at_once < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        client.gateway.engine._turn.release()
+        assert first.result()[0] == third.result()[0] == 200
+        client.gateway.engine._turn.acquire()
+    assert client.send(path, bodies[3], episode.key)[0] == 200, "alone, a request has all its answers"
 
 
 def test_requests_at_once_and_in_time_are_limited(client: Client, episode: GatewayEpisode) -> None:
