@@ -221,6 +221,21 @@ def _add(env_id: str, spec: Spec, module: str) -> None:
     note(module, ENVIRONMENT, env_id, undo)
 
 
+def is_foreign(env_id: str) -> bool:
+    """Return whether an id is written as those that others register: with a namespace that is not turngym's.
+
+    Environments from files and modules have such ids where they are played.
+
+    >>> is_foreign("vault/Vault-v0"), is_foreign("turngym/Sokobann-v0"), is_foreign("turngym-core")
+    (True, False, False)
+    """
+    try:
+        namespace, _, version = parse_env_id(env_id)
+    except gymnasium.error.Error:
+        return False
+    return namespace not in (None, NAMESPACE) and version is not None
+
+
 def env_refusal(env_id: Any, options: Mapping[str, Any]) -> str:
     """Return why an untrusted file may not use an environment; empty if it may.
 

@@ -211,8 +211,14 @@ def episode_row(
     }
 
 
-def transcript(trajectory: Trajectory, key: Key) -> dict[str, Any]:
-    """Return every turn of an episode, as a person would read it."""
+def transcript(trajectory: Trajectory, key: Key, env_id: str) -> dict[str, Any]:
+    """Return every turn of an episode, as a person would read it.
+
+    Args:
+        trajectory: The episode.
+        key: Which one of the evaluation it is.
+        env_id: The environment in the suite; one from a file has another name of its own.
+    """
     turns = [
         {
             "observation": turn.observation,
@@ -225,7 +231,7 @@ def transcript(trajectory: Trajectory, key: Key) -> dict[str, Any]:
         for turn in trajectory.turns
     ]
     return {
-        "env": trajectory.env_id,
+        "env": env_id,
         "label": key[0],
         "task": key[1],
         "attempt": key[2],

@@ -121,7 +121,7 @@ class EvaluationRun:
         def keep(entry: SuiteEntry, key: Key, trajectory: Trajectory) -> None:
             def add(verdict: Verdict | None) -> None:
                 row = episode_row(trajectory, key, entry, rules[entry.label], name, started, verdict, in_order)
-                folder.add(player, row, transcript(trajectory, key))
+                folder.add(player, row, transcript(trajectory, key, entry.env_id))
                 self.watcher.add(row)
 
             scoring.add(trajectory, add)

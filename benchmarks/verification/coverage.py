@@ -8,6 +8,7 @@ from typing import Any
 from turngym.agents.usage import Usage, total
 from turngym.benchmarks.evaluation.submission import Submission
 from turngym.benchmarks.verification.replay import Replay
+from turngym.trainers.core.wording import counted
 
 PLAYED = ("success", "score", "return", "turns", "invalid_actions")
 """Numbers that follow from playing the actions again."""
@@ -35,7 +36,9 @@ def _of_play(submission: Submission, again: Replay) -> Iterator[tuple[str, str]]
     """Yield the numbers that depend on episodes which were not played again."""
     left = sum(each["status"] != "env_error" for each in submission.episodes) - sum(again.played.values())
     if again.skipped:
-        yield from dict.fromkeys(PLAYED, f"{len(again.skipped)} environments could not be played again").items()
+        yield from dict.fromkeys(
+            PLAYED, f"{counted(len(again.skipped), 'environment')} could not be played again"
+        ).items()
         return
     if any(claims > played for claims, played in again.claims.values()):
         yield submission.config["suite"]["metric"], "some of the episodes that raise it were not played again"

@@ -17,6 +17,7 @@ from turngym.benchmarks.evaluation.rulesets import ruleset_hash
 from turngym.benchmarks.evaluation.submission import BASELINES, TRANSCRIPTS, Submission, in_order, key_of, moment
 from turngym.benchmarks.suites import SUITES, Suite, SuiteEntry
 from turngym.benchmarks.verification.findings import TOLERANCE, Finding, differs, place_of, transcript_hash
+from turngym.envs.registration import env_refusal, is_foreign
 from turngym.errors import nearest
 
 _MOST_ERRORS = 0.01
@@ -39,7 +40,8 @@ def suite_findings(submission: Submission) -> Iterator[Finding]:
         yield Finding("suite", "results.json", message)
     suite = _named_suite(config)
     if suite is None:
-        yield Finding("suite", place, f"there is no suite or environment named {name!r}. {nearest(name, SUITES)}")
+        message = f"no suite or environment named {name[:80]!r} is installed here. {nearest(name, SUITES)}"
+        yield Finding("suite", place, message)
         return
     for key in ("version", "metric", "protocol"):
         if asked[key] != getattr(suite, key):
@@ -66,11 +68,14 @@ def known_suite(submission: Submission) -> Suite | None:
 
 
 def _named_suite(config: Mapping[str, Any]) -> Suite | None:
-    """Return the suite of this name, or that of a single environment of this name; None where neither is known."""
+    """Return the suite of this name, or that of a single environment of this name; None where there is none.
+
+    An environment that is not registered here may have been a file or a class of its author.
+    """
     name, first = config["suite"]["name"], config["environments"][0]
     if name in SUITES:
         return SUITES[name]
-    if first["env"] != name or name not in gymnasium.registry:
+    if first["env"] != name or not (name in gymnasium.registry or is_foreign(name)):
         return None
     count, wrappers = max(_DEFAULT_EPISODES, len(first["seeds"])), tuple(map(str, first["wrappers"]))
     seed = config["sampling"].get("seed", 0)
@@ -131,13 +136,12 @@ def score_range(environment: Mapping[str, Any]) -> tuple[float, float]:
 
 def seed_findings(submission: Submission) -> Iterator[Finding]:
     """Yield environments whose tasks are others than the suite's first ones."""
-    suite = known_suite(submission)
-    known = {entry.label: entry for entry in suite.entries} if suite else {}
+    known = known_entries(submission)
     for each in submission.config["environments"]:
         place = f"config.json, {each['label']}"
         if not each["seeds"]:
             yield Finding("seeds", place, "there is no seed")
-        elif each["label"] in known and not refused(each):
+        elif each["label"] in known and not env_refusal(each["env"], each["options"]):
             try:
                 entry, count = known[each["label"]], len(each["seeds"])
                 # where there may be fewer tasks than asked for, how long is searched depends on the number asked for
@@ -154,12 +158,18 @@ def seed_findings(submission: Submission) -> Iterator[Finding]:
                 yield Finding("seeds", place, message)
 
 
+def known_entries(submission: Submission) -> dict[str, SuiteEntry]:
+    """Return label -> entry of the suite, or of the single environment."""
+    suite = _named_suite(submission.config)
+    return {entry.label: entry for entry in suite.entries} if suite else {}
+
+
 def ruleset_findings(submission: Submission) -> Iterator[Finding]:
     """Yield environments and episodes with another hash of their behaviour than the one found here."""
     told = {}
     for each in submission.config["environments"]:
         told[each["label"]] = each["ruleset_hash"]
-        if not refused(each):
+        if not env_refusal(each["env"], each["options"]):
             place = f"config.json, {each['label']}"
             try:
                 found = ruleset_hash(each["env"], each["options"])

@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from turngym.benchmarks.evaluation.remade import refused
 from turngym.benchmarks.evaluation.submission import Submission, read_submission
-from turngym.benchmarks.suites import SUITES
 from turngym.benchmarks.tournaments.submission import is_tournament, read_tournament
 from turngym.benchmarks.verification.coverage import not_recomputed
 from turngym.benchmarks.verification.findings import Finding
+from turngym.benchmarks.verification.notes import notes, replay_notes, task_notes, unnoticed
 from turngym.benchmarks.verification.numbers import number_findings, played_baseline_findings
-from turngym.benchmarks.verification.replay import Replay, chance_unnoticed, replay_sample
+from turngym.benchmarks.verification.replay import Replay, replay_sample
 from turngym.benchmarks.verification.tasks import (
     date_findings,
     episode_findings,
@@ -149,22 +148,19 @@ def verify(path: StrPath, *, replay: float = 0.05, seed: int | None = None, base
         findings = [Finding("schema", each.place, each.message) for each in problems]
         return Verification(folder, "rejected", tuple(findings), seed=seed)
     findings = [finding for check in CHECKS.values() for finding in check(submission)]
-    notes = list(_notes(submission))
+    told = [*notes(submission), *([] if findings else task_notes(submission))]
     label: Label = "self-reported"
     replayed, claims, claims_replayed = 0, 0, 0
     again: Replay | None = None
-    if findings:  # what is wrong already is not played
-        reasons = {each["label"]: refused(each) for each in submission.config["environments"]}
-        notes += [f"{label} was not played again: {reason}" for label, reason in reasons.items() if reason]
-    elif replay:
+    if replay and not findings:  # what is wrong already is not played
         again = replay_sample(submission, replay, seed)
         findings += again.findings
-        notes += [f"{label} was not played again: {reason}" for label, reason in again.skipped.items()]
-        notes += [told for each, found in again.claims.items() if (told := _unnoticed(each, *found))]
         replayed = sum(again.played.values())
         claims, claims_replayed = map(sum, zip(*again.claims.values(), strict=True)) if again.claims else (0, 0)
         if not again.skipped:
             label = "replayed" if claims == claims_replayed else "partly replayed"
+    if again is not None or findings:
+        told += replay_notes(submission, again)
     suite = known_suite(submission)
     if baselines and suite is not None and not findings:
         findings += played_baseline_findings(submission, suite)
@@ -172,24 +168,13 @@ def verify(path: StrPath, *, replay: float = 0.05, seed: int | None = None, base
         folder,
         "rejected" if findings else label,
         tuple(findings),
-        tuple(notes),
+        tuple(told),
         len(submission.episodes),
         replayed,
         seed,
         claims,
         claims_replayed,
         {} if findings else not_recomputed(submission, again, baselines and suite is not None),
-    )
-
-
-def _unnoticed(label: str, claims: int, played: int) -> str:
-    """Return how likely forged claims would have gone unnoticed; empty where all were played again."""
-    if played == claims:
-        return ""
-    chances = [f"{forged} forged {chance_unnoticed(claims, played, forged):.0%}" for forged in (1, 5, 10)]
-    return (
-        f"{label}: {played} of {claims} claimed episodes were played again; unnoticed would have gone "
-        f"{', '.join(chances)}: --replay 1 plays all"
     )
 
 
@@ -256,7 +241,7 @@ def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
         notes.append(f"in {forfeits} games a seat forfeited, which no replay confirms")
     claims = sound + broken if replayed else 0
     label: Label = "self-reported" if not replayed else "replayed" if replayed == claims else "partly replayed"
-    if told := _unnoticed("games", sound, replayed) if replayed else "":
+    if told := unnoticed("games", sound, replayed) if replayed else "":
         notes.append(told)
     reported = {"usage": "the players report their calls, tokens, times and failures"}
     if label != "replayed":
@@ -273,23 +258,3 @@ def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
         replayed,
         {} if findings else reported,
     )
-
-
-def _notes(submission: Submission) -> Iterator[str]:
-    config = submission.config
-    name = config["suite"]["name"]
-    if name in SUITES:
-        wanted = {e.label: len(e.seeds) or e.episodes for e in SUITES[name].entries if not e.takes_fewer}
-        short = [each for each in config["environments"] if len(each["seeds"]) < wanted.get(each["label"], 0)]
-        if short:
-            yield f"only the first tasks of {len(short)} environments of the suite were played"
-    if submission.transcripts is None:
-        yield "there are no transcripts: what the agent wrote cannot be read"
-    errors = sum(row["status"] == "agent_error" for row in submission.episodes)
-    if errors:
-        yield f"in {errors} episodes the agent failed to answer, which counts as played"
-    cut = sum(row["status"] == "context" for row in submission.episodes)
-    if cut:
-        yield f"in {cut} episodes the next prompt did not fit the model's context, which counts as failed"
-    if submission.metadata.get("trained_on_suite") is None:
-        yield "metadata.json does not say whether the agent was trained on the suite"

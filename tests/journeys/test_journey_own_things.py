@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from journey import fails, walk, works, works_as_printed
+from journey import fails, works, works_as_printed
 
 OWN = '''
 from turngym.agents import Agent, Decision
@@ -91,8 +91,8 @@ def test_evaluations_of_ones_own_are_compared_and_ranked(folder: Path) -> None:
     )
     assert expert == 1 > first
     for out in ("first", "expert"):
-        checked = walk(folder, "verify", out)  # it imports no file that a submission names: only installed packages
-        assert checked.status == 1 and "'my/LockPicker-v0' is not registered here" in checked.out, str(checked)
+        checked = works(folder, "verify", out)  # it imports no file that a submission names: only installed packages
+        assert "'my/LockPicker-v0' is not registered here" in checked.out and "self-reported" in checked.out
     compared = " ".join(works(folder, "compare", "first", "expert").out.split())
     assert "lock_picker" in compared.lower() or "LockPicker" in compared
     assert (

@@ -8,6 +8,9 @@ import pytest
 from small import small_model
 
 from turngym.__main__ import main
+from turngym.benchmarks.leaderboard.entries import read_entries
+from turngym.benchmarks.leaderboard.table import build_leaderboard
+from turngym.benchmarks.pages.leaderboard import leaderboard_page
 from turngym.benchmarks.suites import SUITES
 from turngym.benchmarks.verification.verify import verify
 
@@ -102,3 +105,24 @@ def test_an_environment_that_is_not_installed_here_is_left_self_reported_or_reje
     found = verify(path)
     assert found.label == "rejected" and found.replayed == 0, "what has findings is not played"
     assert any("'elsewhere/Game-v0' is not registered here" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("words", "notes"),
+    [
+        ([LAKE, "--episodes", "4"], [f"{LAKE}: only the first 4 tasks of 100 were played"]),
+        ([GUESS, "--option", "high=9"], []),
+        (
+            [GUESS, "--option", "high=9", "--episodes", "1"],
+            [f"{GUESS} high=9: only the first 1 task of 100 were played"],
+        ),
+    ],
+    ids=["few", "all", "one"],
+)
+def test_fewer_tasks_than_are_asked_for_are_noted_and_shown(words: list[str], notes: list[str], tmp_path: Path) -> None:
+    """The best 4 tasks of 60 stood in a leaderboard without a word."""
+    assert main(["eval", *words, "--agent", "random", "--out", str(tmp_path / "out")]) == 0
+    assert [note for note in verify(tmp_path / "out").notes if "were played" in note] == notes
+    entries, _ = read_entries([tmp_path / "out"], verify)
+    page = leaderboard_page(build_leaderboard(entries))
+    assert all(note in page for note in notes) and ("only the first" in page) == bool(notes)
