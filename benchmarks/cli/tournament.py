@@ -18,6 +18,7 @@ from turngym.benchmarks.cli.options.parsing import Pairs, key_values, parse
 from turngym.benchmarks.cli.options.trained_models import tell
 from turngym.benchmarks.pages.tournament import write_tournament_page
 from turngym.benchmarks.tournaments.plan import TournamentPlan
+from turngym.benchmarks.tournaments.results import PRIOR
 from turngym.benchmarks.tournaments.run import play_tournament
 from turngym.benchmarks.tournaments.tables import remarks, tables_of
 from turngym.envs.multiagent.registration import make_game
@@ -72,7 +73,7 @@ class Arguments:
     retries: int = 1
     tables: int = 64
     anchor: str = ""
-    prior: float = 1.0
+    prior: float = PRIOR
     temperature: float = 1.0
     top_p: float = 1.0
     max_new_tokens: int | None = None

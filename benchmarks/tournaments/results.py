@@ -22,9 +22,22 @@ _TOTALS = ("calls", "answers", *_RATES, "tokens_in", "tokens_out", "latency")
 _LOWER_IS_BETTER = ("length",)
 Record = Mapping[str, Any]
 
+ANCHOR_ELO, PRIOR = 0.0, 1.0
+"""Elo of the anchor, and drawn games that every entrant is taken to have played, unless chosen otherwise."""
+
+
+def usual_anchor(players: Iterable[str]) -> str:
+    """Return the player whose rating is fixed unless another one is chosen; empty for the mean of all."""
+    return "random" if "random" in players else ""
+
 
 def results(
-    plan: Mapping[str, Any], records: Sequence[Record], *, anchor: str = "", anchor_elo: float = 0.0, prior: float = 1.0
+    plan: Mapping[str, Any],
+    records: Sequence[Record],
+    *,
+    anchor: str = "",
+    anchor_elo: float = ANCHOR_ELO,
+    prior: float = PRIOR,
 ) -> dict[str, Any]:
     """Return the content of ``results.json``.
 

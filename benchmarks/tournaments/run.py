@@ -15,10 +15,11 @@ from typing import Any
 
 from turngym.agents.core import Decision, Request
 from turngym.agents.episodes.seat_player import PlayerFault, SeatPlayer, act_together
+from turngym.arithmetic import as_float, is_finite
 from turngym.benchmarks.tournaments.folder import TournamentFolder
 from turngym.benchmarks.tournaments.pairings import Match, teams_of
 from turngym.benchmarks.tournaments.plan import TournamentPlan
-from turngym.benchmarks.tournaments.results import results
+from turngym.benchmarks.tournaments.results import ANCHOR_ELO, PRIOR, results, usual_anchor
 from turngym.benchmarks.tournaments.seats import LiveGame, Roster
 from turngym.envs.multiagent.table import Table
 from turngym.errors import ConfigError, PromptTooLong, ServerDown, UnknownName, nearest
@@ -34,8 +35,8 @@ def play_tournament(
     resume: bool = False,
     tables: int = 64,
     anchor: str = "",
-    anchor_elo: float = 0.0,
-    prior: float = 1.0,
+    anchor_elo: float = ANCHOR_ELO,
+    prior: float = PRIOR,
     on_game: Callable[[int, int], None] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Play a tournament, or what is left of it, and rate its players.
@@ -61,9 +62,11 @@ def play_tournament(
     if tables < 1:
         raise ConfigError(f"a tournament needs one table at least, got {tables}.")
     plan = plan.settled()
-    anchor = anchor or ("random" if "random" in plan.players else "")
+    anchor = anchor or usual_anchor(plan.players)
     if anchor and anchor not in plan.players:
         raise UnknownName(f"no player named {anchor!r} to anchor the ratings at. {nearest(anchor, plan.players)}")
+    if not is_finite(anchor_elo):
+        raise ConfigError(f"the Elo of the anchor must be a finite number, got {as_float(anchor_elo)}.")
     content = plan.content()
     roster = Roster(plan.players, plan.make_game(), plan.settings_of)
     matches = plan.matches()

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from turngym.agents.intervals import FEWEST_BLOCKS
 from turngym.benchmarks.statistics.estimates import TOO_FEW, read_estimate
+from turngym.benchmarks.tournaments.results import PRIOR
 
 
 def tables_of(found: Mapping[str, Any]) -> Iterator[tuple[str, Table]]:
@@ -74,6 +75,8 @@ def remarks(found: Mapping[str, Any]) -> Iterator[str]:
     for side, numbers in advantages[: 1 if len(advantages) == 2 else None]:  # the second of two is the first, turned
         elo = numbers["elo"]
         yield f"advantage of {side_name(side)} {between}: {_number(elo)} Elo ({_interval(elo)})"
+    if ratings["prior"] != PRIOR:
+        yield f"every entrant is taken to have drawn {ratings['prior']:g} games, where {PRIOR:g} is usual: --prior"
     if found["n_blocks"] < FEWEST_BLOCKS:
         blocks = f"{found['n_blocks']} block{' is' if found['n_blocks'] == 1 else 's are'}"
         yield f"{blocks} too few for intervals, which resample whole blocks: play --blocks {FEWEST_BLOCKS} or more"

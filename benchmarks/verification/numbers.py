@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from turngym.agents.core import Agent
@@ -30,6 +30,10 @@ _KINDS = {
     "n_blocks": "count",
     "n_turns": "count",
 }
+_NUMBERS = frozenset({"environments", "mean"})
+_KEYS = _NUMBERS | {"suite", "version", "metric", "repeats", "complete", "usage"}
+_KEYS |= {"unplayed", "verifier", "baselines", "normalised", "normalised_mean"}
+_SHOWN = 60
 Numbers = Mapping[str, Any]
 
 
@@ -49,10 +53,17 @@ def number_findings(submission: Submission) -> Iterator[Finding]:
         mean = equal_weight_mean([getattr(result, metric) for result in found.values()])
         yield from compared(told["mean"], as_json(mean), f"{FILE}, mean")
     yield from usage_findings(submission)
+    yield from _foreign(told, _KEYS, FILE)
     yield from _baseline_shape(told)
     if not list(_baseline_shape(told)):
         yield from baseline_findings(submission)
         yield from _normalised_findings(told)
+
+
+def _foreign(told: Numbers, known: Set[str], place: str) -> Iterator[Finding]:
+    """Yield names that nothing checks: a reader may take what they hold for a result."""
+    for name in sorted(told.keys() - known):
+        yield Finding("results", place, f"it holds {name[:_SHOWN]!r}, which follows from no episode")
 
 
 def usage_findings(submission: Submission) -> Iterator[Finding]:
@@ -79,8 +90,10 @@ def usage_findings(submission: Submission) -> Iterator[Finding]:
             message = f"{key} is {told.get(key)!r}, expected {expected.get(key)!r}"
             yield Finding("usage", f"{FILE}, usage", message)
     yield from _verifier_findings(submission)
-    if submission.results["complete"] != ("unplayed" not in submission.results):
-        yield Finding("results", FILE, "complete and unplayed contradict each other")
+    is_complete = submission.results["complete"]
+    asked = sum(len(each["seeds"]) for each in submission.config["environments"]) * submission.config["repeats"]
+    if is_complete != ("unplayed" not in submission.results) or (len(rows) == asked and not is_complete):
+        yield Finding("results", FILE, "complete, unplayed and the episodes contradict each other")
 
 
 def _verifier_findings(submission: Submission) -> Iterator[Finding]:
@@ -103,7 +116,7 @@ def _verifier_findings(submission: Submission) -> Iterator[Finding]:
     if missing:
         yield Finding("verifier", place, f"{missing} episodes have no score of the verifier {named!r}")
     if not isinstance(told, dict) or told.get("name") != named:
-        yield Finding("results", place, f"it is {str(told)[:60]!r}, but config.json names {named!r}")
+        yield Finding("results", place, f"it is {str(told)[:_SHOWN]!r}, but config.json names {named!r}")
     elif not isinstance(told.get("usage"), dict) or any(
         key not in told["usage"] or not _same(told["usage"][key], value) for key, value in expected.items()
     ):
@@ -119,7 +132,7 @@ def table_findings(told: Numbers, found: Mapping[str, EvaluationResult], place: 
             continue
         expected = metrics(found[label])
         if not isinstance(told[label], Mapping):
-            yield Finding("results", where, f"expected a table of numbers, got {str(told[label])[:60]!r}")
+            yield Finding("results", where, f"expected a table of numbers, got {str(told[label])[:_SHOWN]!r}")
             continue
         for name in sorted(told[label].keys() | expected.keys()):
             if name not in told[label] or name not in expected:
@@ -132,7 +145,7 @@ def table_findings(told: Numbers, found: Mapping[str, EvaluationResult], place: 
 def compared(told: Any, expected: Numbers, place: str) -> Iterator[Finding]:
     """Compare one number and all that describes it."""
     if not isinstance(told, Mapping):
-        yield Finding("results", place, f"expected a table with {', '.join(expected)}, got {str(told)[:60]!r}")
+        yield Finding("results", place, f"expected a table with {', '.join(expected)}, got {str(told)[:_SHOWN]!r}")
         return
     for key in sorted(told.keys() | expected.keys()):
         if key not in told or key not in expected:
@@ -196,6 +209,7 @@ def baseline_findings(submission: Submission) -> Iterator[Finding]:
     }
     for name, told in submission.results.get("baselines", {}).items():
         place = f"{FILE}, baseline {name}"
+        yield from _foreign(told, _NUMBERS, place)
         rows = submission.baselines.get(name, ())
         fitting = {
             key_of(row)

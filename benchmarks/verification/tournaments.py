@@ -14,7 +14,7 @@ from turngym.benchmarks.evaluation.remade import CANNOT_BE_MADE
 from turngym.benchmarks.evaluation.rulesets import game_ruleset_hash
 from turngym.benchmarks.tournaments.pairings import Match, schedule
 from turngym.benchmarks.tournaments.plan import TournamentPlan
-from turngym.benchmarks.tournaments.results import results
+from turngym.benchmarks.tournaments.results import ANCHOR_ELO, PRIOR, results, usual_anchor
 from turngym.benchmarks.tournaments.submission import PlayedTournament
 from turngym.benchmarks.verification.findings import Finding, differs
 from turngym.envs.multiagent.hosted import begin_game
@@ -100,14 +100,23 @@ def result_findings(tournament: PlayedTournament) -> Iterator[Finding]:
     try:
         settings = {
             "anchor": str(ratings.get("anchor") or ""),
-            "anchor_elo": float(ratings.get("anchor_elo", 0.0)),
-            "prior": float(ratings.get("prior", 1.0)),
+            "anchor_elo": float(ratings.get("anchor_elo", ANCHOR_ELO)),
+            "prior": float(ratings.get("prior", PRIOR)),
         }
         expected = results(tournament.plan, tournament.games, **settings)  # type: ignore[arg-type]
     except (*CANNOT_BE_MADE, KeyError, AttributeError, ZeroDivisionError, OverflowError) as error:
         yield Finding("results", "results.json", f"the numbers cannot be recomputed: {error!r}"[:300])
         return
     yield from _differences(tournament.results, expected, "results.json")
+
+
+def chosen_scale(tournament: PlayedTournament) -> Iterator[tuple[str, str]]:
+    """Yield the settings of the ratings that follow from no game and are not the usual ones, each with the reason."""
+    ratings = tournament.results["ratings"]
+    usual = {"anchor": usual_anchor(tournament.plan["players"]) or None, "anchor_elo": ANCHOR_ELO, "prior": PRIOR}
+    for name, value in usual.items():
+        if ratings and ratings[name] != value:
+            yield name, f"its author chose {str(ratings[name])[:_SHOWN]} for the ratings, where {value} is usual"
 
 
 def _differences(told: Any, expected: Any, place: str) -> Iterator[Finding]:

@@ -36,6 +36,7 @@ from turngym.benchmarks.verification.tasks import (
     transcript_findings,
 )
 from turngym.benchmarks.verification.tournaments import (
+    chosen_scale,
     plan_of,
     replay_games,
     result_findings,
@@ -244,6 +245,8 @@ def _verify_tournament(path: Path, share: float, seed: int) -> Verification:
     if told := unnoticed("games", sound, replayed) if replayed else "":
         notes.append(told)
     reported = {"usage": "the players report their calls, tokens, times and failures"}
+    if not findings:
+        reported |= dict(chosen_scale(tournament))
     if label != "replayed":
         reported["ratings"] = f"{replayed} of {len(tournament.games)} games were played again"
     return Verification(

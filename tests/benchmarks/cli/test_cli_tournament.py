@@ -75,6 +75,7 @@ def test_what_a_reader_must_know_is_remarked() -> None:
     numbers = {"elo": as_json(Estimate(10.0, 5.0, 1.0, 20.0, 20, 10, "bootstrap by block"))}
     ratings = {
         "anchor": None,
+        "prior": 1.0,
         "side_advantage": {"few": numbers, "many": numbers},
         "groups": [[["a", "few"], ["b", "many"]], [["c", "few"]]],
         "by_side": {"a": {"few": {"extreme": "all won"}, "0": {"extreme": None}}},
@@ -174,6 +175,7 @@ def test_names_and_anchors_are_read() -> None:
         ([KUHN, "--sides", "apat"], "no treatment of sides named 'apat'. Did you mean 'apart'?"),
         ([KUHN, "--anchor", "rand"], "no player named 'rand' to anchor the ratings at. Did you mean 'random'?"),
         ([KUHN, "--anchor", "random=high"], "--anchor takes NAME or NAME=ELO, such as random=1000"),
+        ([KUHN, "--anchor", "random=nan"], "the Elo of the anchor must be a finite number, got nan"),
         ([KUHN, "--option", "hnds=4"], "has no option 'hnds'. Did you mean 'hands'?"),
         ([KUHN, "--temperature", "-1"], "--temperature must be 0 or more"),
         ([KUHN, "--format", "tga"], "no action format named 'tga'. Did you mean 'tag'?"),

@@ -185,6 +185,15 @@ def test_damaged_files_are_findings_and_no_crash(text: str, true: Path, tmp_path
     assert {finding.name for finding in found.findings} == {"schema"} and found.replayed == 0
 
 
+@pytest.mark.parametrize("change", [{"elo": 2000}, {"complete": False, "unplayed": {}}], ids=["name", "unplayed"])
+def test_results_hold_nothing_beside_what_is_checked(change: dict[str, object], files: Files) -> None:
+    files.results |= change
+    (finding,) = verify(files.save(), replay=0).findings
+    assert finding.name == "results"
+    files.results["baselines"]["random"]["elo"] = 2000
+    assert any("holds 'elo'" in each.message for each in verify(files.save(), replay=0).findings)
+
+
 @pytest.mark.parametrize("value", ["0.5", None, True, [0.5], {}])
 def test_only_a_number_is_a_number(value: object, files: Files) -> None:
     files.results["environments"][ENV]["turns"]["value"] = value

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from turngym.__main__ import main
+from turngym.benchmarks.pages.tournament import sound_tournament, tournament_page
 from turngym.benchmarks.tournaments.results import results
 from turngym.benchmarks.verification.verify import verify
 from turngym.envs.multiagent.hosted import begin_game
@@ -73,6 +74,37 @@ def test_hostile_plans_and_ratings_are_findings_at_once(name: str, true: Path, t
     assert time.process_time() - began < 10
 
 
+def rated(path: Path, games: list[Any], **scale: Any) -> None:
+    """Write the results that follow from games, with the scale that a forger likes."""
+    plan = json.loads((path / "config.json").read_text("utf8"))
+    plan["players"] = {name: plan["players"][name] for name in plan["player_order"]}
+    (path / "results.json").write_text(json.dumps(results(plan, games, **{"anchor": "random", **scale})), "utf8")
+
+
+@pytest.mark.parametrize(
+    ("scale", "told"),
+    [
+        ({}, {}),
+        ({"anchor_elo": 3000.0}, {"anchor_elo": "its author chose 3000.0 for the ratings, where 0.0 is usual"}),
+        ({"prior": 1e-6}, {"prior": "its author chose 1e-06 for the ratings, where 1.0 is usual"}),
+        ({"anchor": "first_legal"}, {"anchor": "its author chose first_legal for the ratings, where random is usual"}),
+    ],
+    ids=["usual", "anchor_elo", "prior", "anchor"],
+)
+def test_a_scale_that_results_alone_hold_is_named(
+    scale: dict[str, Any], told: dict[str, str], true: Path, tmp_path: Path
+) -> None:
+    """Ratings were thousands of Elo higher, and every game came out the same."""
+    path = Path(shutil.copytree(true, tmp_path / "shifted"))
+    rated(path, [json.loads(line) for line in (path / "episodes.jsonl").read_text("utf8").splitlines()], **scale)
+    found = verify(path, replay=1)
+    assert found.label == "replayed" and found.findings == ()
+    assert {name: reason for name, reason in found.not_recomputed.items() if name != "usage"} == told
+    shown = tournament_page(sound_tournament(path))
+    assert ("where 1 is usual" in shown) == ("prior" in scale)
+    assert f"fixed at {scale.get('anchor_elo', 0):,.0f}" in shown
+
+
 @pytest.mark.parametrize(
     ("change", "finding"),
     [
@@ -118,9 +150,7 @@ def test_a_built_in_opponent_cannot_forfeit(is_told: bool, true: Path, tmp_path:
     game |= {"metrics": {key: float(value) for key, value in table.game.metrics().items()}}
     game["seats"][names[seat]]["forfeits"] = int(is_told)
     (path / "episodes.jsonl").write_text("".join(json.dumps(each) + "\n" for each in games), "utf8")
-    plan = json.loads((path / "config.json").read_text("utf8"))
-    plan["players"] = {name: plan["players"][name] for name in plan["player_order"]}
-    (path / "results.json").write_text(json.dumps(results(plan, games, anchor="random")), "utf8")
+    rated(path, games)
     found = verify(path, replay=1)
     assert {each.name for each in found.findings} == {"forfeits"}, found
     assert any("1 games a seat forfeited" in note for note in found.notes)
@@ -134,9 +164,7 @@ def test_a_game_that_broke_weakens_the_label(true: Path, tmp_path: Path, monkeyp
     games = [json.loads(line) for line in (path / "episodes.jsonl").read_text("utf8").splitlines()]
     break_game(games[0])
     (path / "episodes.jsonl").write_text("".join(json.dumps(game) + "\n" for game in games), "utf8")
-    plan = json.loads((path / "config.json").read_text("utf8"))
-    plan["players"] = {name: plan["players"][name] for name in plan["player_order"]}
-    (path / "results.json").write_text(json.dumps(results(plan, games, anchor="random")), "utf8")
+    rated(path, games)
     found = verify(path)
     assert found.label == "partly replayed" and "ratings" in found.not_recomputed, found
     assert any("1 games broke" in note for note in found.notes)
