@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import h11
 import pytest
 
+from turngym.web import tiny_parts
 from turngym.web.asgi_server import Receive, Scope, Send, ServerLimits, asgi_server, belongs_to, listening
 from turngym.web.connections import Connection, Connections, free_files
 
@@ -236,16 +238,37 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 CHUNKS = b"1\r\n \r\n" * 100_000
 
 
-def test_tiny_chunks_end_their_connection_and_are_read_in_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiny_chunks_are_read_in_small_steps_and_then_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiny_parts, "_RATE", 1e-3)
     counts = parsed(monkeypatch)
-    with running(ServerLimits()) as place, socket.create_connection(place, timeout=60) as connection:
-        connection.sendall(b"POST /x HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n")
-        with contextlib.suppress(ConnectionError):
-            connection.sendall(CHUNKS)
-            while connection.recv(65536):
-                pass
-        assert max(counts) < 1000 and sum(counts) < 1100
+    limits = ServerLimits(request_seconds=0.5)
+    with running(limits) as place, contextlib.ExitStack() as opened:
+        connections = [opened.enter_context(socket.create_connection(place, timeout=60)) for _ in range(3)]
+        for connection in connections:
+            connection.sendall(b"POST /x HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n" + CHUNKS[:12_000])
+        for connection in connections:
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(CHUNKS)
+                while connection.recv(65536):
+                    pass
+        assert max(counts) < 1000 and sum(counts) < 3 * 2000, "the rest was not read until their time was over"
         assert b"/hello 0" in answer(place, GET)
+
+
+def test_a_body_that_is_written_in_tiny_chunks_arrives() -> None:
+    body = {"messages": [{"role": "user", "content": f"message {k}"} for k in range(1000)]}
+    pieces = [piece.encode() for piece in json.JSONEncoder().iterencode(body)]
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+    assert len(pieces) > 8000
+    with running(ServerLimits()) as place:
+        found = answer(place, b"POST /all HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n" + chunks + GET)
+        assert f"/all {sum(map(len, pieces))}".encode() in found and b"/hello 0" in found
+
+
+def test_tiny_chunks_of_all_connections_share_one_pace() -> None:
+    pace = tiny_parts.TinyPace()
+    rests = [pace.rest(7.0, 500) for _ in range(40)]
+    assert rests == pytest.approx([0.05 * k for k in range(1, 41)])
 
 
 def test_the_rest_of_a_request_that_has_been_answered_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

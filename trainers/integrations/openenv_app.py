@@ -119,6 +119,7 @@ class OpenEnvApp:
                 await send({"type": "websocket.send", "text": dump(answer)})
             except OSError:  # the client has gone
                 return
+            await asyncio.sleep(0)  # one message of each client in a step of the event loop
 
     # Requests over HTTP.
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from turngym.errors import ConfigError, missing_extra
 from turngym.web.connections import Connection, Connections, peer_of
+from turngym.web.tiny_parts import TinyPace, TinyParts
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -27,8 +28,6 @@ _BACKLOG = 512  # as many are accepted in one step of the event loop, and as man
 _PIECE = 4096
 """Bytes of a connection that are read in one step of the event loop: h11 reads each chunk in them in Python."""
 _LARGE_PIECE = 2**16
-_TINY_CHUNKS = 1000
-_TINY = 64
 _BOTH_LENGTHS = {b"content-length", b"transfer-encoding"}
 _AMBIGUOUS = b"a request has either a Content-Length or a Transfer-Encoding."
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -87,7 +86,7 @@ def asgi_server(app: App, feature: str, limits: ServerLimits | None = None, **se
             return await _refuse_ambiguous(send)  # a proxy may see two requests where the server sees one
         await app(scope, receive, send)
 
-    protocol = partial(_Protocol, inner, limits or ServerLimits())
+    protocol = partial(_Protocol, inner, limits or ServerLimits(), TinyPace())
     return uvicorn.Server(uvicorn.Config(guarded, **{**_SETTINGS, "http": protocol, **settings}))
 
 
@@ -138,37 +137,13 @@ class _AcceptErrors:
             _logger.error("connections wait because no file is left (%s): raise the limit of ulimit -n.", error)
 
 
-class _Chunks:
-    """Ends a connection that sends many tiny chunks, each of which costs as much as a large one.
-
-    Args:
-        read: Returns the next event of a connection of h11.
-        abort: Ends the connection.
-    """
-
-    def __init__(self, read: Callable[[], Any], abort: Callable[[], None]) -> None:
-        self._read, self._abort = read, abort
-        self._count = self._bytes = 0
-
-    def next_event(self) -> Any:
-        """Return the next event."""
-        event = self._read()
-        if hasattr(event, "method"):
-            self._count = self._bytes = 0
-        elif hasattr(event, "chunk_start"):
-            self._count += event.chunk_start
-            self._bytes += len(event.data)
-            if self._count > _TINY_CHUNKS and self._bytes < _TINY * self._count:
-                self._abort()
-                return importlib.import_module("h11").NEED_DATA
-        return event
-
-
 class _Protocol(asyncio.BufferedProtocol):
     """A connection of uvicorn under limits; one that becomes a WebSocket is in use until its end."""
 
-    def __init__(self, inner: Callable[..., Any], limits: ServerLimits, *, app_state: dict[str, Any], **rest: Any):
-        self._limits = limits
+    def __init__(
+        self, inner: Callable[..., Any], limits: ServerLimits, pace: TinyPace, *, app_state: dict[str, Any], **rest: Any
+    ):
+        self._limits, self._pace = limits, pace
         self._state = dict(app_state)
         self._inner = inner(app_state=self._state, **rest)
         self._loop = asyncio.get_running_loop()
@@ -177,6 +152,9 @@ class _Protocol(asyncio.BufferedProtocol):
         self._connection: Connection | None = None
         self._is_socket = self._is_left = False
         self._buffer = bytearray()
+        self._parts = TinyParts()
+        self._resting: asyncio.TimerHandle | None = None
+        self._held: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -189,19 +167,38 @@ class _Protocol(asyncio.BufferedProtocol):
             return
         self._state[_STATE] = self._connection
         self._inner.connection_made(transport)
-        self._inner.conn.next_event = _Chunks(self._inner.conn.next_event, transport.abort).next_event
+        self._inner.conn.next_event = self._parts.chunks(self._inner.conn.next_event)
         self._watch_arrival()
 
     def get_buffer(self, sizehint: int) -> bytearray:
-        self._buffer = bytearray(_LARGE_PIECE if self._is_socket or self._is_left else _PIECE)
+        self._buffer = bytearray(_LARGE_PIECE if self._is_left else _PIECE)
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         data, self._buffer = bytes(memoryview(self._buffer)[:nbytes]), bytearray()
-        if self._connection is not None and not self._leaves_rest():
-            self._inner.data_received(data)
-            self._keep_upgraded()
-            self._watch_arrival()
+        if self._connection is None or self._leaves_rest():
+            return
+        if self._resting is None:
+            self._feed(data)
+        else:  # uvicorn has resumed reading
+            self._transport.pause_reading()
+            self._held.append(data)
+
+    def _feed(self, data: bytes) -> None:
+        self._inner.data_received(data)
+        self._keep_upgraded()
+        self._watch_arrival()
+        if parts := self._parts.take():
+            self._transport.pause_reading()
+            self._resting = self._loop.call_later(self._pace.rest(self._loop.time(), parts), self._resume)
+
+    def _resume(self) -> None:
+        """Resume reading after a rest, unless uvicorn waits for the application."""
+        self._resting, held, self._held = None, b"".join(self._held), []
+        if held:
+            self._feed(held)
+        if self._resting is None and not (self._inner if self._is_socket else self._inner.flow).read_paused:
+            self._transport.resume_reading()
 
     def _leaves_rest(self) -> bool:
         """Return whether a request was answered before its body ended: the rest is dropped unread, then it closes."""
@@ -216,9 +213,10 @@ class _Protocol(asyncio.BufferedProtocol):
 
     def _keep_upgraded(self) -> None:
         """Stay in front of the protocol of a WebSocket, to which uvicorn gives the connection."""
-        taken_by = self._transport.get_protocol()
+        taken_by: Any = self._transport.get_protocol()
         if taken_by is not self:
             self._inner, self._is_socket = taken_by, True
+            taken_by.conn.events_received = self._parts.frames(taken_by.conn.events_received)
             self._transport.set_protocol(self)
 
     def eof_received(self) -> bool | None:
@@ -227,6 +225,7 @@ class _Protocol(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         _cancel(self._arriving)
         _cancel(self._leaving)
+        _cancel(self._resting)
         if self._connection is not None:
             self._connection.leave()
             self._inner.connection_lost(error)

@@ -177,6 +177,19 @@ def test_a_session_without_steps_makes_room_for_a_new_one_whatever_else_it_asks(
     run(talk())
 
 
+def test_many_messages_of_one_client_do_not_delay_another_one() -> None:
+    async def talk() -> None:
+        app = app_of()
+        async with Socket(app) as many, Socket(app) as one:
+            for socket in [many] * 100 + [one]:
+                socket.say({"type": "state"})
+            await one.hear()
+            assert many._back.qsize() < 10
+            assert [(await many.hear())["type"] for _ in range(100)] == ["state"] * 100
+
+    run(talk())
+
+
 def test_an_idle_session_is_ended_and_its_environment_closed() -> None:
     async def talk() -> None:
         app = app_of(idle_seconds=0.2)

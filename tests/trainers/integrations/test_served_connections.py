@@ -19,6 +19,7 @@ from turngym.trainers.integrations import openenv_server
 from turngym.trainers.integrations.mcp_server import Episodes, serving
 from turngym.trainers.integrations.mcp_server.streamable import McpApp
 from turngym.trainers.integrations.openenv_sessions import Limits
+from turngym.web import tiny_parts
 from turngym.web.connections import Connections
 
 __all__ = ["fresh"]
@@ -69,6 +70,38 @@ def test_connections_that_wait_keep_no_player_out_and_those_who_play_stay(few: C
 
     with openenv_server.serving(Served, "served", limits=Limits(max_sessions=4)) as url:
         asyncio.run(limited(url))
+
+
+FRAMES = {"pings": b"\x89\x80\0\0\0\0", "empty fragments": b"\x00\x80\0\0\0\0"}
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("kind", FRAMES)
+def test_floods_of_frames_without_messages_rest(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = pytest.importorskip("websockets.protocol", reason="make test-integration installs websockets").Protocol
+    monkeypatch.setattr(tiny_parts, "_RATE", 1e-3)
+    received, counts = protocol.events_received, list[int]()
+
+    def events_received(self: Any) -> Any:
+        events = received(self)
+        counts.append(len(events))
+        return events
+
+    monkeypatch.setattr(protocol, "events_received", events_received)
+    key = b"Sec-WebSocket-Key: eHh4eHh4eHh4eHh4eHh4eA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    flood = b"\x01\x80\0\0\0\0" + FRAMES[kind] * 20_000 if "fragments" in kind else FRAMES[kind] * 20_000
+    with openenv_server.serving(Served, "served") as url, contextlib.ExitStack() as opened:
+        for _ in range(4):
+            connection = opened.enter_context(connected(url, UPGRADE[:-2] + key))
+            assert b"101" in connection.recv(65536)
+            connection.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                connection.sendall(flood)
+        while sum(counts) < 4 * 1000:
+            urllib.request.urlopen(f"{url}/health", timeout=30).close()
+        for _ in range(10):
+            urllib.request.urlopen(f"{url}/health", timeout=30).close()
+        assert max(counts) < 1000 and sum(counts) < 4 * 2000
 
 
 @contextlib.contextmanager
