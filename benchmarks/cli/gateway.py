@@ -30,7 +30,8 @@ class Arguments:
     """Serve a model to agent programs of any kind, and keep the exact tokens of every call.
 
     Programs speak OpenAI's protocol (chat completions, completions, responses) or Anthropic's (messages). Give them
-    http://127.0.0.1:8000/episode/NAME/v1 as base URL and the key that is shown as API key.
+    http://127.0.0.1:8000/episode/NAME/v1 as base URL and the key that is shown as API key. It needs the extras
+    `train` and `serve`.
 
     Args:
         model: The model: hf:PATH_OR_NAME or vllm:PATH_OR_NAME; a path or name alone is hf.

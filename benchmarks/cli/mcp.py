@@ -22,7 +22,8 @@ USES_OWN_MODULES = True
 class Arguments:
     """Serve an environment as tools of MCP: reset, step and legal_actions; what is earned is recorded and never shown.
 
-    Without --port it speaks over standard input and output, as clients start servers of tools.
+    Without --port it speaks over standard input and output, as clients start servers of tools. Over HTTP it needs the
+    extra `serve`.
 
     Args:
         env: Id of the environment, `module:id`, `module:Class`, or `path/to/file.py:Class`.

@@ -21,6 +21,8 @@ USES_OWN_MODULES = True
 class Arguments:
     """Serve an environment so that clients of OpenEnv play it: many sessions, each with an environment of its own.
 
+    It needs the extra `serve`.
+
     Args:
         env: Id of the environment, `module:id`, `module:Class`, or `path/to/file.py:Class`.
         option: An option of the environment, such as max_turns=20; may be repeated.
