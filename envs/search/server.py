@@ -7,6 +7,8 @@ r"""A search server for many trainers: ``POST /retrieve`` as Search-R1's, ``GET 
 from __future__ import annotations
 
 import json
+import os
+import threading
 from typing import Any
 
 from turngym.envs.search.documents import Hit
@@ -51,6 +53,7 @@ class SearchServer(JsonServer):
         request_seconds: float = 30.0,
     ) -> None:
         self.retriever, self.version = retriever, retriever.version
+        self._turns = threading.Semaphore(max(4, os.cpu_count() or 1))
         super().__init__(_Handler, "a search server", host, port, token, max_connections, request_seconds)
 
     def answer(self, body: bytes) -> dict[str, Any]:
@@ -59,9 +62,10 @@ class SearchServer(JsonServer):
         Raises:
             BadRequest: The body is no search.
         """
-        queries, top_k, has_scores = read_request(body)
-        found = self.retriever.search(queries, top_k)
-        return {"result": [[_as_json(hit, has_scores) for hit in hits] for hits in found]}
+        with self._turns:  # more searches at once would delay all other answers
+            queries, top_k, has_scores = read_request(body)
+            found = self.retriever.search(queries, top_k)
+            return {"result": [[_as_json(hit, has_scores) for hit in hits] for hits in found]}
 
 
 def read_request(body: bytes) -> tuple[list[str], int, bool]:

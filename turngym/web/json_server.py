@@ -1,7 +1,8 @@
 """A small HTTP server of JSON: a thread for each connection, a token, limits on connections, sizes and time.
 
 No client can hold a connection that others need: at the limit, a new one replaces the one that has waited longest for a
-request to arrive or for its answer to be read. Only those whose request is being answered keep theirs.
+request to arrive or for its answer to be read. Only those whose request is being answered keep theirs. The same is
+true of the memory of large bodies and answers.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from turngym.web.open_files import allowed_connections
 IDLE_SECONDS = 300.0
 """How long a connection may wait for its next request."""
 _ACCEPT_SECONDS = 0.05
+_PIECE = 2**16
+"""Bytes of a body that are read at once; one that is no longer is not counted."""
+_FREE_READS, _TINY, _REST_SECONDS = 32, 64, 1.0
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
@@ -48,6 +52,8 @@ class JsonServer(ThreadingHTTPServer):
 
     daemon_threads = True
     request_queue_size = 1024
+    max_bytes = 2**28
+    """Bytes of large bodies and answers in memory; beyond it the connection that waits longest with one is closed."""
 
     def __init__(
         self,
@@ -69,6 +75,9 @@ class JsonServer(ThreadingHTTPServer):
         self.token, self.request_seconds = token, request_seconds
         self._most = min(max_connections, allowed_connections(max_connections))
         self._open: dict[socket.socket, bool] = {}
+        self._held: dict[socket.socket, int] = {}
+        self.turn = threading.Lock()
+        """Held by the thread that reads a part of a large body."""
         self._lock = threading.Lock()
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), handler)
@@ -115,16 +124,31 @@ class JsonServer(ThreadingHTTPServer):
                 longest = next((each for each, is_waiting in self._open.items() if is_waiting), None)
                 if longest is None:
                     return False
-                del self._open[longest]
-                with contextlib.suppress(OSError):  # closed already
-                    longest.shutdown(socket.SHUT_RDWR)  # ends its thread
+                self._close(longest)
             self._open[connection] = True
             return True
+
+    def _close(self, connection: socket.socket) -> None:
+        """Close a connection and count it no more; the lock is held."""
+        self._open.pop(connection, None)
+        self._held.pop(connection, None)
+        with contextlib.suppress(OSError):  # closed already
+            connection.shutdown(socket.SHUT_RDWR)  # ends its thread
 
     def _leave(self, connection: socket.socket) -> None:
         """Free a place; it may be free already."""
         with self._lock:
             self._open.pop(connection, None)
+            self._held.pop(connection, None)
+
+    def hold(self, connection: socket.socket, size: int) -> None:
+        """Count the bytes of a body or an answer, if need be after closing the connections that have waited longest."""
+        with self._lock:
+            if connection in self._open:
+                self._held[connection] = size
+            while sum(self._held.values()) > self.max_bytes:
+                longest = next((each for each, waits in self._open.items() if waits and each in self._held), connection)
+                self._close(longest)
 
     def mark(self, connection: socket.socket, is_waiting: bool) -> None:
         """Record whether a connection waits for its client, and so may be replaced, or is being answered."""
@@ -139,20 +163,36 @@ class JsonServer(ThreadingHTTPServer):
 
 
 class _Until(io.RawIOBase):
-    """Reads from a socket until a deadline, even if a client sends byte by byte."""
+    """Reads from a socket until a deadline, even if a client sends byte by byte, which then arrives in larger parts."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection, self.end = connection, 0.0
+    def __init__(self, connection: socket.socket, turn: threading.Lock) -> None:
+        self._connection, self._turn = connection, turn
+        self.start(0.0)
+
+    def start(self, seconds: float) -> None:
+        """Set the deadline."""
+        self._end = time.monotonic() + seconds
+        self._reads = self._bytes = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        left = self.end - time.monotonic()
+        if self._reads > _FREE_READS and self._bytes < _TINY * self._reads:
+            time.sleep(max(min(_REST_SECONDS, self._end - time.monotonic()), 0.0))
+        left = self._end - time.monotonic()
         if left <= 0:
             raise TimeoutError("the request did not arrive in time")
         self._connection.settimeout(left)
-        return self._connection.recv_into(buffer)
+        if self._bytes > _PIECE:  # threads that wait for their turn take no time from others
+            self._connection.recv(1, socket.MSG_PEEK)
+            with self._turn:
+                count = self._connection.recv_into(buffer)
+        else:
+            count = self._connection.recv_into(buffer)
+        self._reads += 1
+        self._bytes += count
+        return count
 
 
 class _Together(io.BytesIO):
@@ -169,6 +209,7 @@ class _Together(io.BytesIO):
         if data:
             server, connection = self._handler.server, self._handler.connection
             server.mark(connection, is_waiting=True)
+            server.hold(connection, self._handler.body_bytes + len(data))
             connection.settimeout(server.request_seconds)
             connection.sendall(data)
 
@@ -179,25 +220,28 @@ class JsonHandler(BaseHTTPRequestHandler):
     server: JsonServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    body_bytes = 0
 
     def setup(self) -> None:
         """Read and write through limits of time."""
         super().setup()
         self.rfile.close()
-        self._until = _Until(self.connection)
+        self._until = _Until(self.connection, self.server.turn)
         self.rfile = self._reader = io.BufferedReader(self._until)
         self.wfile = _Together(self)
 
     def handle_one_request(self) -> None:
         """Wait for a request, which then has to arrive in time."""
         self.server.mark(self.connection, is_waiting=True)
-        self._until.end = time.monotonic() + IDLE_SECONDS
+        self.server.hold(self.connection, 0)
+        self.body_bytes = 0
+        self._until.start(IDLE_SECONDS)
         try:
             self._reader.peek(1)
         except OSError:
             self.close_connection = True
             return
-        self._until.end = time.monotonic() + self.server.request_seconds
+        self._until.start(self.server.request_seconds)
         super().handle_one_request()
 
     def parse_request(self) -> bool:
@@ -230,9 +274,14 @@ class JsonHandler(BaseHTTPRequestHandler):
         if not (length.isascii() and length.isdecimal()) or len(length) > 19 or int(length) > largest:
             self.close_connection = True
             return None
-        content = self.rfile.read(int(length))
+        content = bytearray()
+        while piece := self.rfile.read(min(int(length) - len(content), _PIECE)):
+            if content:
+                self.server.hold(self.connection, len(content) + len(piece))
+            content += piece
+        self.body_bytes = len(content)
         self.server.mark(self.connection, is_waiting=False)
-        return content
+        return bytes(content)
 
     def send_json(self, status: int, content: Mapping[str, Any]) -> None:
         """Send an answer."""

@@ -55,6 +55,8 @@ class PolicyServer(JsonServer):
         ConfigError: The address can be reached from outside and there is no token.
     """
 
+    max_bytes = 2**32  # clients have the token, and send long prompts
+
     def __init__(
         self, engine: Engine, host: str = "127.0.0.1", port: int = 0, token: str = "", max_connections: int = 1024
     ) -> None:

@@ -3,9 +3,11 @@
 import contextlib
 import http.client
 import json
+import os
 import socket
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -101,6 +103,22 @@ def test_connections_and_threads_are_bounded_and_a_free_place_is_given_again(
         assert each.recv(100).startswith(b"HTTP/1.1 200")
         each.close()
     assert SearchClient(server.url, retries=8).search(["born"], 1)[0]
+
+
+def test_searches_at_once_are_bounded_and_other_requests_are_answered(started: Callable[..., SearchServer]) -> None:
+    held = Held()
+    server = started(retriever=held)
+    most = max(4, os.cpu_count() or 1)
+    asked = [connected(server, REQUEST + BODY) for _ in range(most + 3)]
+    for _ in range(most):
+        assert held.begun.acquire(timeout=30)
+    with urllib.request.urlopen(f"{server.url}/health", timeout=30) as answer:
+        assert answer.status == 200
+    assert not held.begun.acquire(timeout=0.1)
+    held.released.set()
+    for each in asked:
+        assert each.recv(100).startswith(b"HTTP/1.1 200")
+        each.close()
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /retrieve HTTP/1.1\r\nX: ", REQUEST, REQUEST + BODY])
