@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -128,13 +129,30 @@ def _start(ray: Any, options: RayOptions, num_workers: int) -> None:
             f"a Ray that turngym starts on this machine has no {sorted(options.resources)}: name the cluster with "
             'backend_options={"address": ...}, or call ray.init() before.'
         )
-    ray.init(
-        address="local",
-        num_cpus=num_workers,
-        object_store_memory=_OBJECT_STORE_BYTES,
-        include_dashboard=False,
-        logging_level=logging.WARNING,
-    )
+    with _on_loopback():
+        ray.init(
+            address="local",
+            num_cpus=num_workers,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            logging_level=logging.WARNING,
+        )
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Let the Ray that starts meanwhile listen on the loopback alone: whoever reaches its ports runs code here.
+
+    Ray replaces a loopback address by the machine's own, unless its switch for several machines is off.
+    """
+    from ray._private import ray_constants
+
+    before = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
 
 
 def _require_address(ray: Any, address: str | None) -> None:
